@@ -1,0 +1,1 @@
+"""irgym: reinforcement learning and search for compiler optimisation, on real compilers."""

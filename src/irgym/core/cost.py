@@ -1,0 +1,104 @@
+"""Costs: what is asked for (`Job`), what comes back (`Measurement`), and who answers (`Evaluator`)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+
+class Outcome(Enum):
+    """How an evaluation ended. Everything but `OK` is a property of the candidate, not an error of ours."""
+
+    OK = "ok"
+    COMPILE_ERROR = "compile error"
+    WRONG_RESULT = "wrong result"
+    CRASH = "crash"
+    TIMEOUT = "time-out"
+    OUT_OF_MEMORY = "out of memory"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The outcome of one evaluation.
+
+    Attributes:
+        outcome: How it ended.
+        samples: Raw costs; nanoseconds where the objective is time. Empty unless `outcome` is `OK`.
+        compile_s: Seconds spent in compiling.
+        detail: For a failure, what happened, in one sentence.
+        cached: Whether it came from the cost cache.
+    """
+
+    outcome: Outcome
+    samples: tuple[float, ...] = ()
+    compile_s: float = 0.0
+    detail: str = ""
+    cached: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a cost."""
+        return self.outcome is Outcome.OK
+
+    @property
+    def cost(self) -> float:
+        """The least sample, or infinity for a failure."""
+        return min(self.samples) if self.ok else math.inf
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function to run in an isolated process, and its arguments.
+
+    Attributes:
+        function: `package.module:function`, imported where it runs.
+        arguments: Picklable positional arguments.
+    """
+
+    function: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A request for one cost. Its four texts and the machine are all that the result may depend on.
+
+    Attributes:
+        call: Returns a `Measurement`.
+        program: Canonical URI of the program.
+        schedule: Canonical text of what is measured: equal texts mean equal code.
+        toolchain: Versions of everything that makes the code and measures it.
+        objective: What is measured, such as `time`.
+    """
+
+    call: Call
+    program: str
+    schedule: str
+    toolchain: str
+    objective: str = "time"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The comparison of an optimised program with the original.
+
+    Attributes:
+        ok: Whether every output agreed within the tolerance.
+        error: Greatest error seen, in the unit of the tolerance.
+        tolerance: What was allowed, in words.
+        inputs: Number of random inputs compared.
+    """
+
+    ok: bool
+    error: float
+    tolerance: str
+    inputs: int
+
+
+class Evaluator(Protocol):
+    """Turns jobs into measurements, many at a time. Nothing else measures."""
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Return one measurement for each job, in order."""
+        ...

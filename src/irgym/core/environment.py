@@ -1,0 +1,164 @@
+"""What an environment brings: tasks from URIs, data sets, back ends, baselines, trained policies."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import ProgramError
+from irgym.core.registry import Registry
+from irgym.core.reward import Reward
+from irgym.core.task import Task
+
+
+@dataclass(frozen=True)
+class BackendStatus:
+    """Whether a back end runs on this machine.
+
+    Attributes:
+        name: The back end.
+        available: Whether it runs here.
+        detail: Its version, or why it does not run.
+        remedy: The one command that mends it, where there is one.
+    """
+
+    name: str
+    available: bool
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A fixed set of programs, by URI, split into training and test programs."""
+
+    name: str
+    description: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+
+    def split(self, name: str) -> tuple[str, ...]:
+        """Return the programs of `train` or `test`.
+
+        Raises:
+            ProgramError: There is no such split.
+        """
+        if name not in ("train", "test"):
+            raise ProgramError(f"there is no split {name!r}: choose train or test")
+        return self.train if name == "train" else self.test
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A peer that computes the same program: numpy, torch, another compiler.
+
+    Attributes:
+        name: Name in tables.
+        description: One line, with the thread count.
+        remedy: The command that installs what it needs.
+    """
+
+    name: str
+    description: str
+    remedy: str = field(default="")
+
+
+class Environment(ABC):
+    """One compiler-optimisation problem.
+
+    Attributes:
+        name: The scheme of its URIs: `loops`.
+        summary: One line.
+        gym_id: Id below `irgym/` under which Gymnasium knows it.
+        default_dataset: What `train` and `compare` use unless told otherwise.
+        default_reward: What an agent is trained on unless told otherwise.
+    """
+
+    name: str
+    summary: str
+    gym_id: str
+    default_dataset: str
+    default_reward: Reward
+
+    @abstractmethod
+    def backends(self) -> list[BackendStatus]:
+        """Return the state of each back end, the preferred first."""
+
+    @abstractmethod
+    def task(self, uri: str, backend: str | None = None) -> Task[Any]:
+        """Return the task of a URI, on the preferred back end or on the one named.
+
+        Raises:
+            ProgramError: The URI is malformed.
+            BackendError: The back end does not run here.
+        """
+
+    @abstractmethod
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+
+    @abstractmethod
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set.
+
+        Raises:
+            ProgramError: There is none of that name.
+        """
+
+    @abstractmethod
+    def baselines(self) -> list[Baseline]:
+        """Return the peers that a comparison may include."""
+
+    @abstractmethod
+    def baseline_call(self, name: str, task: Task[Any]) -> Call:
+        """Return the call that runs the named peer on the task's program; it returns a `Measurement`."""
+
+    @abstractmethod
+    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
+        """Return the call that times the peer and `state` in turn; it returns a `Versus`."""
+
+    @abstractmethod
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship, by name; `default` among them where there is one."""
+
+
+@dataclass(frozen=True)
+class Versus:
+    """Interleaved timings of a peer and of a state, measured in one process.
+
+    Attributes:
+        ratios: For each round, the peer's time over the state's: above 1, irgym is faster.
+        peer_ns: Least time of the peer, nanoseconds.
+        ours_ns: Least time of the state, nanoseconds.
+        detail: What the peer ran on: library, kernels, threads.
+    """
+
+    ratios: tuple[float, ...]
+    peer_ns: float
+    ours_ns: float
+    detail: str
+
+
+ENVIRONMENTS: Registry[Environment] = Registry(
+    sort="environment",
+    group="irgym.environments",
+    builtin={"loops": "irgym.envs.loops.environment:LOOPS"},
+)
+
+
+def environment_of(uri: str) -> Environment:
+    """Return the environment that a URI names by its scheme.
+
+    Raises:
+        ProgramError: The URI has no scheme, or no environment has that name.
+    """
+    scheme, colon, _ = uri.partition(":")
+    if not colon or scheme not in ENVIRONMENTS.names():
+        raise ProgramError(
+            f"{uri!r} is not a program: a URI begins with one of "
+            + ", ".join(f"{name}:" for name in ENVIRONMENTS.names())
+            + ", as in loops://mm/128x128x128"
+        )
+    return ENVIRONMENTS.load(scheme)

@@ -1,0 +1,24 @@
+"""Errors that are the user's to mend. Everything else is a bug and keeps its traceback."""
+
+
+class IrgymError(Exception):
+    """Bad input or a missing part. The message is one sentence that says what to do.
+
+    The command line prints it without a traceback and exits with status 2.
+    """
+
+
+class ProgramError(IrgymError):
+    """A program URI is unknown or malformed."""
+
+
+class ScheduleError(IrgymError):
+    """A schedule does not parse, or one of its actions does not apply."""
+
+
+class BackendError(IrgymError):
+    """A compiler, library or tool that is needed is missing or has the wrong version."""
+
+
+class StorageError(IrgymError):
+    """A file cannot be read or written, or its content is damaged."""

@@ -1,0 +1,108 @@
+"""Rewards: functions of an episode's costs and potentials, never of how they were obtained."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class EpisodeCosts:
+    """The costs that a reward may use, all in the task's unit; infinite where an evaluation failed.
+
+    Attributes:
+        first: Cost of the initial state.
+        previous: Cost before the action.
+        current: Cost after the action.
+        ideal: Lower bound on the cost, or None where none is known.
+    """
+
+    first: float
+    previous: float
+    current: float
+    ideal: float | None = None
+
+
+class Reward(Protocol):
+    """A reward function.
+
+    Attributes:
+        every_step: Whether the cost of every state is needed; otherwise only first and last.
+    """
+
+    @property
+    def every_step(self) -> bool:
+        """Whether the cost of every state is needed; otherwise only the first and the last."""
+        ...
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return the reward of one step; `final` says that the episode ends with it."""
+        ...
+
+
+def _ideal(costs: EpisodeCosts) -> float:
+    if costs.ideal is None:
+        raise ValueError("this reward needs a task with an ideal cost")
+    return costs.ideal
+
+
+@dataclass(frozen=True)
+class ThroughputGain:
+    """Gain in throughput as a share of the machine's peak (LoopTune, section 4).
+
+    With c the cost and c* the ideal one: c*/c after minus c*/c before. A failed state has throughput 0.
+    """
+
+    every_step: bool = True
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return the gain of this step; without `every_step`, of the whole episode at its end."""
+        if not self.every_step and not final:
+            return 0.0
+        before = costs.previous if self.every_step else costs.first
+        ideal = _ideal(costs)
+        return ideal / costs.current - ideal / before
+
+
+@dataclass(frozen=True)
+class LogSpeedup:
+    """Logarithm of the speedup over the initial state, at the end of the episode (MLIR RL).
+
+    Attributes:
+        base: Base of the logarithm.
+        failure: Reward of an episode whose final state failed.
+        every_step: False: only the end is rewarded.
+    """
+
+    base: float = 10.0
+    failure: float = -5.0
+    every_step: bool = False
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return 0 before the end, then the logarithm of first over current."""
+        if not final:
+            return 0.0
+        if math.isinf(costs.current):
+            return self.failure
+        return math.log(costs.first / costs.current, self.base)
+
+
+@dataclass(frozen=True)
+class RelativeImprovement:
+    """Reduction of the cost in this step as a share of the first cost.
+
+    Attributes:
+        failure: Reward of a step into a failed state.
+        every_step: Whether each step is rewarded, or the episode as a whole at its end.
+    """
+
+    failure: float = -1.0
+    every_step: bool = True
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return (before - after) / first."""
+        if not self.every_step and not final:
+            return 0.0
+        if math.isinf(costs.current):
+            return self.failure
+        before = costs.previous if self.every_step and math.isfinite(costs.previous) else costs.first
+        return (before - costs.current) / costs.first

@@ -1,0 +1,1 @@
+"""The environments, one package each. None imports another."""

@@ -1,0 +1,82 @@
+"""Loop nests: what a schedule makes of a contraction, before any code generator sees it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from irgym.envs.loops.contraction import Contraction
+
+
+class Mark(Enum):
+    """How a loop is executed. The value is the suffix in the text form of a nest."""
+
+    PLAIN = ""
+    UNROLL = "u"
+    VECTORISE = "v"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop over one dimension.
+
+    Attributes:
+        dim: The dimension.
+        step: By how much the dimension's index grows in an iteration. The loop spans the step of the next
+            loop outside it over the same dimension, or the whole dimension; where the step does not
+            divide what it spans, the last iteration is shorter.
+        mark: How it is executed.
+    """
+
+    dim: str
+    step: int
+    mark: Mark = Mark.PLAIN
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops from the outermost to the innermost.
+
+    Over each dimension the steps fall from the outside to the inside, each dividing the one before,
+    and end in 1. At most one loop is vectorised; it executes innermost, and its step is 1.
+    """
+
+    loops: tuple[Loop, ...]
+
+    def text(self) -> str:
+        """Return the canonical form, such as `m/8 k n/32 m n:v`: equal texts mean equal code."""
+        return " ".join(
+            loop.dim
+            + (f"/{loop.step}" if loop.step != 1 else "")
+            + (f":{loop.mark.value}" if loop.mark.value else "")
+            for loop in self.loops
+        )
+
+    @cached_property
+    def parents(self) -> tuple[int | None, ...]:
+        """For each loop, the place of the next loop outside it over the same dimension."""
+        last: dict[str, int] = {}
+        places: list[int | None] = []
+        for place, loop in enumerate(self.loops):
+            places.append(last.get(loop.dim))
+            last[loop.dim] = place
+        return tuple(places)
+
+    def span(self, contraction: Contraction, place: int) -> int:
+        """Return how much of its dimension a loop covers (the last time round it may be less)."""
+        parent = self.parents[place]
+        loop = self.loops[place]
+        whole = contraction.sizes[loop.dim]
+        return whole if parent is None else min(self.loops[parent].step, whole)
+
+    def trips(self, contraction: Contraction, place: int) -> int:
+        """Return the number of iterations of a loop, a shorter last one included."""
+        return -(-self.span(contraction, place) // self.loops[place].step)
+
+    def tail(self, contraction: Contraction, place: int) -> int:
+        """Return the length of the shorter last iteration, 0 where there is none."""
+        return self.span(contraction, place) % self.loops[place].step
+
+
+def initial_nest(contraction: Contraction) -> Nest:
+    """Return the unscheduled nest: one loop a dimension, in the program's order."""
+    return Nest(tuple(Loop(dim, 1) for dim, _ in contraction.dims))
