@@ -1,11 +1,12 @@
 """The kernel: a loop nest after register tiling, the common input of all back ends.
 
-Three pointers (A, B, C) move through the tensors. A `Repeat` moves them forward in each iteration and back at its
-end; everything else refers to elements at constant offsets from them. Offsets and strides count elements.
+Three pointers (A, B, C) move through the tensors. A `Repeat` moves them forward in each iteration and back at
+its end; everything else refers to elements at constant offsets from them. Offsets and strides count elements.
+`Fma` and `Accumulator` are named tuples: a kernel has hundreds of them and is built in under a millisecond.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +24,7 @@ class Target:
     accumulators: int
 
 
-@dataclass(frozen=True, slots=True)
-class Fma:
+class Fma(NamedTuple):
     """accumulator += A[a] * B[b], over `lanes` lanes.
 
     Attributes:
@@ -40,8 +40,7 @@ class Fma:
     lanes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Accumulator:
+class Accumulator(NamedTuple):
     """A register that holds part of the output.
 
     Attributes:
@@ -55,7 +54,11 @@ class Accumulator:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Straight-line code, inside a `Tile`."""
+    """Straight-line code, inside a `Tile`.
+
+    Attributes:
+        fmas: In groups, one for each point of the reduction; a group uses each accumulator once.
+    """
 
     fmas: tuple[Fma, ...]
 
