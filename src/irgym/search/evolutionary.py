@@ -1,0 +1,55 @@
+"""Evolutionary search over schedules."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.session import Node, Session
+
+
+@dataclass(frozen=True)
+class Evolutionary:
+    """Steady-state evolution: tournaments choose parents, the cheapest of parents and offspring survive.
+
+    Attributes:
+        population: Schedules that survive a generation.
+        offspring: Schedules made, and evaluated together, in a generation.
+        tournament: Schedules that compete to be a parent.
+        crossover: Probability that offspring have two parents; otherwise they are changed copies of one.
+        fresh: Probability that offspring are new random episodes instead.
+    """
+
+    population: int = 32
+    offspring: int = 16
+    tournament: int = 3
+    crossover: float = 0.25
+    fresh: float = 0.05
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until the budget is spent."""
+        founders = [random_episode(session, rng)[-1] for _ in range(self.population)]
+        survivors = select(session, [session.root, *founders], self.population)
+        while True:
+            children = [self._child(session, survivors, rng) for _ in range(self.offspring)]
+            survivors = select(session, [*survivors, *children], self.population)
+
+    def _child(self, session: Session, ranked: list[Node], rng: np.random.Generator) -> Node:
+        if rng.random() < self.fresh:
+            return random_episode(session, rng)[-1]
+        parent = self._parent(ranked, rng)
+        if rng.random() < self.crossover:
+            return splice(session, parent, self._parent(ranked, rng), rng)
+        return mutate(session, parent, rng)
+
+    def _parent(self, ranked: list[Node], rng: np.random.Generator) -> Node:
+        """Return the winner of a tournament: the first in the ranking."""
+        return ranked[int(rng.integers(len(ranked), size=self.tournament).min())]
+
+
+def select(session: Session, nodes: list[Node], count: int) -> list[Node]:
+    """Return the cheapest nodes, ascending, one for each cost; of equal ones the shortest schedule."""
+    costs = session.costs(nodes)
+    order = sorted(range(len(nodes)), key=lambda place: (costs[place], len(nodes[place].schedule)))
+    distinct = {costs[place]: nodes[place] for place in reversed(order)}
+    return [distinct[cost] for cost in sorted(distinct)][:count]

@@ -1,0 +1,104 @@
+"""Monte Carlo tree search with transpositions (UCT, Kocsis and Szepesvári 2006, for one player)."""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from irgym.core.actions import Action
+from irgym.search.mutation import random_action, random_walk
+from irgym.search.session import Node, Session
+
+LEAST_COST = 1e-9
+"""Costs below this count as this much, so that every throughput is finite."""
+
+
+@dataclass
+class _Statistics:
+    """What is known of a state, on whichever path it was reached.
+
+    Attributes:
+        untried: Actions not taken yet.
+        tried: Actions taken so far, and the states they led to.
+        visits: Simulations that passed through, those that wait for their cost included.
+        fruitful: Simulations that evaluated a new program.
+        total: Sum of the throughputs (1 / cost) of these.
+        greatest: Greatest of these throughputs.
+    """
+
+    untried: list[Action]
+    tried: dict[Action, Hashable] = field(default_factory=dict[Action, Hashable])
+    visits: int = 0
+    fruitful: int = 0
+    total: float = 0.0
+    greatest: float = 0.0
+
+
+@dataclass(frozen=True)
+class MonteCarloTreeSearch:
+    """Select by UCT, expand by one state, play a random episode on, and back up the better of the two costs.
+
+    The value of a state is its throughput relative to the best so far: half the mean and half the greatest of
+    its simulations, as what counts is the best state, not the average one (after Schadd et al. 2008).
+    A simulation that only sees known programs counts as a visit without value, so the search moves on.
+
+    Attributes:
+        exploration: Weight of the exploration term.
+        rollout: Greatest number of random actions after the expanded state.
+        batch: Simulations evaluated at a time; those that wait count as visits without value (virtual loss).
+    """
+
+    exploration: float = 0.5
+    rollout: int = 8
+    batch: int = 8
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until the budget is spent."""
+        tree = {session.root.state: _Statistics(session.actions(session.root))}
+        while True:
+            paths = [self._select(session, tree, rng) for _ in range(self.batch)]
+            ends = [
+                random_walk(session, path[-1], int(rng.integers(self.rollout + 1)), rng)[-1] for path in paths
+            ]
+            nodes = [*(path[-1] for path in paths), *ends]
+            fresh = [not session.knows(node) for node in nodes]
+            costs = session.costs(nodes)
+            for place, path in enumerate(paths):
+                pair = place, place + self.batch
+                if not any(fresh[index] for index in pair):
+                    continue
+                throughput = 1.0 / max(LEAST_COST, min(costs[index] for index in pair))
+                for state in {node.state for node in path}:
+                    tree[state].fruitful += 1
+                    tree[state].total += throughput
+                    tree[state].greatest = max(tree[state].greatest, throughput)
+
+    def _select(
+        self, session: Session, tree: dict[Hashable, _Statistics], rng: np.random.Generator
+    ) -> list[Node]:
+        """Descend to a state with an untried action, take it, and count the visit."""
+        path = [session.root]
+        while len(path[-1].schedule) < session.task.horizon:
+            here = tree[path[-1].state]
+            if here.untried:
+                action = random_action(here.untried, rng)
+                here.untried.remove(action)
+                path.append(session.step(path[-1], action))
+                here.tried[action] = path[-1].state
+                if path[-1].state not in tree:
+                    tree[path[-1].state] = _Statistics(session.actions(path[-1]))
+                break
+            if not here.tried:
+                break
+            scores = {action: self._score(session, here, tree[state]) for action, state in here.tried.items()}
+            path.append(session.step(path[-1], max(scores, key=scores.__getitem__)))
+        for state in {node.state for node in path}:
+            tree[state].visits += 1
+        return path
+
+    def _score(self, session: Session, parent: _Statistics, child: _Statistics) -> float:
+        """Return the upper confidence bound of a child that was visited."""
+        best = session.best_cost if math.isfinite(session.best_cost) else 0.0
+        value = best * (child.total + child.fruitful * child.greatest) / (2 * child.visits)
+        return value + self.exploration * math.sqrt(math.log(max(1, parent.visits)) / child.visits)

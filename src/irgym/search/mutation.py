@@ -1,0 +1,95 @@
+"""Random actions, and small random changes of schedules: what the stochastic searches have in common.
+
+A changed schedule may hold actions that no longer apply; they are left out (`Session.follow`).
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from irgym.core.actions import Action, ActionSpace
+from irgym.search.session import Node, Session
+
+T = TypeVar("T")
+
+
+def pick(items: Sequence[T], rng: np.random.Generator) -> T:
+    """Return one of the items, each equally likely."""
+    return items[int(rng.integers(len(items)))]
+
+
+def random_action(actions: Sequence[Action], rng: np.random.Generator) -> Action:
+    """Return one of the actions: each kind equally likely, however many parameters it has."""
+    kind = pick(sorted({action.kind for action in actions}), rng)
+    return pick([action for action in actions if action.kind == kind], rng)
+
+
+def random_walk(session: Session, node: Node, steps: int, rng: np.random.Generator) -> list[Node]:
+    """Return the nodes of a random episode of at most `steps` actions, `node` first."""
+    path = [node]
+    for _ in range(steps):
+        actions = session.actions(path[-1])
+        if not actions:
+            break
+        path.append(session.step(path[-1], random_action(actions, rng)))
+    return path
+
+
+def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:
+    """Return the nodes of an episode whose length is uniform up to the horizon."""
+    return random_walk(session, session.root, int(rng.integers(1, session.task.horizon + 1)), rng)
+
+
+def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
+    """Return the end of a changed schedule.
+
+    One change, each as likely: insert an action, delete up to three, replace one, change a parameter, or
+    cut the schedule and extend it by up to four actions. With probability 1/3 another change follows.
+    """
+    while True:
+        actions = node.schedule.actions
+        place = int(rng.integers(len(actions) + 1))
+        head = session.follow(session.root, actions[:place])[-1]
+        change = int(rng.integers(5))
+        if change == 0:
+            node = session.follow(random_walk(session, head, 1, rng)[-1], actions[place:])[-1]
+        elif change == 1:
+            node = session.follow(head, actions[place + int(rng.integers(1, 4)) :])[-1]
+        elif change == 2:
+            node = session.follow(random_walk(session, head, 1, rng)[-1], actions[place + 1 :])[-1]
+        elif change == 3:
+            node = session.follow(session.root, _change_parameter(actions, session.task.space, rng))[-1]
+        else:
+            node = random_walk(session, head, int(rng.integers(1, 5)), rng)[-1]
+        if rng.random() > 1 / 3:
+            return node
+
+
+def _change_parameter(
+    actions: Sequence[Action], space: ActionSpace, rng: np.random.Generator
+) -> list[Action]:
+    """Return the actions with one choice of one slot changed; as they are where none has a choice."""
+    changed = list(actions)
+    slots = [
+        (place, slot, size)
+        for place, action in enumerate(actions)
+        for slot, size in enumerate(space.slot_sizes[action.kind])
+        if size > 1
+    ]
+    if slots:
+        place, slot, size = pick(slots, rng)
+        kind, params = actions[place]
+        other = (params[slot] + int(rng.integers(1, size))) % size
+        changed[place] = Action(kind, (*params[:slot], other, *params[slot + 1 :]))
+    return changed
+
+
+def splice(session: Session, left: Node, right: Node, rng: np.random.Generator) -> Node:
+    """Return the end of a schedule that begins as `left` does and goes on as `right` does.
+
+    One-point crossover with a cut of its own in each parent, so that lengths can change.
+    """
+    head = left.schedule.actions[: int(rng.integers(len(left.schedule) + 1))]
+    tail = right.schedule.actions[int(rng.integers(len(right.schedule) + 1)) :]
+    return session.follow(session.root, (*head, *tail))[-1]

@@ -1,0 +1,27 @@
+"""Random search: independent random episodes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from irgym.search.mutation import pick, random_episode
+from irgym.search.session import Session
+
+
+@dataclass(frozen=True)
+class RandomSearch:
+    """Evaluate the end and one state on the way of each random episode.
+
+    Neighbouring states are alike, so evaluating all of an episode would see fewer different programs.
+
+    Attributes:
+        batch: Episodes evaluated at a time.
+    """
+
+    batch: int = 16
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until the budget is spent."""
+        while True:
+            paths = [random_episode(session, rng) for _ in range(self.batch)]
+            session.costs([node for path in paths for node in (path[-1], pick(path, rng))])

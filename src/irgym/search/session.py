@@ -1,0 +1,270 @@
+"""A search session: the budget, the costs seen so far, and the best schedule. What every strategy runs on."""
+
+import math
+import time
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from irgym.core.actions import Action
+from irgym.core.cost import Evaluator, Job
+from irgym.core.errors import IrgymError
+from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+
+TIMED_BATCH = 16
+"""Greatest number of states evaluated between two looks at the clock."""
+
+STALL = 1_000
+"""A search that proposes this many states in a row without a new one has seen all that it can reach."""
+
+
+TRANSITIONS = 8192
+"""Number of transitions and masks that a session remembers."""
+
+
+class Exhausted(Exception):
+    """The budget is spent, or the strategy finds nothing new. Ends `Strategy.run`; never reaches the user."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may spend; the first limit that is reached ends it.
+
+    Attributes:
+        evaluations: Number of distinct states evaluated, the initial one included.
+        seconds: Wall-clock time.
+    """
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.evaluations is None and self.seconds is None:
+            raise IrgymError("a search needs a budget: give a number of evaluations or of seconds")
+        if self.evaluations is not None and self.evaluations < 1:
+            raise IrgymError(f"a budget of {self.evaluations} evaluations is too small: give at least 1")
+        if self.seconds is not None and not self.seconds > 0:
+            raise IrgymError(f"a budget of {self.seconds:g} seconds is too small: give more than 0")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A state and the schedule that leads to it."""
+
+    state: Hashable
+    schedule: Schedule
+
+
+class TracePoint(NamedTuple):
+    """One improvement of the best cost.
+
+    Attributes:
+        evaluations: Distinct states evaluated until then, this one included.
+        seconds: Wall-clock time since the search began.
+        cost: The best cost from then on.
+    """
+
+    evaluations: int
+    seconds: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        schedule: Leads to the cheapest state evaluated.
+        cost: Its cost; infinite where every evaluation failed.
+        first_cost: Cost of the initial state.
+        evaluations: Number of distinct states evaluated.
+        seconds: Wall-clock time spent.
+        trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
+    """
+
+    schedule: Schedule
+    cost: float
+    first_cost: float
+    evaluations: int
+    seconds: float
+    trace: tuple[TracePoint, ...]
+
+
+class Session:
+    """Evaluates the states that a strategy proposes, each program once, until the budget is spent.
+
+    Attributes:
+        task: The program.
+        policy: The policy that may guide the search, or None.
+        root: The initial state.
+        best: The cheapest node so far; the root until some evaluation succeeds.
+        best_cost: Its cost, infinite until some evaluation succeeds.
+        first_cost: Cost of the first state evaluated.
+        evaluations: Number of distinct states evaluated.
+        trace: Improvements so far.
+    """
+
+    def __init__(self, task: Task[Any], evaluator: Evaluator, budget: Budget, policy: Policy | None = None):
+        """Start the clock."""
+        self.task = task
+        self.policy = policy
+        self.root = Node(task.initial(), Schedule())
+        self.best = self.root
+        self.best_cost = math.inf
+        self.first_cost = math.inf
+        self.evaluations = 0
+        self.trace: list[TracePoint] = []
+        self._evaluator = evaluator
+        self._budget = budget
+        self._costs: dict[str, float] = {}
+        self._stalled = 0
+        # Changed copies of one schedule share most of their transitions.
+        self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
+        self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the session began."""
+        return time.perf_counter() - self._start
+
+    @property
+    def progress(self) -> float:
+        """Share of the budget that is spent, from 0 to 1."""
+        shares = [0.0]
+        if self._budget.evaluations is not None:
+            shares.append(self.evaluations / self._budget.evaluations)
+        if self._budget.seconds is not None:
+            shares.append(self.seconds / self._budget.seconds)
+        return min(1.0, max(shares))
+
+    def costs(self, nodes: Sequence[Node]) -> list[float]:
+        """Return the cost of each node, infinite for failures; programs seen before cost nothing.
+
+        Raises:
+            Exhausted: The budget is spent. What was evaluated until then is recorded.
+        """
+        jobs = [self.task.job(node.state) for node in nodes]
+        fresh: dict[str, tuple[Node, Job]] = {}
+        for node, job in zip(nodes, jobs, strict=True):
+            if job.schedule not in self._costs:
+                fresh.setdefault(job.schedule, (node, job))
+        self._stalled = 0 if fresh else self._stalled + max(1, len(nodes))
+        waiting = list(fresh.values())
+        while waiting:
+            batch = waiting[: self._batch_size()]
+            waiting = waiting[len(batch) :]
+            measurements = self._evaluator.evaluate([job for _, job in batch])
+            for (node, job), measurement in zip(batch, measurements, strict=True):
+                self._record(node, job, measurement.cost)
+            if self.progress >= 1.0:
+                raise Exhausted
+        if self._stalled >= STALL or self.progress >= 1.0:
+            raise Exhausted
+        return [self._costs[job.schedule] for job in jobs]
+
+    def knows(self, node: Node) -> bool:
+        """Say whether the cost of a node's program is known already."""
+        return self.task.job(node.state).schedule in self._costs
+
+    def _batch_size(self) -> int:
+        """Return how many states to evaluate before looking at the budget again."""
+        size = (
+            len(self._costs) + TIMED_BATCH if self._budget.evaluations is None else self._budget.evaluations
+        )
+        size -= self.evaluations
+        if self._budget.seconds is not None:
+            pace = self.seconds / max(1, self.evaluations)
+            size = min(size, TIMED_BATCH, int((self._budget.seconds - self.seconds) / pace))
+        return max(1, size)
+
+    def _record(self, node: Node, job: Job, cost: float) -> None:
+        self._costs[job.schedule] = cost
+        self.evaluations += 1
+        if self.evaluations == 1:
+            self.first_cost = cost
+        if cost < self.best_cost:
+            self.best, self.best_cost = node, cost
+            self.trace.append(TracePoint(self.evaluations, self.seconds, cost))
+
+    def actions(self, node: Node) -> list[Action]:
+        """Return the actions that lead on from a node; none at the horizon.
+
+        `stop` is left out: it leaves the program as it is.
+        """
+        if len(node.schedule) >= self.task.horizon or self.task.terminal(node.state):
+            return []
+        space = self.task.space
+        legal = space.legal(self._mask(node.state))
+        return [action for action in legal if space.kinds[action.kind].name != "stop"]
+
+    def children(self, node: Node) -> list[Node]:
+        """Return the nodes one action further."""
+        actions = self.actions(node)
+        states = self.task.step_batch([node.state] * len(actions), actions)
+        return [
+            Node(state, node.schedule.then(action)) for state, action in zip(states, actions, strict=True)
+        ]
+
+    def step(self, node: Node, action: Action) -> Node:
+        """Return the node after a legal action."""
+        return Node(self._next(node.state, action), node.schedule.then(action))
+
+    def follow(self, node: Node, actions: Iterable[Action]) -> list[Node]:
+        """Return the nodes from `node` on along `actions`, leaving out those that do not apply."""
+        path = [node]
+        for action in actions:
+            last = path[-1]
+            if len(last.schedule) >= self.task.horizon or self.task.terminal(last.state):
+                break
+            if self.task.space.allows(self._mask(last.state), action):
+                path.append(self.step(last, action))
+        return path
+
+
+class Strategy(Protocol):
+    """A way of searching: proposes nodes to a session until it has nothing more to propose."""
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search; `Session.costs` ends the search by `Exhausted` when the budget is spent."""
+        ...
+
+
+class StrategyFactory(Protocol):
+    """Makes a strategy with its default parameters."""
+
+    def __call__(self) -> Strategy:
+        """Return the strategy."""
+        ...
+
+
+def run_search(
+    strategy: Strategy,
+    task: Task[Any],
+    evaluator: Evaluator,
+    budget: Budget,
+    seed: int,
+    policy: Policy | None = None,
+) -> SearchResult:
+    """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
+
+    With a budget of evaluations alone, equal seeds and equal costs give equal results.
+    """
+    session = Session(task, evaluator, budget, policy)
+    with suppress(Exhausted):
+        session.costs([session.root])
+        strategy.run(session, np.random.default_rng(seed))
+    return SearchResult(
+        schedule=session.best.schedule,
+        cost=session.best_cost,
+        first_cost=session.first_cost,
+        evaluations=session.evaluations,
+        seconds=session.seconds,
+        trace=tuple(session.trace),
+    )

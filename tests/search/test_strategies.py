@@ -1,0 +1,103 @@
+import math
+import time
+
+import pytest
+
+from irgym.core.cost import Measurement, Outcome
+from irgym.core.errors import IrgymError
+from irgym.core.schedule import replay
+from irgym.search import SEARCHES
+from irgym.search.session import Budget, run_search
+
+NAMES = list(SEARCHES.builtin)
+STOCHASTIC = [name for name in NAMES if not name.startswith("greedy")]
+
+
+def search(name, task, evaluator, policy, budget, seed=0):
+    return run_search(SEARCHES.load(name)(), task, evaluator, budget, seed, policy)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_seeds_give_equal_results(name, task, evaluator, policy):
+    first, second = (search(name, task, evaluator, policy, Budget(60), seed=3) for _ in range(2))
+    assert first.schedule == second.schedule
+    assert [point[::2] for point in first.trace] == [point[::2] for point in second.trace]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("evaluations", [1, 2, 17, 90])
+def test_evaluation_budget_is_never_exceeded(name, evaluations, task, evaluator, policy):
+    result = search(name, task, evaluator, policy, Budget(evaluations))
+    asked = [text for batch in evaluator.batches for text in batch]
+    assert len(asked) == len(set(asked)) == result.evaluations <= evaluations
+    if name in STOCHASTIC:
+        assert result.evaluations == evaluations
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_result_replays_to_its_cost_and_trace_falls(name, task, evaluator, policy):
+    result = search(name, task, evaluator, policy, Budget(120), seed=1)
+    [measurement] = evaluator.evaluate([task.job(replay(task, result.schedule))])
+    assert measurement.cost == result.cost
+    assert result.first_cost == 100.0 == result.trace[0].cost
+    assert result.cost == result.trace[-1].cost
+    for before, after in zip(result.trace, result.trace[1:], strict=False):
+        assert before.cost > after.cost
+        assert before.evaluations < after.evaluations <= result.evaluations
+        assert before.seconds <= after.seconds <= result.seconds
+
+
+@pytest.mark.parametrize("name", ["beam", "beam-bfs", "mcts", "evolutionary", "annealing", "guided"])
+def test_finds_the_optimum_behind_the_worse_states(name, task, evaluator, policy, optimum):
+    found = [search(name, task, evaluator, policy, Budget(230), seed=seed).cost for seed in range(4)]
+    assert found.count(optimum) >= 3
+
+
+def test_one_step_greedy_stalls_where_change_pays_only_in_pairs(task, evaluator, policy):
+    assert search("greedy", task, evaluator, policy, Budget(230)).cost == 100.0
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_ends_by_itself_when_everything_was_seen(name, task, evaluator, policy):
+    result = search(name, task, evaluator, policy, Budget(10_000), seed=2)
+    assert result.evaluations <= 256
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_failures_everywhere_are_tolerated(name, task, policy):
+    class Failing:
+        def evaluate(self, jobs):
+            return [Measurement(Outcome.TIMEOUT, detail="hangs") for _ in jobs]
+
+    result = search(name, task, Failing(), policy, Budget(40))
+    assert math.isinf(result.cost) and math.isinf(result.first_cost)
+    assert result.trace == () and len(result.schedule) == 0
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_seconds_are_respected(name, task, evaluator, policy):
+    class Slow:
+        def evaluate(self, jobs):
+            time.sleep(0.004 * len(jobs))
+            return evaluator.evaluate(jobs)
+
+    result = search(name, task, Slow(), policy, Budget(seconds=0.15))
+    assert 0.1 < result.seconds < 0.6
+    assert max(map(len, evaluator.batches)) <= 16
+
+
+def test_guided_without_a_policy_says_what_to_do(task, evaluator):
+    with pytest.raises(IrgymError, match="needs a policy"):
+        search("guided", task, evaluator, None, Budget(10))
+
+
+def test_guided_starts_with_the_policys_own_episode(task, evaluator, policy):
+    search("guided", task, evaluator, policy, Budget(8))
+    greedy = ["1 1 1 1", "1 2 1 1"]
+    assert [text for batch in evaluator.batches[:2] for text in batch][:1] == greedy[:1]
+
+
+@pytest.mark.parametrize("budget", [{}, {"evaluations": 0}, {"seconds": 0.0}, {"seconds": math.nan}])
+def test_senseless_budgets_are_refused(budget):
+    with pytest.raises(IrgymError, match="budget"):
+        Budget(**budget)
