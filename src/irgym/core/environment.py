@@ -4,10 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from irgym.core.cost import Call
+from irgym.core.cost import Call, Evaluator
 from irgym.core.errors import ProgramError
+from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import Reward
 from irgym.core.task import Task
@@ -65,6 +66,51 @@ class Baseline:
     remedy: str = field(default="")
 
 
+class Bench(Protocol):
+    """Where an environment's programs are measured: an evaluator and an isolated process.
+
+    Attributes:
+        evaluator: Answers jobs.
+        peak_gflops: Peak float32 throughput of one core in GFLOP/s, measured on first use.
+        machine: The machine, threads and load, in words.
+    """
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """What answers jobs."""
+        ...
+
+    @property
+    def peak_gflops(self) -> float:
+        """Peak float32 throughput of one core in GFLOP/s, measured on first use."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """The machine, threads and load, in words."""
+        ...
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        """Run a function in isolation and return its result.
+
+        Raises:
+            IrgymError: It crashed, hung, ran out of memory or reported bad input.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the isolated process."""
+        ...
+
+    def __enter__(self) -> "Bench":
+        """Return itself."""
+        ...
+
+    def __exit__(self, *exception: object) -> None:
+        """Close it."""
+        ...
+
+
 class Environment(ABC):
     """One compiler-optimisation problem.
 
@@ -106,6 +152,14 @@ class Environment(ABC):
         Raises:
             ProgramError: There is none of that name.
         """
+
+    @abstractmethod
+    def observations(self) -> Mapping[str, ObservationView]:
+        """Return the observations that Gymnasium environments may select, the default first."""
+
+    @abstractmethod
+    def bench(self) -> Bench:
+        """Start what measures this environment's programs, with the user's cost cache."""
 
     @abstractmethod
     def baselines(self) -> list[Baseline]:

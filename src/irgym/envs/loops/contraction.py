@@ -27,6 +27,10 @@ class Axis:
 
     terms: tuple[tuple[str, int], ...]
 
+    def text(self) -> str:
+        """Return the expression, such as `2*h+r`."""
+        return "+".join(dim if factor == 1 else f"{factor}*{dim}" for dim, factor in self.terms)
+
     def extent(self, sizes: Mapping[str, int]) -> int:
         """Return the number of elements along the axis that the accesses reach."""
         return 1 + sum(coefficient * (sizes[dim] - 1) for dim, coefficient in self.terms)
@@ -83,6 +87,12 @@ class Contraction:
     def flops(self) -> int:
         """Floating-point operations: a multiplication and an addition for each point of the nest."""
         return 2 * math.prod(self.sizes.values())
+
+    @cached_property
+    def statement(self) -> str:
+        """The innermost statement as text: `C[m, n] += A[m, k] * B[k, n]`."""
+        a, b, c = (", ".join(axis.text() for axis in axes) for axes in (self.a, self.b, self.c))
+        return f"C[{c}] += A[{a}] * B[{b}]"
 
     def random_inputs(self, seed: int) -> tuple[Floats, Floats]:
         """Return standard-normal inputs A and B."""

@@ -78,5 +78,9 @@ class Nest:
 
 
 def initial_nest(contraction: Contraction) -> Nest:
-    """Return the unscheduled nest: one loop a dimension, in the program's order."""
-    return Nest(tuple(Loop(dim, 1) for dim, _ in contraction.dims))
+    """Return the unscheduled nest: one loop a dimension, in the program's order.
+
+    Dimensions of size 1 have no loop, except the last one of a program that has no others.
+    """
+    dims = [dim for dim, size in contraction.dims if size > 1] or [contraction.dims[-1][0]]
+    return Nest(tuple(Loop(dim, 1) for dim in dims))

@@ -1,0 +1,189 @@
+"""The Gymnasium view: episodes over a set of programs, an evaluator and a reward."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from irgym.core.actions import BoolArray
+from irgym.core.cost import Evaluator
+from irgym.core.environment import ENVIRONMENTS
+from irgym.core.errors import IrgymError
+from irgym.core.observation import ObservationView
+from irgym.core.reward import EpisodeCosts, Reward
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+
+
+class TaskEnv(gymnasium.Env[Any, np.int64]):
+    """Tasks as a Gymnasium environment with a flat, masked action space.
+
+    Actions are places in `ActionSpace.flat`. One that does not apply changes nothing and costs a step;
+    `action_masks()` and `info["action_mask"]` say which apply. An episode ends (`terminated`) by a
+    terminal action and is cut off (`truncated`) at the horizon.
+
+    `info` holds `action_mask`, `uri`, `schedule` (text), `cost_ns`, `speedup` over the first state
+    (both NaN until measured), `applied` (whether the action applied).
+
+    Args:
+        environment: Name of the environment.
+        programs: URIs to draw from at each reset; by default the training split of `dataset`.
+        dataset: Name of a data set; by default the environment's own.
+        split: `train` or `test`.
+        observation: Name of an observation, or several: a dictionary of them is then observed.
+        reward: Reward function; by default the environment's.
+        evaluator: Where costs come from; by default the environment's, which measures in a child
+            process and keeps costs in the user's cache.
+        horizon: Steps of an episode; by default the task's.
+        backend: Name of a back end; by default the preferred one.
+        peak_gflops: Machine peak for rewards that need an ideal cost; by default measured.
+        render_mode: `ansi` renders the program as text.
+    """
+
+    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012  (Gymnasium's own declaration)
+
+    def __init__(
+        self,
+        environment: str,
+        programs: Sequence[str] | None = None,
+        dataset: str | None = None,
+        split: str = "train",
+        observation: str | Sequence[str] | None = None,
+        reward: Reward | None = None,
+        evaluator: Evaluator | None = None,
+        horizon: int | None = None,
+        backend: str | None = None,
+        peak_gflops: float | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.environment = ENVIRONMENTS.load(environment)
+        if programs is not None and not programs:
+            raise IrgymError("programs is empty: give at least one URI")
+        self.programs = tuple(
+            programs or self.environment.dataset(dataset or self.environment.default_dataset).split(split)
+        )
+        self.reward = reward or self.environment.default_reward
+        self._own_bench = self.environment.bench() if evaluator is None else None
+        self.evaluator = self._own_bench.evaluator if self._own_bench is not None else evaluator
+        self.backend = backend
+        self.horizon_override = horizon
+        self.render_mode = render_mode
+        self._peak = peak_gflops
+        self._views = self._select(observation)
+        self._single = observation is None or isinstance(observation, str)
+        self._task = self.environment.task(self.programs[0], backend)
+        self.action_space = spaces.Discrete(len(self._task.space.flat))
+        view_spaces = {view.name: view.space() for view in self._views}
+        self.observation_space = (
+            view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
+        )
+        self._begin(self._task)
+
+    def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
+        views = self.environment.observations()
+        names = [next(iter(views))] if observation is None else observation
+        names = [names] if isinstance(names, str) else list(names)
+        unknown = [name for name in names if name not in views]
+        if unknown or not names:
+            raise IrgymError(f"there is no observation {unknown or 'given'}: choose among {', '.join(views)}")
+        return tuple(views[name] for name in names)
+
+    def _begin(self, task: Task[Any]) -> None:
+        self._task = task
+        self._state = task.initial()
+        self._schedule = Schedule()
+        self._steps = 0
+        self._costs: dict[str, float] = {}
+        self._first = float("nan")
+
+    @property
+    def task(self) -> Task[Any]:
+        """The task of the current episode."""
+        return self._task
+
+    @property
+    def state(self) -> Any:
+        """The current state; states are immutable."""
+        return self._state
+
+    @property
+    def schedule(self) -> Schedule:
+        """The actions applied in this episode."""
+        return self._schedule
+
+    def cost(self) -> float:
+        """Return the cost of the current state, measuring it if need be; infinite if it failed."""
+        job = self._task.job(self._state)
+        if job.schedule not in self._costs:
+            self._costs[job.schedule] = self.evaluator.evaluate([job])[0].cost
+        return self._costs[job.schedule]
+
+    def action_masks(self) -> BoolArray:
+        """Return which actions apply, shape [actions]: what sb3-contrib's maskable learners ask for."""
+        return self._task.space.flat_mask(self._task.mask(self._state))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode on a program drawn at random, or on `options["program"]`."""
+        super().reset(seed=seed)
+        uri = (options or {}).get("program")
+        if uri is None:
+            uri = self.programs[int(self.np_random.integers(len(self.programs)))]
+        self._begin(self.environment.task(uri, self.backend))
+        self._first = self.cost()
+        return self._observation(), self._info(applied=True)
+
+    def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Apply an action; one that the mask forbids changes nothing."""
+        chosen = self._task.space.flat[int(action)]
+        applied = self._task.space.allows(self._task.mask(self._state), chosen)
+        final_before = self._task.terminal(self._state)
+        previous = self.cost() if self.reward.every_step else self._first
+        if applied:
+            self._state = self._task.step(self._state, chosen)
+            self._schedule = self._schedule.then(chosen)
+        self._steps += 1
+        terminated = self._task.terminal(self._state)
+        truncated = not terminated and self._steps >= (self.horizon_override or self._task.horizon)
+        final = (terminated and not final_before) or truncated
+        reward = self._reward(previous, final)
+        return self._observation(), reward, terminated, truncated, self._info(applied)
+
+    def _reward(self, previous: float, final: bool) -> float:
+        current = self.cost() if final or self.reward.every_step else previous
+        costs = EpisodeCosts(self._first, previous, current, self._task.ideal_cost(self._peak_gflops()))
+        return float(self.reward(costs, final))
+
+    def _peak_gflops(self) -> float:
+        if self._peak is None:
+            if self._own_bench is None:
+                raise IrgymError("give peak_gflops along with an evaluator of your own")
+            self._peak = self._own_bench.peak_gflops
+        return self._peak
+
+    def _observation(self) -> Any:
+        values = {view.name: view.value(self._task, self._state, self.cost) for view in self._views}
+        return values[self._views[0].name] if self._single else values
+
+    def _info(self, applied: bool) -> dict[str, Any]:
+        cost = self._costs.get(self._task.job(self._state).schedule, float("nan"))
+        return {
+            "action_mask": self.action_masks(),
+            "uri": self._task.uri,
+            "schedule": self._schedule.text(self._task.space),
+            "cost_ns": cost,
+            "speedup": self._first / cost,
+            "applied": applied,
+        }
+
+    def render(self) -> str | None:
+        """Return the program as text in mode `ansi`."""
+        return self._task.describe(self._state) if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """End the child process, where the environment started one."""
+        if self._own_bench is not None:
+            self._own_bench.close()

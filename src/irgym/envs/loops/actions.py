@@ -1,0 +1,131 @@
+"""The actions on a loop nest: move the cursor, reorder, split, merge, unroll, vectorise, stop."""
+
+from dataclasses import replace
+
+from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.errors import ScheduleError
+from irgym.envs.loops.codegen.kernel import Target
+from irgym.envs.loops.codegen.plan import can_unroll, vectorisable
+from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.nest import Loop, Mark, Nest
+
+MAX_LOOPS = 10
+"""Loops that a nest may have: as many as LoopTune observes. Longer programs keep what they start with."""
+
+FACTORS = tuple(2**power for power in range(1, 11))
+"""The factors by which a loop can be split: 2 to 1024."""
+
+UP, DOWN, SWAP_UP, SWAP_DOWN, SPLIT, MERGE, UNROLL, VECTORISE, STOP = range(9)
+
+SPACE = ActionSpace(
+    (
+        ActionKind("up"),
+        ActionKind("down"),
+        ActionKind("swap_up"),
+        ActionKind("swap_down"),
+        ActionKind("split", (FACTORS,)),
+        ActionKind("merge"),
+        ActionKind("unroll"),
+        ActionKind("vectorise"),
+        ActionKind("stop"),
+    )
+)
+
+DESCRIPTIONS = {
+    "up": "move the cursor to the next loop outside",
+    "down": "move the cursor to the next loop inside",
+    "swap_up": "exchange the loop under the cursor with the one outside it; the cursor follows",
+    "swap_down": "exchange the loop under the cursor with the one inside it; the cursor follows",
+    "split": "split the loop under the cursor: the inner part gets that many iterations",
+    "merge": "join the loop under the cursor with the one inside it, where both run over one dimension",
+    "unroll": "repeat the body of the loop under the cursor as straight-line code",
+    "vectorise": "execute the loop under the cursor as vector instructions, innermost",
+    "stop": "end the schedule",
+}
+
+
+def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool]:
+    """Say for each of `FACTORS` whether the loop can be split by it."""
+    loop = nest.loops[place]
+    if len(nest.loops) >= max(MAX_LOOPS, len(contraction.dims)) or loop.mark is not Mark.PLAIN:
+        return [False] * len(FACTORS)
+    span = nest.span(contraction, place)
+    return [loop.step * factor < span for factor in FACTORS]
+
+
+def can_swap(nest: Nest, outer: int) -> bool:
+    """Say whether the loop at `outer` and the next one inside may be exchanged.
+
+    Any two loops of a contraction may, but two over the same dimension change nothing by it.
+    """
+    return 0 <= outer < len(nest.loops) - 1 and nest.loops[outer].dim != nest.loops[outer + 1].dim
+
+
+def can_merge(nest: Nest, place: int) -> bool:
+    """Say whether the loop and the next one inside run over one dimension, neither of them marked."""
+    if place + 1 >= len(nest.loops):
+        return False
+    outer, inner = nest.loops[place], nest.loops[place + 1]
+    return outer.dim == inner.dim and outer.mark is inner.mark is Mark.PLAIN
+
+
+def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
+    """Say whether the loop can be vectorised and is not already, being the innermost."""
+    loop = nest.loops[place]
+    return (
+        place + 1 < len(nest.loops)
+        and loop.step == 1
+        and all(other.mark is not Mark.VECTORISE for other in nest.loops)
+        and loop.mark is Mark.PLAIN
+        and vectorisable(contraction, loop.dim)
+    )
+
+
+def legal_kinds(
+    contraction: Contraction, nest: Nest, cursor: int, target: Target
+) -> tuple[list[bool], list[bool]]:
+    """Return which kinds apply to the loop under the cursor, and which split factors."""
+    factors = split_factors(contraction, nest, cursor)
+    kinds = [
+        cursor > 0,
+        cursor < len(nest.loops) - 1,
+        can_swap(nest, cursor - 1),
+        can_swap(nest, cursor),
+        any(factors),
+        can_merge(nest, cursor),
+        can_unroll(contraction, nest, cursor, target),
+        can_vectorise(contraction, nest, cursor),
+        True,
+    ]
+    return kinds, factors
+
+
+def apply(nest: Nest, cursor: int, kind: int, factor: int) -> tuple[Nest, int]:
+    """Return the nest and cursor after an action that is legal; `factor` is the one of a split.
+
+    Raises:
+        ScheduleError: The kind is `stop`, which changes no nest.
+    """
+    if kind == UP:
+        return nest, cursor - 1
+    if kind == DOWN:
+        return nest, cursor + 1
+    loops = nest.loops
+    if kind == SWAP_UP:
+        return _swapped(loops, cursor - 1), cursor - 1
+    if kind == SWAP_DOWN:
+        return _swapped(loops, cursor), cursor + 1
+    loop = loops[cursor]
+    if kind == SPLIT:
+        parts = (Loop(loop.dim, loop.step * factor), loop)
+        return Nest(loops[:cursor] + parts + loops[cursor + 1 :]), cursor
+    if kind == MERGE:
+        return Nest(loops[:cursor] + loops[cursor + 1 :]), cursor
+    if kind in (UNROLL, VECTORISE):
+        marked = replace(loop, mark=Mark.UNROLL if kind == UNROLL else Mark.VECTORISE)
+        return Nest((*loops[:cursor], marked, *loops[cursor + 1 :])), cursor
+    raise ScheduleError("stop does not change the nest")
+
+
+def _swapped(loops: tuple[Loop, ...], outer: int) -> Nest:
+    return Nest((*loops[:outer], loops[outer + 1], loops[outer], *loops[outer + 2 :]))

@@ -1,0 +1,93 @@
+"""The loops environment: what `irgym` commands and Gymnasium reach by the name `loops`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from irgym.core.cost import Call
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.observation import ObservationView
+from irgym.core.reward import ThroughputGain
+from irgym.core.task import Task
+from irgym.envs.loops import datasets
+from irgym.envs.loops.codegen import backends
+from irgym.envs.loops.contraction import parse_uri
+from irgym.envs.loops.task import LoopsState, LoopsTask
+
+VERSUS_ROUNDS = 15
+"""Rounds of an interleaved comparison (see the measuring guide)."""
+
+
+class LoopsEnvironment(Environment):
+    """Loop nests of tensor contractions, float32, one thread."""
+
+    name = "loops"
+    summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
+    gym_id = "Loops-v0"
+    default_dataset = "mm64_256_16_range"
+    default_reward = ThroughputGain(every_step=False)
+
+    def backends(self) -> list[BackendStatus]:
+        """Return the state of the code generators, the preferred first."""
+        return [generator.status() for generator in backends.BACKENDS.values()]
+
+    def task(self, uri: str, backend: str | None = None) -> LoopsTask:
+        """Return the task of a `loops:` URI.
+
+        Raises:
+            ProgramError: The URI is malformed.
+            BackendError: The code generator does not run here.
+        """
+        contraction = parse_uri(uri)
+        return LoopsTask(contraction, backends.backend(backend) if backend else backends.preferred())
+
+    def dataset_names(self) -> list[str]:
+        """Return the fixed data sets and the form of generated ones."""
+        return [*datasets.FIXED, datasets.GENERATED]
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set, fixed or generated."""
+        return datasets.dataset(name)
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        """Return irgym's features and LoopTune's observation spaces."""
+        from irgym.envs.loops.observations import VIEWS
+
+        return VIEWS
+
+    def bench(self) -> Bench:
+        """Start a child process on one pinned core, with the user's cost cache."""
+        from irgym.measure.bench import MeasuringBench
+
+        return MeasuringBench()
+
+    def baselines(self) -> list[Baseline]:
+        """Return numpy, torch and TVM, one thread each."""
+        return [
+            Baseline("numpy", "numpy's matmul or einsum, 1 thread"),
+            Baseline("torch", "torch's mm, bmm, conv2d or einsum, 1 thread", "pip install 'irgym[learn]'"),
+            Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
+        ]
+
+    def baseline_call(self, name: str, task: Task[LoopsState]) -> Call:
+        """Return the call that checks and times a peer."""
+        assert isinstance(task, LoopsTask)
+        return Call("irgym.envs.loops.runner:measure_peer", (task.uri, name, task.timing))
+
+    def versus_call(self, name: str, task: Task[LoopsState], state: LoopsState) -> Call:
+        """Return the call that times a peer and a nest in turn."""
+        assert isinstance(task, LoopsTask)
+        arguments = (task.uri, state.nest, task.backend.name, name, VERSUS_ROUNDS)
+        return Call("irgym.envs.loops.runner:compare", arguments)
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        folder = Path(__file__).parent / "policies"
+        shipped = {path.stem: path for path in sorted(folder.glob("*.pt"))}
+        return {**shipped, **({"default": shipped[DEFAULT_POLICY]} if DEFAULT_POLICY in shipped else {})}
+
+
+DEFAULT_POLICY = "mm64_256_16_range"
+"""The shipped policy that `--policy default` means."""
+
+LOOPS = LoopsEnvironment()
+"""The environment."""

@@ -1,0 +1,142 @@
+"""The task: one contraction, its nest and a cursor."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, Mask
+from irgym.core.cost import Call, Job
+from irgym.core.errors import ScheduleError
+from irgym.core.task import Task
+from irgym.envs.loops import actions
+from irgym.envs.loops.codegen.backends import Backend
+from irgym.envs.loops.codegen.export import export
+from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.features import features
+from irgym.envs.loops.nest import Nest, initial_nest
+from irgym.measure.timing import Timing
+
+HISTORY = 5
+"""Number of past actions that a state remembers, for LoopTune's `5_prev_actions_tensor`."""
+
+
+@dataclass(frozen=True)
+class LoopsState:
+    """A nest, the place of the cursor, the last few actions, and whether `stop` was taken.
+
+    Attributes:
+        nest: The loops.
+        cursor: Place of the loop that actions apply to.
+        previous: Places in `SPACE.flat` of the last `HISTORY` actions, the latest last.
+        stopped: Whether the schedule has ended.
+    """
+
+    nest: Nest
+    cursor: int = 0
+    previous: tuple[int, ...] = ()
+    stopped: bool = False
+
+
+class LoopsTask(Task[LoopsState]):
+    """Scheduling one contraction, compiled by one back end and timed on one core."""
+
+    space = actions.SPACE
+
+    def __init__(
+        self, contraction: Contraction, backend: Backend, timing: Timing | None = None, horizon: int = 20
+    ) -> None:
+        """Make the task.
+
+        Args:
+            contraction: The program.
+            backend: What compiles it.
+            timing: How a candidate is timed.
+            horizon: Steps of an episode; LoopTune's 10 are too few for two levels of tiles.
+        """
+        self.contraction = contraction
+        self.backend = backend
+        self.timing = timing or Timing()
+        self.uri = contraction.uri
+        self.horizon = horizon
+        self._toolchain = backend.toolchain()
+
+    def initial(self) -> LoopsState:
+        """Return the unscheduled nest with the cursor on its outermost loop."""
+        return LoopsState(initial_nest(self.contraction))
+
+    def mask(self, state: LoopsState) -> Mask:
+        """Return which actions apply to the loop under the cursor; none after `stop`."""
+        if state.stopped:
+            return self.space.mask([False] * len(self.space.kinds), [False] * self.space.param_count)
+        return self.space.mask(
+            *actions.legal_kinds(self.contraction, state.nest, state.cursor, self.backend.target)
+        )
+
+    def step(self, state: LoopsState, action: Action) -> LoopsState:
+        """Return the state after `action`.
+
+        Raises:
+            ScheduleError: The schedule has stopped.
+        """
+        if state.stopped:
+            raise ScheduleError("no action applies after stop")
+        previous = (*state.previous, self.space.flat_index(action))[-HISTORY:]
+        if action.kind == actions.STOP:
+            return LoopsState(state.nest, state.cursor, previous, stopped=True)
+        factor = actions.FACTORS[action.params[0]] if action.params else 1
+        nest, cursor = actions.apply(state.nest, state.cursor, action.kind, factor)
+        return LoopsState(nest, cursor, previous)
+
+    def terminal(self, state: LoopsState) -> bool:
+        """Say whether `stop` was taken."""
+        return state.stopped
+
+    def observe(self, state: LoopsState) -> NDArray[np.float32]:
+        """Return the feature vector of `features`, shape [FEATURES]."""
+        return features(self.contraction, state.nest, state.cursor, state.previous, self.backend.target)
+
+    def job(self, state: LoopsState) -> Job:
+        """Return the request for the nest's time; cursor and history do not matter to it."""
+        arguments = (self.uri, state.nest, self.backend.name, self.timing)
+        return Job(
+            Call("irgym.envs.loops.runner:measure", arguments),
+            program=self.uri,
+            schedule=state.nest.text(),
+            toolchain=f"{self._toolchain}; {self.timing.version}",
+        )
+
+    def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:
+        """Return the call that compares the nest's results with numpy in float64."""
+        return Call(
+            "irgym.envs.loops.runner:validate", (self.uri, state.nest, self.backend.name, inputs, seed)
+        )
+
+    def describe(self, state: LoopsState) -> str:
+        """Return the nest as indented text, the cursor marked by an arrow."""
+        lines: list[str] = []
+        for place, loop in enumerate(state.nest.loops):
+            trips = state.nest.trips(self.contraction, place)
+            tail = state.nest.tail(self.contraction, place)
+            notes = [f"{trips} x {loop.step}"]
+            if tail:
+                notes.append(f"the last {tail}")
+            if loop.mark.value:
+                notes.append(loop.mark.name.lower())
+            arrow = "->" if place == state.cursor else "  "
+            lines.append(f"{arrow} {'  ' * place}for {loop.dim} ({', '.join(notes)})")
+        lines.append(f"   {'  ' * len(state.nest.loops)}{self.contraction.statement}")
+        return "\n".join(lines)
+
+    def export(self, state: LoopsState, path: Path) -> list[Path]:
+        """Write C source (.c), an object (.o) or a shared library (.so) of the nest.
+
+        Raises:
+            IrgymError: The suffix is none of these, or the file cannot be written.
+        """
+        return export(self.contraction, state.nest, self.backend, path)
+
+    def ideal_cost(self, peak_gflops: float) -> float:
+        """Return the nanoseconds that the floating-point operations take at the machine's peak."""
+        return self.contraction.flops / peak_gflops
