@@ -1,0 +1,126 @@
+"""AVX2 and FMA machine code."""
+
+from irgym.envs.loops.codegen import assembler as asm
+from irgym.envs.loops.codegen import x86
+from irgym.envs.loops.codegen.assembler import vex, vex_memory
+from irgym.envs.loops.codegen.kernel import Kernel, Target
+
+TARGET = Target(lanes=8, registers=16, accumulators=12)
+
+_SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
+"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+
+
+def emit(kernel: Kernel) -> bytes:
+    """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
+    return x86.emit(kernel, _Scalar() if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
+
+
+class _Scalar:
+    """One lane a register."""
+
+    registers = TARGET.registers
+
+    def setup(self) -> bytes:
+        return b""
+
+    def teardown(self) -> bytes:
+        return b""
+
+    def zero(self, register: int) -> bytes:
+        return vex(asm.VXORPS, register, register, register, length=asm.XMM)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        return vex_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
+
+    broadcast = load
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        return vex(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes:
+        return vex_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        return vex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        raise NotImplementedError("scalar code has no lanes to add up")
+
+
+class _Vector:
+    """Eight lanes a register; where fewer take part, a mask is loaded from a table on the stack.
+
+    The table is eight words of ones followed by eight of zeros; `x86.SCRATCH` points to it.
+    """
+
+    registers = TARGET.registers
+
+    def __init__(self, sum_lanes: bool) -> None:
+        self.sum_lanes = sum_lanes
+        self.masked = False
+
+    def _mask(self, register: int, lanes: int) -> bytes:
+        self.masked = True
+        return vex_memory(asm.VMOVUPS_LOAD, register, 0, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+
+    def setup(self) -> bytes:
+        if not self.masked:
+            return b""
+        table = asm.push_immediate(0) * 4 + asm.push_immediate(-1) * 4
+        return table + asm.move(x86.SCRATCH, asm.RSP)
+
+    def teardown(self) -> bytes:
+        return asm.add_immediate(asm.RSP, 64) if self.masked else b""
+
+    def zero(self, register: int) -> bytes:
+        return vex(asm.VXORPS, register, register, register, length=asm.XMM)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        if lanes == TARGET.lanes:
+            return vex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement)
+        return self._mask(register, lanes) + vex_memory(
+            asm.VMASKMOVPS_LOAD, register, register, base, displacement
+        )
+
+    def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        code = vex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
+        if lanes < TARGET.lanes and self.sum_lanes:
+            # Zeroed lanes of the other input times a broadcast infinity would be NaN.
+            self.masked = True
+            code += vex_memory(asm.VANDPS, register, register, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+        return code
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        return vex(asm.VFMADD231PS, accumulator, x, y)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes | None:
+        if broadcast or lanes < TARGET.lanes:
+            return None
+        return vex_memory(asm.VFMADD231PS, accumulator, x, base, displacement)
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        if lanes == TARGET.lanes:
+            return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement)
+        return self._mask(scratch, lanes) + vex_memory(
+            asm.VMASKMOVPS_STORE, accumulator, scratch, base, displacement
+        )
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        add_scratch = vex(asm.VADDPS, accumulator, accumulator, scratch, length=asm.XMM)
+        parts = [
+            vex(asm.VEXTRACTF128, accumulator, 0, scratch, immediate=1),
+            add_scratch,
+            vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_HALVES),
+            add_scratch,
+            vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_QUARTERS),
+            add_scratch,
+        ]
+        if add:
+            parts.append(vex_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM))
+        parts.append(vex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM))
+        return b"".join(parts)

@@ -1,0 +1,127 @@
+"""AVX-512 machine code."""
+
+from irgym.envs.loops.codegen import assembler as asm
+from irgym.envs.loops.codegen import x86
+from irgym.envs.loops.codegen.assembler import evex, evex_memory
+from irgym.envs.loops.codegen.kernel import Kernel, Target
+
+TARGET = Target(lanes=16, registers=32, accumulators=28)
+
+_SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
+"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+
+
+def emit(kernel: Kernel) -> bytes:
+    """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
+    return x86.emit(kernel, _Scalar() if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
+
+
+class _Scalar:
+    """One lane a register."""
+
+    registers = TARGET.registers
+
+    def setup(self) -> bytes:
+        return b""
+
+    def teardown(self) -> bytes:
+        return b""
+
+    def zero(self, register: int) -> bytes:
+        return evex(asm.VPXORD, register, register, register)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        return evex_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
+
+    broadcast = load
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        return evex(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes:
+        return evex_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        return evex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        raise NotImplementedError("scalar code has no lanes to add up")
+
+
+class _Vector:
+    """Sixteen lanes a register; where fewer take part, a mask register says which."""
+
+    registers = TARGET.registers
+
+    def __init__(self, sum_lanes: bool) -> None:
+        self.sum_lanes = sum_lanes
+        self.masks: dict[int, int] = {}
+
+    def _mask(self, lanes: int) -> int:
+        if lanes == TARGET.lanes:
+            return 0
+        mask = self.masks.setdefault(lanes, len(self.masks) + 1)
+        if mask > 7:
+            raise ValueError("a kernel may have seven different widths of tails, this one has more")
+        return mask
+
+    def setup(self) -> bytes:
+        return b"".join(
+            asm.move_immediate(x86.SCRATCH, (1 << lanes) - 1) + asm.kmovw(mask, x86.SCRATCH)
+            for lanes, mask in self.masks.items()
+        )
+
+    def teardown(self) -> bytes:
+        return b""
+
+    def zero(self, register: int) -> bytes:
+        return evex(asm.VPXORD, register, register, register)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        if lanes == TARGET.lanes:
+            return evex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement)
+        return evex_memory(
+            asm.VMOVUPS_LOAD, register, 0, base, displacement, mask=self._mask(lanes), zero=True
+        )
+
+    def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        return evex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        # Zeroed lanes times a broadcast infinity would be NaN in a sum over lanes.
+        mask = self._mask(lanes) if self.sum_lanes else 0
+        return evex(asm.VFMADD231PS, accumulator, x, y, mask=mask)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes:
+        mask = self._mask(lanes)
+        return evex_memory(
+            asm.VFMADD231PS, accumulator, x, base, displacement, mask=mask, broadcast=broadcast
+        )
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, mask=self._mask(lanes))
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        def add_scratch() -> bytes:
+            return evex(asm.VADDPS, accumulator, accumulator, scratch)
+
+        parts = [
+            evex(asm.VSHUFF32X4, scratch, accumulator, accumulator, immediate=_SWAP_HALVES),
+            add_scratch(),
+            evex(asm.VSHUFF32X4, scratch, accumulator, accumulator, immediate=_SWAP_QUARTERS),
+            add_scratch(),
+            evex(asm.VPERMILPS, scratch, 0, accumulator, immediate=_SWAP_HALVES),
+            add_scratch(),
+            evex(asm.VPERMILPS, scratch, 0, accumulator, immediate=_SWAP_QUARTERS),
+            add_scratch(),
+        ]
+        if add:
+            parts.append(
+                evex_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM)
+            )
+        parts.append(evex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM))
+        return b"".join(parts)

@@ -1,0 +1,263 @@
+"""Register tiling: how a nest is executed, derived from the loop list alone (as in LoopTune's LoopNest).
+
+Walking from the innermost loop outwards, loops are absorbed into straight-line code while its accumulators
+fit into registers. Accumulators stay in registers across the reduction loops that directly enclose the tile.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgym.envs.loops.codegen.kernel import Target
+from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.nest import Loop, Mark, Nest
+
+MAX_UNROLLED_FMAS = 256
+"""Greatest number of FMAs of the straight-line block for a loop marked UNROLL to be part of it."""
+
+MAX_COPIED_FMAS = 4096
+"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body."""
+
+MAX_REDUCTION_UNROLL = 8
+"""By how much the reduction loop just outside the block is unrolled at most."""
+
+STRIP_VECTORS = 4
+"""Vectors in a strip of an innermost loop that is too long for the registers."""
+
+STRIP_SCALARS = 8
+"""The same for a loop that is not vectorised."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """How a nest is executed.
+
+    Attributes:
+        order: Loops as executed: the vectorised one innermost, with an implicit strip-mining of it if any.
+        spans: For each of them, how much of its dimension it covers.
+        unroll: For each of them, how many iterations are emitted one after the other; more than 1 outside
+            the block only.
+        tile_start: Place in `order` of the outermost loop that the straight-line block absorbs.
+        hoist: Place in `order` where tiles begin: accumulators stay in registers across the loops inside it.
+        lanes: Lanes of a vector; 1 for scalar code.
+        vector_dim: Dimension whose unit steps are the lanes; None for scalar code.
+        a_vector: Whether lanes step through A.
+        b_vector: Whether lanes step through B.
+        sum_lanes: Whether the lanes run over a reduction and are added up at the end.
+        partial: Whether a tile holds only a part of its sums, so that it starts from what C holds.
+        accumulators: Vector registers that hold accumulators in a full tile.
+        fmas: FMAs of the full block, before the unrolling of the reduction loop around it.
+        emitted_fmas: FMAs in the code of the whole kernel, tails and copies included.
+    """
+
+    order: tuple[Loop, ...]
+    spans: tuple[int, ...]
+    unroll: tuple[int, ...]
+    tile_start: int
+    hoist: int
+    lanes: int
+    vector_dim: str | None
+    a_vector: bool
+    b_vector: bool
+    sum_lanes: bool
+    partial: bool
+    accumulators: int
+    fmas: int
+    emitted_fmas: int
+
+
+def vectorisable(contraction: Contraction, dim: str) -> bool:
+    """Say whether unit steps of `dim` can be vector lanes.
+
+    A and B are then read with stride 0 (one element for all lanes) or 1, and either C is written with
+    stride 1 or the lanes are added up in the end.
+    """
+    a, b, c = contraction.strides
+    if a[dim] > 1 or b[dim] > 1:
+        return False
+    return dim in contraction.reductions or c[dim] == 1
+
+
+def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
+    """Derive how `nest` is executed on `target`."""
+    loops, vector_dim = _vector_innermost(contraction, nest.loops)
+    lanes = 1 if vector_dim is None else target.lanes
+    loops = _strip_mine(contraction, loops, lanes, target)
+    spans = _spans(contraction, loops)
+    start, accumulators, fmas = _absorb(contraction, loops, spans, lanes, target)
+    reductions = contraction.reductions
+    hoist = start
+    while hoist > 0 and (loops[hoist - 1].dim in reductions or spans[hoist - 1] <= loops[hoist - 1].step):
+        hoist -= 1
+    partial = any(
+        loop.dim in reductions and span > loop.step
+        for loop, span in zip(loops[:hoist], spans[:hoist], strict=True)
+    )
+    unroll, emitted = _unroll(contraction, loops, spans, start, lanes, fmas, target)
+    a, b, _ = contraction.strides
+    return TilePlan(
+        order=loops,
+        spans=spans,
+        unroll=unroll,
+        tile_start=start,
+        hoist=hoist,
+        lanes=lanes,
+        vector_dim=vector_dim,
+        a_vector=vector_dim is not None and a[vector_dim] == 1,
+        b_vector=vector_dim is not None and b[vector_dim] == 1,
+        sum_lanes=vector_dim in reductions,
+        partial=partial,
+        accumulators=accumulators,
+        fmas=fmas,
+        emitted_fmas=emitted,
+    )
+
+
+def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target) -> bool:
+    """Say whether marking the loop at `place` UNROLL changes the code and stays within the limits."""
+    loop = nest.loops[place]
+    if loop.mark is not Mark.PLAIN:
+        return False
+    marked = (*nest.loops[:place], Loop(loop.dim, loop.step, Mark.UNROLL), *nest.loops[place + 1 :])
+    return _code(plan(contraction, nest, target)) != _code(plan(contraction, Nest(marked), target))
+
+
+def _code(plan: TilePlan) -> tuple[object, ...]:
+    """Return what the emitted code depends on: everything but the marks."""
+    return tuple((loop.dim, loop.step) for loop in plan.order), plan.tile_start, plan.hoist, plan.unroll
+
+
+def _vector_innermost(
+    contraction: Contraction, loops: tuple[Loop, ...]
+) -> tuple[tuple[Loop, ...], str | None]:
+    """Move the loop to vectorise innermost; return the loops and its dimension, None where there is none.
+
+    Without a mark that is the innermost loop that iterates.
+    """
+    chosen = next((place for place, loop in enumerate(loops) if loop.mark is Mark.VECTORISE), None)
+    if chosen is None:
+        chosen = len(loops) - 1
+        while chosen > 0 and contraction.sizes[loops[chosen].dim] == 1:
+            chosen -= 1
+    loop = loops[chosen]
+    if not vectorisable(contraction, loop.dim):
+        return loops, None
+    return (*loops[:chosen], *loops[chosen + 1 :], loop), loop.dim
+
+
+def _spans(contraction: Contraction, loops: Sequence[Loop]) -> tuple[int, ...]:
+    left = dict(contraction.sizes)
+    spans: list[int] = []
+    for loop in loops:
+        span = left[loop.dim]
+        spans.append(span)
+        left[loop.dim] = min(span, loop.step)
+    return tuple(spans)
+
+
+def _strip_mine(
+    contraction: Contraction, loops: tuple[Loop, ...], lanes: int, target: Target
+) -> tuple[Loop, ...]:
+    """Split the innermost loop where it does not fit into the block as a whole."""
+    loop = loops[-1]
+    span = min((other.step for other in loops[:-1] if other.dim == loop.dim), default=math.inf)
+    vectors = -(-min(span, contraction.sizes[loop.dim]) // lanes)
+    if loop.dim not in contraction.reductions:
+        limit = target.accumulators
+        strip = STRIP_VECTORS * lanes if lanes > 1 else STRIP_SCALARS
+    elif lanes > 1:
+        limit = _budget(loop, target)
+        strip = lanes
+    else:
+        return loops
+    if vectors <= limit:
+        return loops
+    outer = Loop(loop.dim, strip, Mark.UNROLL if loop.mark is Mark.UNROLL else Mark.PLAIN)
+    return (*loops[:-1], outer, loop)
+
+
+def _budget(loop: Loop, target: Target) -> int:
+    """Return how many FMAs the block may have for `loop` to be part of it."""
+    return MAX_UNROLLED_FMAS if loop.mark is Mark.UNROLL else target.accumulators
+
+
+def _absorb(
+    contraction: Contraction, loops: tuple[Loop, ...], spans: tuple[int, ...], lanes: int, target: Target
+) -> tuple[int, int, int]:
+    """Return the place of the outermost absorbed loop, the accumulators and the FMAs of the block."""
+    reductions = contraction.reductions
+    vector_dim = loops[-1].dim
+    accumulators = fmas = 1
+    vectors: dict[str, int] = {}
+    start = len(loops)
+    while start > 0:
+        loop, span = loops[start - 1], spans[start - 1]
+        if span > loop.step or loop.dim not in vectors:
+            count = -(-span // lanes) if loop.dim == vector_dim else span
+            before = vectors.get(loop.dim, 1)
+            growth = fmas // before * count
+            wider = accumulators if loop.dim in reductions else accumulators // before * count
+            if wider > target.accumulators or (growth > _budget(loop, target) and count > before):
+                break
+            accumulators, fmas, vectors[loop.dim] = wider, growth, count
+        start -= 1
+    return start, accumulators, fmas
+
+
+def _unroll(
+    contraction: Contraction,
+    loops: tuple[Loop, ...],
+    spans: tuple[int, ...],
+    start: int,
+    lanes: int,
+    fmas: int,
+    target: Target,
+) -> tuple[tuple[int, ...], int]:
+    """Return the unrolling of each loop and the number of FMAs that the kernel then has."""
+    unroll = [1] * len(loops)
+    if start > 0 and loops[start - 1].dim in contraction.reductions:
+        trips = -(-spans[start - 1] // loops[start - 1].step)
+        unroll[start - 1] = _reduction_unroll(trips, target.accumulators // fmas)
+    emitted = _emitted(contraction, loops, unroll, start, lanes)
+    for place in reversed(range(start)):
+        if loops[place].mark is Mark.UNROLL:
+            before = unroll[place]
+            unroll[place] = -(-spans[place] // loops[place].step)
+            copied = _emitted(contraction, loops, unroll, start, lanes)
+            if copied <= MAX_COPIED_FMAS:
+                emitted = copied
+            else:
+                unroll[place] = before
+    return tuple(unroll), emitted
+
+
+def _reduction_unroll(trips: int, most: int) -> int:
+    """Return by how much to unroll: a divisor of the trip count where one is near the most allowed."""
+    most = max(1, min(most, MAX_REDUCTION_UNROLL, trips))
+    return next((count for count in range(most, most // 2, -1) if trips % count == 0), most)
+
+
+def _emitted(
+    contraction: Contraction, loops: tuple[Loop, ...], unroll: Sequence[int], start: int, lanes: int
+) -> int:
+    """Count the FMAs of the code: a product over the dimensions, since each loop acts on its own one."""
+    chains: dict[str, list[tuple[int, int]]] = {dim: [] for dim in contraction.sizes}
+    for loop, copies in zip(loops[:start], unroll, strict=False):
+        chains[loop.dim].append((loop.step, copies))
+    vector_dim = loops[-1].dim
+    total = 1
+    for dim, size in contraction.sizes.items():
+        total *= _emitted_along(chains[dim], 0, size, lanes if dim == vector_dim else 1)
+    return total
+
+
+def _emitted_along(chain: list[tuple[int, int]], level: int, extent: int, lanes: int) -> int:
+    """Count the vectors that the loops of one dimension, from `level` inwards, emit for an extent."""
+    if level == len(chain):
+        return -(-extent // lanes)
+    step, unroll = chain[level]
+    step = min(step, extent)
+    full, tail = divmod(extent, step)
+    copies = full if full < 2 * unroll else unroll + full % unroll
+    total = copies * _emitted_along(chain, level + 1, step, lanes)
+    return total + _emitted_along(chain, level + 1, tail, lanes) if tail else total

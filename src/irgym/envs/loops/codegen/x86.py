@@ -1,0 +1,149 @@
+"""What the x86-64 generators share: the function around a kernel, its loops, its pointers, its registers.
+
+The function has the System V ABI:
+`void f(const float *a /* rdi */, const float *b /* rsi */, float *c /* rdx */, int64_t repetitions /* rcx */)`.
+It runs the whole kernel `repetitions` >= 1 times. Its code is position-independent and wants 64-byte alignment.
+"""
+
+from collections.abc import Sequence
+
+from irgym.envs.loops.codegen import assembler as asm
+from irgym.envs.loops.codegen.block import InstructionSet, Operand, emit_group, groups
+from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Tile
+
+POINTERS = (asm.RDI, asm.RSI, asm.RDX)
+
+COUNTERS = (
+    asm.RAX,
+    asm.R8,
+    asm.R9,
+    asm.R10,
+    asm.RBX,
+    asm.RBP,
+    asm.R12,
+    asm.R13,
+    asm.R14,
+    asm.R15,
+)
+"""Loop counters, for the innermost loop first; the outer loops of a deeper nest count on the stack."""
+
+CALLEE_SAVED = frozenset((asm.RBX, asm.RBP, asm.R12, asm.R13, asm.R14, asm.R15))
+
+SCRATCH = asm.R11
+"""General-purpose register that instruction sets may use for what they set up."""
+
+LOOP_ALIGNMENT = 32
+"""Hot loops begin at a multiple of this many bytes."""
+
+
+def emit(kernel: Kernel, instructions: InstructionSet) -> bytes:
+    """Return the machine code of `kernel`."""
+    depth = _depth(kernel.body)
+    saved = [register for register in COUNTERS[:depth] if register in CALLEE_SAVED]
+    body = _Emitter(kernel, instructions, depth).run()
+    start = b"".join(map(asm.push, saved)) + instructions.setup()
+    start += asm.nops(-len(start) % 64)
+    repeat = asm.decrement(asm.RCX)
+    repeat += asm.jump_if_not_zero(-len(body) - len(repeat))
+    end = instructions.teardown() + b"".join(map(asm.pop, reversed(saved))) + asm.vzeroupper() + asm.ret()
+    return b"".join((start, body, repeat, end))
+
+
+def _depth(nodes: Sequence[Node]) -> int:
+    """Return how many `Repeat` enclose one another at most."""
+    return max(
+        (0 if isinstance(node, Block) else _depth(node.body) + isinstance(node, Repeat) for node in nodes),
+        default=0,
+    )
+
+
+class _Emitter:
+    """Emits the body of a function.
+
+    A pointer's moves are put off: `pending` holds the bytes by which it lags behind, which displacements make up
+    for, until the head or the end of a loop.
+    """
+
+    def __init__(self, kernel: Kernel, instructions: InstructionSet, depth: int) -> None:
+        self.kernel = kernel
+        self.instructions = instructions
+        self.depth = depth
+        self.code = bytearray()
+        self.pending = [0, 0, 0]
+        self.accumulators = 0
+
+    def run(self) -> bytes:
+        if self.kernel.clear:
+            self._clear(self.kernel.clear)
+        self._nodes(self.kernel.body, 0)
+        self._catch_up()
+        return bytes(self.code)
+
+    def _clear(self, count: int) -> None:
+        self.code += asm.move(asm.R8, asm.RDI) + asm.move(asm.R9, asm.RCX)
+        self.code += asm.move(asm.RDI, asm.RDX) + asm.clear_eax() + asm.move_immediate(asm.RCX, count)
+        self.code += asm.fill_with_eax() + asm.move(asm.RDI, asm.R8) + asm.move(asm.RCX, asm.R9)
+
+    def _nodes(self, nodes: Sequence[Node], depth: int) -> None:
+        for node in nodes:
+            match node:
+                case Block():
+                    self._block(node)
+                case Tile():
+                    self._tile(node, depth)
+                case Repeat():
+                    self._repeat(node, depth)
+
+    def _catch_up(self) -> None:
+        for place, register in enumerate(POINTERS):
+            if self.pending[place]:
+                self.code += asm.add_immediate(register, self.pending[place])
+                self.pending[place] = 0
+
+    def _repeat(self, node: Repeat, depth: int) -> None:
+        self._catch_up()
+        level = self.depth - depth - 1
+        counter = COUNTERS[level] if level < len(COUNTERS) else None
+        if counter is None:
+            self.code += asm.push_immediate(node.count)
+        else:
+            self.code += asm.move_immediate(counter, node.count)
+        if isinstance(node.body[0], Block):
+            self.code += asm.nops(-len(self.code) % LOOP_ALIGNMENT)
+        head = len(self.code)
+        self._nodes(node.body, depth + 1)
+        for place, stride in enumerate(node.strides):
+            self.pending[place] += 4 * stride
+        self._catch_up()
+        self.code += asm.decrement_stack_top() if counter is None else asm.decrement(counter)
+        self.code += asm.jump_if_not_zero(head - len(self.code))
+        if counter is None:
+            self.code += asm.add_immediate(asm.RSP, 8)
+        for place, stride in enumerate(node.strides):
+            self.pending[place] = -4 * stride * node.count
+
+    def _tile(self, node: Tile, depth: int) -> None:
+        instructions, sum_lanes = self.instructions, self.kernel.sum_lanes
+        self.accumulators = len(node.accumulators)
+        pointer = POINTERS[2]
+        for register, (offset, lanes) in enumerate(node.accumulators):
+            if node.load and not sum_lanes:
+                displacement = 4 * offset + self.pending[2]
+                self.code += instructions.load(register, pointer, displacement, lanes)
+            else:
+                self.code += instructions.zero(register)
+        self._nodes(node.body, depth)
+        scratch = self.accumulators
+        for register, (offset, lanes) in enumerate(node.accumulators):
+            displacement = 4 * offset + self.pending[2]
+            if sum_lanes:
+                self.code += instructions.store_sum(register, pointer, displacement, node.load, scratch)
+            else:
+                self.code += instructions.store(register, pointer, displacement, lanes, scratch)
+
+    def _block(self, node: Block) -> None:
+        kernel, pending = self.kernel, self.pending
+        a = Operand(POINTERS[0], pending[0], kernel.a_vector)
+        b = Operand(POINTERS[1], pending[1], kernel.b_vector)
+        for fmas in groups(node.fmas):
+            self.code += emit_group(fmas, a, b, self.accumulators, self.instructions)
