@@ -1,0 +1,145 @@
+"""A trained policy: a network that chooses actions, and the small file that holds it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, ActionKind, ActionSpace, BoolArray, Mask
+from irgym.core.errors import IrgymError, StorageError
+from irgym.nets import heads, storage
+from irgym.nets.actor_critic import Actor
+from irgym.nets.encoders import spec_from_dict
+from irgym.nets.layout import FlatLayout, StructuredLayout
+from irgym.nets.q_network import QNetwork
+
+FORMAT = 1
+
+
+class TorchPolicy:
+    """Implements `irgym.core.policy.Policy` with an actor or a Q-network.
+
+    Of a Q-network the probabilities are the softmax of the action values.
+
+    Attributes:
+        network: Scores actions.
+        environment: Name of the environment that it was trained on.
+    """
+
+    def __init__(self, network: Actor | QNetwork, environment: str = "") -> None:
+        self.network = network
+        self.environment = environment
+
+    @property
+    def space(self) -> ActionSpace:
+        """The actions that it chooses among."""
+        return self.network.layout.space
+
+    def _scores(
+        self, observations: Sequence[Any], masks: Sequence[Mask]
+    ) -> tuple[NDArray[np.float32], BoolArray]:
+        with torch.inference_mode():
+            scores = self.network.forward(self.network.encoder.collate(observations)).numpy()
+        return scores, self.network.layout.legal(masks)
+
+    def act(
+        self, observations: Sequence[Any], masks: Sequence[Mask], rng: np.random.Generator | None
+    ) -> list[Action]:
+        """Return an action for each state: sampled with `rng`, or the best kind and parameters if None.
+
+        Raises:
+            IrgymError: An observation has not the shape that the policy was trained on.
+        """
+        if not observations:
+            return []
+        scores, legal = self._scores(observations, masks)
+        layout = self.network.layout
+        if rng is None:
+            return layout.actions(heads.greedy(scores, legal, layout))
+        return layout.actions(heads.sample(scores, legal, layout, rng).choices)
+
+    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
+        """Return for each state the probability of every action of `space.flat`.
+
+        Raises:
+            IrgymError: An observation has not the shape that the policy was trained on.
+        """
+        if not observations:
+            return []
+        scores, legal = self._scores(observations, masks)
+        return list(self.network.layout.flat_probabilities(heads.probabilities(scores, legal)))
+
+    def check(self, space: ActionSpace, observation: Any) -> None:
+        """Make sure that the policy suits a task.
+
+        Args:
+            space: The task's actions.
+            observation: Any observation of the task.
+
+        Raises:
+            IrgymError: The actions or the shape of the observation differ from those of the training.
+        """
+        if space != self.space:
+            raise IrgymError(
+                f"the policy was trained on other actions ({_names(self.space)}) than the task has "
+                f"({_names(space)}): choose a policy trained on this environment"
+            )
+        self.network.encoder.collate([observation])
+
+    def save(self, path: Path) -> None:
+        """Write the weights with everything that is needed to use them.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        content = {
+            "sort": "policy",
+            "format": FORMAT,
+            "environment": self.environment,
+            "space": [[kind.name, [list(slot) for slot in kind.slots]] for kind in self.space.kinds],
+            "network": self.network.sort,
+            "encoder": self.network.spec.to_dict(),
+            "weights": self.network.state_dict(),
+        }
+        storage.write(path, content)
+
+    @staticmethod
+    def load(path: Path) -> "TorchPolicy":
+        """Read what `save` wrote.
+
+        Raises:
+            StorageError: The file is missing, damaged, no policy, or of a newer format.
+        """
+        content = storage.read(path, "policy")
+        if content.get("format") != FORMAT:
+            raise StorageError(
+                f"{path} has policy format {content.get('format')}, this version reads {FORMAT}: "
+                "use the version of irgym that wrote it"
+            )
+        try:
+            return _restore(content)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise StorageError(
+                f"{path} is an incomplete policy: restore it from a copy or train again"
+            ) from error
+
+
+def _names(space: ActionSpace) -> str:
+    return " ".join(kind.name for kind in space.kinds)
+
+
+def _restore(content: dict[str, Any]) -> TorchPolicy:
+    space = ActionSpace(
+        tuple(ActionKind(name, tuple(tuple(slot) for slot in slots)) for name, slots in content["space"])
+    )
+    spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
+    network = (
+        QNetwork(spec, FlatLayout(space))
+        if content["network"] == "q"
+        else Actor(spec, StructuredLayout(space))
+    )
+    network.load_state_dict(content["weights"])
+    return TorchPolicy(network, content["environment"])

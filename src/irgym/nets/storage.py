@@ -1,0 +1,86 @@
+"""Files of tensors and plain values: written whole or not at all, and checked when read."""
+
+import errno
+import io
+import os
+import pickle
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from irgym.core.errors import StorageError
+
+
+def write(path: Path, content: dict[str, Any], previous: Path | None = None) -> None:
+    """Write `content` so that a crash at any moment leaves the old file or the new one, both whole.
+
+    Args:
+        path: File to write.
+        content: Tensors, numbers, texts, and lists and dictionaries of them.
+        previous: Where the file that is replaced is kept.
+
+    Raises:
+        StorageError: The disk is full or the file cannot be written; what was there before stays.
+    """
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    fresh = path.with_name(path.name + ".tmp")
+    try:
+        with fresh.open("wb") as file:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        if previous is not None and path.exists():
+            _keep(path, previous)
+        fresh.replace(path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}; free some space or choose another folder"
+        ) from error
+
+
+def _keep(path: Path, previous: Path) -> None:
+    """Make `previous` a second name of the file at `path`, which stays in place meanwhile."""
+    link = previous.with_name(previous.name + ".tmp")
+    link.unlink(missing_ok=True)
+    try:
+        os.link(path, link)
+    except OSError as error:
+        # Some file systems have no hard links.
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        shutil.copyfile(path, link)
+    link.replace(previous)
+
+
+def read(path: Path, sort: str) -> dict[str, Any]:
+    """Return what `write` wrote. No code in the file is run.
+
+    Args:
+        path: File to read.
+        sort: What the file should be, for messages; its content's `sort` must equal it.
+
+    Raises:
+        StorageError: There is no such file, it is damaged, or it is something else.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise StorageError(f"{path} is damaged: restore it from a copy or train again")
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise StorageError(f"there is no {sort} at {path}: check the path or train one first") from None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except (zipfile.BadZipFile, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise StorageError(
+            f"{path} is no {sort}, or it is truncated: restore it from a copy or train again"
+        ) from error
+    if not isinstance(content, dict) or cast(dict[str, Any], content).get("sort") != sort:
+        raise StorageError(f"{path} is not an irgym {sort}: choose a file that irgym wrote")
+    return cast(dict[str, Any], content)
