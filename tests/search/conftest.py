@@ -99,14 +99,14 @@ class CountingEvaluator:
 
 
 class MaskedUniformPolicy:
-    """Every legal action equally likely; the most probable one is the first."""
+    """Every legal action equally likely; taken for the most probable one: the last but `stop`."""
 
     def __init__(self, space: ActionSpace) -> None:
         self.space = space
 
     def act(self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any) -> list[Action]:
         assert rng is None
-        return [self.space.legal(mask)[0] for mask in masks]
+        return [self.space.legal(mask)[-2] for mask in masks]
 
     def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[Any]:
         rows = [self.space.flat_mask(mask).astype(np.float64) for mask in masks]

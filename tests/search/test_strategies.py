@@ -5,9 +5,9 @@ import pytest
 
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
-from irgym.core.schedule import replay
+from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
-from irgym.search.session import Budget, run_search
+from irgym.search.session import Budget, Node, run_search
 
 NAMES = list(SEARCHES.builtin)
 STOCHASTIC = [name for name in NAMES if not name.startswith("greedy")]
@@ -47,10 +47,14 @@ def test_result_replays_to_its_cost_and_trace_falls(name, task, evaluator, polic
         assert before.seconds <= after.seconds <= result.seconds
 
 
-@pytest.mark.parametrize("name", ["beam", "beam-bfs", "mcts", "evolutionary", "annealing", "guided"])
-def test_finds_the_optimum_behind_the_worse_states(name, task, evaluator, policy, optimum):
-    found = [search(name, task, evaluator, policy, Budget(230), seed=seed).cost for seed in range(4)]
-    assert found.count(optimum) >= 3
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [("beam", 1), ("beam-bfs", 5), ("mcts", 3), ("evolutionary", 5), ("annealing", 2), ("guided", 3)],
+)
+def test_finds_the_optimum_behind_the_worse_states(name, least, task, evaluator, policy, optimum):
+    """Of six seeds, with a budget with which random search finds it for none."""
+    found = [search(name, task, evaluator, policy, Budget(150), seed=seed).cost for seed in range(6)]
+    assert found.count(optimum) >= least
 
 
 def test_one_step_greedy_stalls_where_change_pays_only_in_pairs(task, evaluator, policy):
@@ -93,8 +97,15 @@ def test_guided_without_a_policy_says_what_to_do(task, evaluator):
 
 def test_guided_starts_with_the_policys_own_episode(task, evaluator, policy):
     search("guided", task, evaluator, policy, Budget(8))
-    greedy = ["1 1 1 1", "1 2 1 1"]
-    assert [text for batch in evaluator.batches[:2] for text in batch][:1] == greedy[:1]
+    node = Node(task.initial(), Schedule())
+    texts = []
+    for _ in range(task.horizon):
+        [action] = policy.act([node.state], [task.mask(node.state)], None)
+        node = Node(task.step(node.state, action), node.schedule.then(action))
+        texts.append(task.job(node.state).schedule)
+    asked = [text for batch in evaluator.batches for text in batch][1:]
+    own = [text for text in dict.fromkeys(texts) if text != "1 1 1 1"]
+    assert own and asked[: len(own)] == own
 
 
 @pytest.mark.parametrize("budget", [{}, {"evaluations": 0}, {"seconds": 0.0}, {"seconds": math.nan}])

@@ -16,6 +16,7 @@ from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.search.minimise import minimise
 
 TIMED_BATCH = 16
 """Greatest number of states evaluated between two looks at the clock."""
@@ -80,7 +81,7 @@ class SearchResult:
     """What a search found.
 
     Attributes:
-        schedule: Leads to the cheapest state evaluated.
+        schedule: Leads to the cheapest program evaluated, without needless actions.
         cost: Its cost; infinite where every evaluation failed.
         first_cost: Cost of the initial state.
         evaluations: Number of distinct states evaluated.
@@ -261,7 +262,7 @@ def run_search(
         session.costs([session.root])
         strategy.run(session, np.random.default_rng(seed))
     return SearchResult(
-        schedule=session.best.schedule,
+        schedule=minimise(task, session.best.schedule),
         cost=session.best_cost,
         first_cost=session.first_cost,
         evaluations=session.evaluations,

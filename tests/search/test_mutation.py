@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from irgym.core.schedule import Schedule, replay
+from irgym.search.minimise import minimise
+from irgym.search.mutation import mutate, random_action, random_episode, splice
+from irgym.search.session import Budget, Session
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def session(task, evaluator):
+    return Session(task, evaluator, Budget(100))
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_whatever_is_made_replays_within_the_horizon(session, seed):
+    rng = np.random.default_rng(seed)
+    left, right = (random_episode(session, rng)[-1] for _ in range(2))
+    for node in (left, mutate(session, left, rng), splice(session, left, right, rng)):
+        assert replay(session.task, node.schedule) == node.state
+        assert len(node.schedule) <= session.task.horizon
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1))
+def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(session, seed):
+    task = session.task
+    node = random_episode(session, np.random.default_rng(seed))[-1]
+    short = minimise(task, node.schedule)
+    text = task.job(node.state).schedule
+    assert task.job(replay(task, short)).schedule == text
+    assert len(short) <= len(node.schedule)
+    assert minimise(task, short) == short
+
+
+def test_minimise_drops_what_has_no_effect(task):
+    wordy = Schedule.parse("right left set_4 right right left set_2 right", task.space)
+    assert minimise(task, wordy).text(task.space) == "set_4 right set_2"
+
+
+def test_every_kind_is_equally_likely(task):
+    rng = np.random.default_rng(0)
+    actions = [action for action in task.space.flat if task.space.kinds[action.kind].name != "left"]
+    kinds = [random_action(actions, rng).kind for _ in range(900)]
+    counts = np.bincount(kinds, minlength=4)
+    assert counts[0] == 0 and all(abs(count - 300) < 70 for count in counts[1:])
+
+
+def test_mutation_reaches_different_programs(session):
+    rng = np.random.default_rng(1)
+    node = random_episode(session, rng)[-1]
+    texts = {session.task.job(mutate(session, node, rng).state).schedule for _ in range(200)}
+    assert len(texts) > 20
