@@ -1,0 +1,289 @@
+"""The machine that measures: who it is, how busy it is, and which core timing has to itself."""
+
+import fcntl
+import hashlib
+import os
+import platform
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from irgym.core.errors import StorageError
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a measured time depends on beside the program and its toolchain.
+
+    Attributes:
+        vendor: Maker of the CPU, as it names itself: `GenuineIntel`.
+        model: Name of the CPU.
+        family: Family, model and stepping numbers, joined by `-`; empty where unknown.
+        features: Instruction-set flags that the system has enabled, in lower case: `avx512f`.
+        cores: Logical cores.
+        memory_gib: Main memory, rounded to whole GiB.
+        system: Operating system: `Linux`.
+        architecture: Instruction set: `x86_64`.
+    """
+
+    vendor: str
+    model: str
+    family: str
+    features: frozenset[str]
+    cores: int
+    memory_gib: int
+    system: str
+    architecture: str
+
+    @property
+    def key(self) -> str:
+        """Short text that differs between machines whose times must not be mixed."""
+        parts = (
+            self.vendor,
+            self.model,
+            self.family,
+            " ".join(sorted(self.features)),
+            str(self.cores),
+            str(self.memory_gib),
+            self.system,
+        )
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        return f"{self.architecture}-{digest}"
+
+    def text(self) -> str:
+        """Return one line for people."""
+        widest = next((name for name in ("avx512f", "avx2", "asimd") if name in self.features), "")
+        vectors = {"avx512f": ", AVX-512", "avx2": ", AVX2", "asimd": ", NEON"}.get(widest, "")
+        return (
+            f"{self.model or self.architecture}{vectors}, {self.cores} cores, {self.memory_gib} GiB, {self.system}"
+        )
+
+
+@cache
+def fingerprint() -> Machine:
+    """Return the machine that this process runs on."""
+    vendor, model, family, features = _cpu_macos() if platform.system() == "Darwin" else _cpu_linux()
+    return Machine(
+        vendor=vendor,
+        model=" ".join(model.split()),
+        family=family,
+        features=features,
+        cores=os.cpu_count() or 1,
+        memory_gib=round(psutil.virtual_memory().total / GIB),
+        system=platform.system(),
+        architecture=platform.machine(),
+    )
+
+
+def _cpu_linux() -> tuple[str, str, str, frozenset[str]]:
+    """Read the first processor of /proc/cpuinfo; x86 and Arm name the same things differently."""
+    cpuinfo = Path("/proc/cpuinfo")
+    text = cpuinfo.read_text(errors="replace") if cpuinfo.exists() else ""
+    pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
+    table = {name.strip(): value.strip() for name, _, value in pairs}
+    numbers = [
+        table.get("cpu family", table.get("CPU architecture", "")),
+        table.get("model", table.get("CPU part", "")),
+        table.get("stepping", table.get("CPU revision", "")),
+    ]
+    return (
+        table.get("vendor_id", table.get("CPU implementer", "")),
+        table.get("model name", platform.processor()),
+        "-".join(filter(None, numbers)),
+        frozenset(table.get("flags", table.get("Features", "")).lower().split()),
+    )
+
+
+def _cpu_macos() -> tuple[str, str, str, frozenset[str]]:
+    names = ("vendor", "brand_string", "family", "model", "stepping", "features", "leaf7_features")
+    vendor, model, family, number, stepping, features, leaf7 = (_sysctl(f"machdep.cpu.{name}") for name in names)
+    flags = frozenset(f"{features} {leaf7}".lower().split())
+    if platform.machine() == "arm64":
+        flags |= {"asimd"}
+    return vendor, model, "-".join(filter(None, (family, number, stepping))), flags
+
+
+def _sysctl(name: str) -> str:
+    """Return a value of macOS's sysctl, empty where this machine has none of that name."""
+    done = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+@dataclass(frozen=True)
+class Load:
+    """How busy the machine is.
+
+    Attributes:
+        average: Runnable processes, mean over the last minute.
+        used: Share of all cores in use just now, 0 to 1.
+        cores: Logical cores.
+    """
+
+    average: float
+    used: float
+    cores: int
+
+    @property
+    def busy(self) -> bool:
+        """Whether other work is likely to disturb timing: no core is surely free."""
+        return self.used * self.cores > self.cores - 1
+
+    def text(self) -> str:
+        """Return a few words for people."""
+        state = "busy" if self.busy else "quiet"
+        return f"{state}: {self.used:.0%} of {self.cores} cores in use, load average {self.average:.1f}"
+
+
+def load(seconds: float = 0.05) -> Load:
+    """Watch the machine for some seconds and return how busy it is."""
+    used = psutil.cpu_percent(interval=seconds) / 100
+    return Load(average=os.getloadavg()[0], used=used, cores=os.cpu_count() or 1)
+
+
+def busy(seconds: float = 0.05) -> bool:
+    """Say whether other work is likely to disturb timing now."""
+    return load(seconds).busy
+
+
+def timing_core() -> int | None:
+    """Return the core to time on: the last that this process may use, as interrupts favour the first.
+
+    None where the system cannot pin a process to a core (macOS).
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    return max(os.sched_getaffinity(0))
+
+
+def pin(cores: set[int]) -> set[int]:
+    """Let the calling thread run on `cores` only, and return where it could run before.
+
+    Does nothing where the system cannot pin (macOS).
+
+    Raises:
+        OSError: None of the cores may be used by this process.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return cores
+    before = os.sched_getaffinity(0)
+    if before != cores:
+        os.sched_setaffinity(0, cores)
+    return before
+
+
+def cache_dir() -> Path:
+    """Return the folder of everything that irgym keeps between runs; it may not exist yet.
+
+    `$IRGYM_CACHE_DIR`, else `$XDG_CACHE_HOME/irgym`, else `~/.cache/irgym`.
+    """
+    chosen = os.environ.get("IRGYM_CACHE_DIR")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "irgym"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """How this process gets the timing core. An isolated worker sets it for its whole life.
+
+    Attributes:
+        core: The core to time on; None where processes cannot be pinned.
+        shared: Whether other workers time on it too, so that this one stays there only while timing.
+        waiting: Told true before the process waits for the core, and false once it has it.
+    """
+
+    core: int | None
+    shared: bool
+    waiting: Callable[[bool], None]
+
+
+SLOT: ContextVar[Slot | None] = ContextVar("SLOT", default=None)
+_HELD: ContextVar[frozenset[int]] = ContextVar("_HELD", default=frozenset())
+
+
+@contextmanager
+def timing_slot() -> Iterator[None]:
+    """Have the timing core to oneself: pinned to it, with its lock held.
+
+    Outside an isolated worker the process stays where it is, and takes the lock only where it is pinned
+    to a single core. May be nested.
+    """
+    slot = SLOT.get()
+    core = slot.core if slot else _pinned_core()
+    if core is None:
+        yield
+        return
+    with core_lock(core):
+        if slot is None or not slot.shared:
+            yield
+            return
+        before = pin({core})
+        try:
+            yield
+        finally:
+            pin(before)
+
+
+def _pinned_core() -> int | None:
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+    return next(iter(cores)) if len(cores) == 1 else None
+
+
+@contextmanager
+def core_lock(core: int) -> Iterator[None]:
+    """Hold the lock of a core, so that no two irgym processes of this machine time on it at once.
+
+    The lock is released when the process dies. May be nested.
+
+    Raises:
+        StorageError: The lock file cannot be opened.
+    """
+    held = _HELD.get()
+    if core in held:
+        yield
+        return
+    descriptor = _open_lock(Path(tempfile.gettempdir()) / f"irgym-core-{core}.lock")
+    token = _HELD.set(held | {core})
+    try:
+        _acquire(descriptor)
+        yield
+    finally:
+        _HELD.reset(token)
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    """Open a lock file that another user may own; one must not ask to create that in a sticky folder."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            return os.open(path, flags | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StorageError(
+            f"cannot open the lock file {path} ({error.strerror}): make it readable or remove it"
+        ) from error
+
+
+def _acquire(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    except BlockingIOError:
+        slot = SLOT.get()
+    if slot:
+        slot.waiting(True)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if slot:
+        slot.waiting(False)

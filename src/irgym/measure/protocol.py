@@ -1,0 +1,151 @@
+"""What a parent and its isolated child say to each other: limits, replies, and frames on a pipe."""
+
+import os
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from irgym.core.cost import Call
+from irgym.core.errors import IrgymError
+
+GIB = 1 << 30
+
+SINGLE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set to 1 in every child unless its limits say otherwise."""
+
+SLOW_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a candidate may use.
+
+    Attributes:
+        timeout_s: Seconds that one call may take once it runs; waiting and imports do not count.
+        memory_bytes: Private memory that one call may take beyond what its process held before.
+        file_bytes: Greatest size of a file that it may write, its own output included.
+        core: Core to time on; None where processes cannot be pinned.
+        shared_core: Whether other workers time on that core too: the process is then pinned to it only
+            while timing; otherwise for its whole life.
+        environment: Environment variables beyond those of the parent.
+    """
+
+    timeout_s: float = 10.0
+    memory_bytes: int = 4 * GIB
+    file_bytes: int = 1 * GIB
+    core: int | None = None
+    shared_core: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The function returned.
+
+    Attributes:
+        value: What it returned.
+    """
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The function raised an exception.
+
+    Attributes:
+        message: The exception in one line: its type and text.
+        traceback: The traceback, as Python prints it.
+        user_error: The exception itself where it is the user's to mend.
+    """
+
+    message: str
+    traceback: str
+    user_error: IrgymError | None = None
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The process died.
+
+    Attributes:
+        detail: How, and the last lines that it printed.
+    """
+
+    detail: str
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """The call took too long and its process was killed.
+
+    Attributes:
+        seconds: The limit.
+    """
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The call wanted more memory than it may have.
+
+    Attributes:
+        detail: What was refused, or how the process died.
+    """
+
+    detail: str
+
+
+Reply: TypeAlias = Returned | Raised | Crashed | TimedOut | OutOfMemory
+"""How a call ended."""
+
+
+def resolve(call: Call) -> Callable[..., Any]:
+    """Import the function that a call names.
+
+    Raises:
+        ValueError: The name is not of the form `package.module:function`.
+        ImportError: There is no such module.
+        AttributeError: The module has no such function.
+    """
+    module, colon, name = call.function.partition(":")
+    if not colon or not module or not name:
+        raise ValueError(f"{call.function!r} does not name a function: write package.module:function")
+    return cast(Callable[..., Any], getattr(import_module(module), name))
+
+
+# From the child, each with the time at which it was sent.
+RUNNING = b"R"  # the clock of the call at hand runs from now on
+WAITING = b"W"  # the clock stands still: the child starts up, imports, or waits for the timing core
+RETURNED = b"V"  # pickled value
+RAISED = b"E"  # pickled Raised
+NO_MEMORY = b"M"  # text
+
+KINDS = frozenset((RUNNING, WAITING, RETURNED, RAISED, NO_MEMORY))
+
+# From the parent: length and payload. From the child: kind, CLOCK_MONOTONIC in nanoseconds, length and payload.
+REQUEST = struct.Struct("<Q")
+ANSWER = struct.Struct("<cQQ")
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of `data` to a blocking pipe."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def read_exactly(descriptor: int, count: int) -> bytes | None:
+    """Read `count` bytes from a blocking pipe, or None where it was closed before them."""
+    parts: list[bytes] = []
+    while count:
+        part = os.read(descriptor, min(count, 1 << 20))
+        if not part:
+            return None
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

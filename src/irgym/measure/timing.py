@@ -1,0 +1,143 @@
+"""The timing protocol: few, short, repeated samples, of which the least is the cost.
+
+Disturbances only ever add time, so the minimum of several samples estimates the undisturbed time; a sample
+during which the thread was off the CPU for long is taken again.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from irgym.measure.machine import timing_slot
+
+Run = Callable[[int], None]
+"""Executes a candidate as many times as its argument says."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Parameters of the protocol; all of them are part of the cache key through `version`.
+
+    Attributes:
+        budget_ns: Time to spend on the samples of one candidate.
+        sample_ns: Shortest sample; faster candidates are executed several times in a sample.
+        fewest: Least number of samples, even where they go over the budget.
+        most: Greatest number of samples.
+        slow_ns: A candidate that takes longer than this in one execution gets two samples only, and a
+            single one above ten times this.
+        disturbance: Share of a sample's wall time that the thread may be off the CPU.
+        retakes: How many disturbed samples are taken again, at most, as a multiple of the samples.
+    """
+
+    budget_ns: int = 1_000_000
+    sample_ns: int = 100_000
+    fewest: int = 5
+    most: int = 10
+    slow_ns: int = 2_000_000
+    disturbance: float = 0.05
+    retakes: int = 2
+
+    @property
+    def version(self) -> str:
+        """Text that names the protocol and its parameters."""
+        return (
+            f"least/1 budget={self.budget_ns} sample={self.sample_ns} samples={self.fewest}-{self.most}"
+            f" slow={self.slow_ns} disturbance={self.disturbance:g} retakes={self.retakes}"
+        )
+
+
+DEFAULT_TIMING = Timing()
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """One timed stretch, in nanoseconds per execution, and whether the thread stayed on the CPU."""
+
+    ns: float
+    calm: bool
+
+
+def sample(run: Run, timing: Timing = DEFAULT_TIMING) -> tuple[float, ...]:
+    """Time a candidate, with the timing core held exclusively.
+
+    Args:
+        run: Executes the candidate the given number of times.
+        timing: The protocol.
+
+    Returns:
+        Samples in nanoseconds per execution, in the order taken; their minimum is the cost.
+    """
+    with timing_slot():
+        first = _timed(run, 1, timing)
+        if first.calm and first.ns >= 10 * timing.slow_ns:
+            return (first.ns,)
+        # The first execution also pays for cold caches and page faults, so a second one is the estimate.
+        second = _timed(run, 1, timing)
+        estimate = min(first.ns, second.ns)
+        if estimate >= timing.slow_ns:
+            return _collect(run, 1, 2, timing, (first, second))
+        repeats = _repeats(estimate, timing)
+        affordable = int(timing.budget_ns / (repeats * estimate))
+        count = min(max(affordable, timing.fewest), timing.most)
+        return _collect(run, repeats, count, timing)
+
+
+def interleave(
+    ours: Run, peer: Run, rounds: int = 15, timing: Timing = DEFAULT_TIMING
+) -> list[tuple[float, float]]:
+    """Time two candidates in turn, so that what disturbs the machine disturbs both.
+
+    The order alternates from round to round. Judge by the median of the rounds' ratios.
+
+    Args:
+        ours: Executes the one candidate the given number of times.
+        peer: Executes the other.
+        rounds: Number of rounds.
+        timing: The protocol; a round in which either was disturbed is taken again.
+
+    Returns:
+        For each round, nanoseconds per execution of `ours` and of `peer`.
+    """
+    with timing_slot():
+        repeats = [_repeats(_warm(run, timing), timing) for run in (ours, peer)]
+        kept: list[tuple[float, float]] = []
+        spare: list[tuple[float, float]] = []
+        for number in range(rounds * (1 + timing.retakes)):
+            order = ((0, ours), (1, peer)) if number % 2 == 0 else ((1, peer), (0, ours))
+            taken = {which: _timed(run, repeats[which], timing) for which, run in order}
+            calm = taken[0].calm and taken[1].calm
+            (kept if calm else spare).append((taken[0].ns, taken[1].ns))
+            if len(kept) == rounds:
+                break
+    return (kept + spare)[:rounds]
+
+
+def _collect(
+    run: Run, repeats: int, count: int, timing: Timing, taken: tuple[_Sample, ...] = ()
+) -> tuple[float, ...]:
+    """Take samples until `count` are calm; on a machine that never calms down, keep all."""
+    samples = list(taken)
+    calm = sum(one.calm for one in samples)
+    while calm < count and len(samples) < count * (1 + timing.retakes):
+        samples.append(_timed(run, repeats, timing))
+        calm += samples[-1].calm
+    return tuple(one.ns for one in samples if one.calm or calm == 0)
+
+
+def _repeats(estimate_ns: float, timing: Timing) -> int:
+    """Return how many executions make a sample of at least the shortest length."""
+    return max(1, round(timing.sample_ns / max(estimate_ns, 1.0)))
+
+
+def _warm(run: Run, timing: Timing) -> float:
+    return min(_timed(run, 1, timing).ns, _timed(run, 1, timing).ns)
+
+
+def _timed(run: Run, repeats: int, timing: Timing) -> _Sample:
+    # The CPU clock is read outside the wall clock: undisturbed, it never shows less than the wall clock.
+    cpu_begin = time.thread_time_ns()
+    begin = time.perf_counter_ns()
+    run(repeats)
+    wall = time.perf_counter_ns() - begin
+    cpu = time.thread_time_ns() - cpu_begin
+    return _Sample(max(wall, 1) / repeats, wall - cpu <= timing.disturbance * wall)
