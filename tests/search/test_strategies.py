@@ -10,7 +10,7 @@ from irgym.search import SEARCHES
 from irgym.search.session import Budget, Node, run_search
 
 NAMES = list(SEARCHES.builtin)
-STOCHASTIC = [name for name in NAMES if not name.startswith("greedy")]
+STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "rollout")]
 
 
 def search(name, task, evaluator, policy, budget, seed=0):
@@ -41,6 +41,10 @@ def test_result_replays_to_its_cost_and_trace_falls(name, task, evaluator, polic
     assert measurement.cost == result.cost
     assert result.first_cost == 100.0 == result.trace[0].cost
     assert result.cost == result.trace[-1].cost
+    states = [replay(task, schedule) for schedule in result.finalists]
+    costs = [measurement.cost for measurement in evaluator.evaluate([task.job(state) for state in states])]
+    assert costs == sorted(costs) and result.finalists[0] == result.schedule
+    assert len({state.values for state in states}) == len(states)
     for before, after in zip(result.trace, result.trace[1:], strict=False):
         assert before.cost > after.cost
         assert before.evaluations < after.evaluations <= result.evaluations
@@ -75,7 +79,7 @@ def test_failures_everywhere_are_tolerated(name, task, policy):
 
     result = search(name, task, Failing(), policy, Budget(40))
     assert math.isinf(result.cost) and math.isinf(result.first_cost)
-    assert result.trace == () and len(result.schedule) == 0
+    assert result.trace == result.finalists == () and len(result.schedule) == 0
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
@@ -90,13 +94,15 @@ def test_seconds_are_respected(name, task, evaluator, policy):
     assert max(map(len, evaluator.batches)) <= 16
 
 
-def test_guided_without_a_policy_says_what_to_do(task, evaluator):
+@pytest.mark.parametrize("name", ["guided", "rollout"])
+def test_without_a_policy_says_what_to_do(name, task, evaluator):
     with pytest.raises(IrgymError, match="needs a policy"):
-        search("guided", task, evaluator, None, Budget(10))
+        search(name, task, evaluator, None, Budget(10))
 
 
-def test_guided_starts_with_the_policys_own_episode(task, evaluator, policy):
-    search("guided", task, evaluator, policy, Budget(8))
+@pytest.mark.parametrize("name", ["guided", "rollout"])
+def test_starts_with_the_policys_own_episode(name, task, evaluator, policy):
+    search(name, task, evaluator, policy, Budget(8))
     node = Node(task.initial(), Schedule())
     texts = []
     for _ in range(task.horizon):

@@ -1,12 +1,15 @@
 """Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
 from irgym.search.evolutionary import select
 from irgym.search.mutation import mutate, pick
 from irgym.search.session import Node, Session
@@ -39,13 +42,12 @@ class Guided:
         Raises:
             IrgymError: The session has no policy.
         """
-        if session.policy is None:
-            raise IrgymError("a guided search needs a policy: name one that ships, or a folder with a run")
-        [greedy] = rollout(session, session.policy, 1, None)
+        policy = _policy(session)
+        [greedy] = rollout(session.task, policy, 1, None)
         elite = select(session, greedy, self.elite)
         temperature = 1.0
         while True:
-            paths = rollout(session, session.policy, self.rollouts, rng, temperature)
+            paths = rollout(session.task, policy, self.rollouts, rng, temperature)
             elite = select(session, [*elite, *(node for path in paths for node in path)], self.elite)
             changed = [mutate(session, pick(elite, rng), rng) for _ in range(self.mutations)]
             elite = select(session, [*elite, *changed], self.elite)
@@ -54,8 +56,29 @@ class Guided:
                 temperature = 1.0
 
 
+@dataclass(frozen=True)
+class Rollout:
+    """The most probable episode of the policy, all its states evaluated: the policy without a search."""
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Roll out and evaluate.
+
+        Raises:
+            IrgymError: The session has no policy.
+        """
+        del rng
+        [path] = rollout(session.task, _policy(session), 1, None)
+        session.costs(path)
+
+
+def _policy(session: Session) -> Policy:
+    if session.policy is None:
+        raise IrgymError("this search needs a policy: name one that ships, or a folder with a run")
+    return session.policy
+
+
 def rollout(
-    session: Session,
+    task: Task[Any],
     policy: Policy,
     episodes: int,
     rng: np.random.Generator | None,
@@ -64,14 +87,14 @@ def rollout(
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
     Args:
-        session: Where to roll out.
+        task: The program.
         policy: Chooses the actions.
         episodes: Number of episodes.
         rng: Samples the actions.
         temperature: Probabilities are raised to 1 / temperature and scaled to a sum of 1.
     """
-    task = session.task
-    paths = [[session.root] for _ in range(episodes)]
+    root = Node(task.initial(), Schedule())
+    paths = [[root] for _ in range(episodes)]
     while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
         observations = [task.observe(path[-1].state) for path in live]
         masks = [task.mask(path[-1].state) for path in live]

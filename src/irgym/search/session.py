@@ -2,10 +2,12 @@
 
 import math
 import time
+from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +29,10 @@ STALL = 1_000
 
 TRANSITIONS = 8192
 """Number of transitions and masks that a session remembers."""
+
+
+FINALISTS = 8
+"""Number of programs that a search hands on to be measured anew."""
 
 
 class Exhausted(Exception):
@@ -82,6 +88,8 @@ class SearchResult:
 
     Attributes:
         schedule: Leads to the cheapest program evaluated, without needless actions.
+        finalists: Schedules of the cheapest distinct programs, ascending, `schedule` first; empty where every
+            evaluation failed. Measure them anew: the least of many noisy costs flatters whoever it belongs to.
         cost: Its cost; infinite where every evaluation failed.
         first_cost: Cost of the initial state.
         evaluations: Number of distinct states evaluated.
@@ -90,6 +98,7 @@ class SearchResult:
     """
 
     schedule: Schedule
+    finalists: tuple[Schedule, ...]
     cost: float
     first_cost: float
     evaluations: int
@@ -104,8 +113,7 @@ class Session:
         task: The program.
         policy: The policy that may guide the search, or None.
         root: The initial state.
-        best: The cheapest node so far; the root until some evaluation succeeds.
-        best_cost: Its cost, infinite until some evaluation succeeds.
+        finalists: The cheapest distinct programs so far, ascending: pairs of cost and node.
         first_cost: Cost of the first state evaluated.
         evaluations: Number of distinct states evaluated.
         trace: Improvements so far.
@@ -116,8 +124,7 @@ class Session:
         self.task = task
         self.policy = policy
         self.root = Node(task.initial(), Schedule())
-        self.best = self.root
-        self.best_cost = math.inf
+        self.finalists: list[tuple[float, Node]] = []
         self.first_cost = math.inf
         self.evaluations = 0
         self.trace: list[TracePoint] = []
@@ -129,6 +136,11 @@ class Session:
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
         self._start = time.perf_counter()
+
+    @property
+    def best_cost(self) -> float:
+        """The least cost so far, infinite until some evaluation succeeds."""
+        return self.finalists[0][0] if self.finalists else math.inf
 
     @property
     def seconds(self) -> float:
@@ -191,8 +203,10 @@ class Session:
         if self.evaluations == 1:
             self.first_cost = cost
         if cost < self.best_cost:
-            self.best, self.best_cost = node, cost
             self.trace.append(TracePoint(self.evaluations, self.seconds, cost))
+        if math.isfinite(cost):
+            insort(self.finalists, (cost, node), key=itemgetter(0))
+            del self.finalists[FINALISTS:]
 
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
@@ -261,8 +275,10 @@ def run_search(
     with suppress(Exhausted):
         session.costs([session.root])
         strategy.run(session, np.random.default_rng(seed))
+    finalists = tuple(minimise(task, node.schedule) for _, node in session.finalists)
     return SearchResult(
-        schedule=minimise(task, session.best.schedule),
+        schedule=finalists[0] if finalists else Schedule(),
+        finalists=finalists,
         cost=session.best_cost,
         first_cost=session.first_cost,
         evaluations=session.evaluations,
