@@ -21,6 +21,6 @@ SEARCHES: Registry[StrategyFactory] = Registry(
         "evolutionary": "irgym.search.evolutionary:Evolutionary",
         "annealing": "irgym.search.annealing:Annealing",
         "guided": "irgym.search.guided:Guided",
-        "rollout": "irgym.search.guided:Rollout",
+        "rollout": "irgym.search.rollout:Rollout",
     },
 )

@@ -1,0 +1,79 @@
+"""A policy without a search: its episodes, and the strategy that evaluates the most probable one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import IrgymError
+from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.search.session import Node, Session
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """The most probable episode of the policy, all its states evaluated: the policy without a search."""
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Roll out and evaluate.
+
+        Raises:
+            IrgymError: The session has no policy.
+        """
+        del rng
+        [path] = rollout(session.task, policy_of(session), 1, None)
+        session.costs(path)
+
+
+def policy_of(session: Session) -> Policy:
+    """Return the policy of a session.
+
+    Raises:
+        IrgymError: It has none.
+    """
+    if session.policy is None:
+        raise IrgymError("this search needs a policy: name one that ships, or a folder with a run")
+    return session.policy
+
+
+def rollout(
+    task: Task[Any],
+    policy: Policy,
+    episodes: int,
+    rng: np.random.Generator | None,
+    temperature: float = 1.0,
+) -> list[list[Node]]:
+    """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
+
+    Args:
+        task: The program.
+        policy: Chooses the actions.
+        episodes: Number of episodes.
+        rng: Samples the actions.
+        temperature: Probabilities are raised to 1 / temperature and scaled to a sum of 1.
+    """
+    root = Node(task.initial(), Schedule())
+    paths = [[root] for _ in range(episodes)]
+    while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
+        observations = [task.observe(path[-1].state) for path in live]
+        masks = [task.mask(path[-1].state) for path in live]
+        if rng is None:
+            actions = policy.act(observations, masks, None)
+        else:
+            actions = [
+                task.space.flat[int(rng.choice(len(task.space.flat), p=_heated(row, temperature)))]
+                for row in policy.probabilities(observations, masks)
+            ]
+        states = task.step_batch([path[-1].state for path in live], actions)
+        for path, action, state in zip(live, actions, states, strict=True):
+            path.append(Node(state, path[-1].schedule.then(action)))
+    return paths
+
+
+def _heated(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    """Return probabilities raised to 1 / temperature, scaled to a sum of 1; zeros stay zero."""
+    heated = np.power(probabilities, 1.0 / temperature)
+    return heated / heated.sum()
