@@ -1,57 +1,95 @@
-"""Random contractions and nests, for the generators to be compared on."""
+"""Random legal nests, shared by the tests of lowering and of the code generators."""
 
+import random
 from collections.abc import Callable
-from random import Random
 
 import pytest
 
 from irgym.envs.loops.codegen.plan import vectorisable
-from irgym.envs.loops.contraction import Contraction, batched_matmul, convolution, matmul, parse_uri
+from irgym.envs.loops.contraction import Contraction, parse_uri
 from irgym.envs.loops.nest import Loop, Mark, Nest
 
-RandomProgram = Callable[[Random], tuple[Contraction, Nest]]
+MAX_LOOPS = 10
 
 
-def contraction_by(random: Random) -> Contraction:
-    size = random.randint
-    match random.randrange(6):
-        case 0 | 1:
-            return matmul(size(1, 50), size(1, 70), size(1, 50))
-        case 2:
-            return batched_matmul(size(1, 4), size(1, 12), size(1, 40), size(1, 20))
-        case 3:
-            channels, filters = size(1, 20), size(1, 20)
-            kernel = (size(1, 3), size(1, 3))
-            return convolution(size(1, 2), size(1, 5), size(1, 6), channels, filters, kernel, size(1, 2))
-        case 4:  # both inputs run along the reduction: lanes can be summed
-            return parse_uri(f"loops://einsum/mk,nk->mn?m={size(1, 20)}&n={size(1, 20)}&k={size(1, 70)}")
-        case _:  # the output is transposed: only scalar code writes along its rows
-            return parse_uri(f"loops://einsum/mk,kn->nm?m={size(1, 40)}&n={size(1, 20)}&k={size(1, 20)}")
+def _steps(rng: random.Random, size: int, most: int) -> list[int]:
+    """Return steps of the loops over one dimension, outermost first."""
+    steps = [1]
+    while len(steps) < most and rng.random() < 0.6:
+        step = steps[0] * rng.choice((2, 3, 4, 5, 8, 16, 32, 1024))
+        if step >= size:
+            break
+        steps.insert(0, step)
+    return steps
 
 
-def nest_by(random: Random, contraction: Contraction) -> Nest:
-    chains: list[list[Loop]] = []
-    for dim, size in contraction.dims:
-        steps = [1]
-        while random.random() < 0.6 and steps[-1] * 2 < size:
-            steps.append(steps[-1] * random.choice([2, 3, 4, 8, 16, 32]))
-        chains.append([Loop(dim, step) for step in reversed(steps)])
-    loops: list[Loop] = []
-    while chains := [chain for chain in chains if chain]:
-        loops.append(random.choice(chains).pop(0))
-    marks = [Mark.UNROLL if random.random() < 0.2 else Mark.PLAIN for _ in loops]
-    vectors = [at for at, loop in enumerate(loops) if loop.step == 1 and vectorisable(contraction, loop.dim)]
-    if vectors and random.random() < 0.5:
-        marks[random.choice(vectors)] = Mark.VECTORISE
-    return Nest(tuple(Loop(loop.dim, loop.step, mark) for loop, mark in zip(loops, marks, strict=True)))
+def _random_nest(contraction: Contraction, seed: int) -> Nest:
+    rng = random.Random(seed)
+    spare = MAX_LOOPS - len(contraction.sizes)
+    steps: dict[str, list[int]] = {}
+    for dim, size in rng.sample(list(contraction.sizes.items()), len(contraction.sizes)):
+        steps[dim] = _steps(rng, size, spare + 1)
+        spare -= len(steps[dim]) - 1
+    places = [dim for dim, chain in steps.items() for _ in chain]
+    rng.shuffle(places)
+    loops = [
+        Loop(dim, steps[dim].pop(0), Mark.UNROLL if rng.random() < 0.2 else Mark.PLAIN) for dim in places
+    ]
+    candidates = [
+        place for place, loop in enumerate(loops) if loop.step == 1 and vectorisable(contraction, loop.dim)
+    ]
+    if candidates and rng.random() < 0.5:
+        place = rng.choice(candidates)
+        loops[place] = Loop(loops[place].dim, 1, Mark.VECTORISE)
+    return Nest(tuple(loops))
+
+
+def _random_contraction(seed: int) -> Contraction:
+    rng = random.Random(seed)
+
+    def size(most: int) -> int:
+        return rng.choice((1, 2, rng.randint(1, most), rng.randint(1, most), most))
+
+    m, n, k = size(40), size(70), size(40)
+    family = rng.randrange(6)
+    if family == 0:
+        return parse_uri(f"loops://mm/{m}x{n}x{k}")
+    if family == 1:
+        return parse_uri(f"loops://bmm/{size(5)}x{size(20)}x{n}x{size(20)}")
+    if family == 2:
+        shape = (size(2), size(6), size(6), size(9), size(40), rng.randint(1, 3), rng.randint(1, 3))
+        return parse_uri(f"loops://conv/{'x'.join(map(str, shape))}?stride={rng.randint(1, 2)}")
+    spec = rng.choice(
+        (
+            "mk,nk->mn",
+            "km,kn->mn",
+            "km,nk->nm",
+            "m,n->mn",
+            "mk,k->m",
+            "k,kn->n",
+            "mn,mn->mn",
+            "mk,mk->m",
+            "k,k->k",
+            "nm,m->mn",
+            "[m+k],k->m",
+            "[3*m+k],kn->mn",
+            "[2*m+k]n,k->nm",
+            "[m+n],k->mnk",
+            "mk,n->mn",
+        )
+    )
+    sizes = {"m": m, "n": n, "k": k}
+    options = "&".join(f"{dim}={sizes[dim]}" for dim in sizes if dim in spec)
+    return parse_uri(f"loops://einsum/{spec}?{options}")
 
 
 @pytest.fixture(scope="session")
-def random_program() -> RandomProgram:
-    """Return a function that draws a small contraction and a legal nest of it."""
+def random_nest() -> Callable[[Contraction, int], Nest]:
+    """Return a function that makes a legal nest of a contraction from a seed."""
+    return _random_nest
 
-    def draw(random: Random) -> tuple[Contraction, Nest]:
-        contraction = contraction_by(random)
-        return contraction, nest_by(random, contraction)
 
-    return draw
+@pytest.fixture(scope="session")
+def random_contraction() -> Callable[[int], Contraction]:
+    """Return a function that makes a small contraction of any kind from a seed."""
+    return _random_contraction

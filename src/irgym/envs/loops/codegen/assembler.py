@@ -1,8 +1,9 @@
 """An assembler for the few x86-64 instructions that kernels need.
 
-Every function returns the bytes of one instruction. Encodings follow the Intel 64 and IA-32 Architectures Software
-Developer's Manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Vector instructions are an `Opcode` given to
-`vex`, `vex_memory`, `evex` or `evex_memory`; memory operands are a base register and a displacement in bytes.
+Every function returns the bytes of one instruction. Encodings follow the Intel 64 and IA-32 Architectures
+Software Developer's Manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Vector instructions are an `Opcode`
+given to `vex`, `vex_memory`, `evex` or `evex_memory`; memory operands are a base register and a displacement
+in bytes.
 """
 
 import struct

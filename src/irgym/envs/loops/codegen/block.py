@@ -1,4 +1,4 @@
-"""Register use in straight-line code: which elements of A and B are loaded, and which are used from memory."""
+"""Register use in straight-line code: which elements are loaded, and which are used from memory."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -50,11 +50,11 @@ class InstructionSet(Protocol):
         ...
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
-        """Store an accumulator; `scratch` may be overwritten."""
+        """Store an accumulator, perhaps overwriting `scratch`."""
         ...
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
-        """Store the sum of an accumulator's lanes, or add it to what is there; `scratch` may be overwritten."""
+        """Store the sum of an accumulator's lanes, or add it to what is there, overwriting `scratch`."""
         ...
 
 
@@ -86,8 +86,8 @@ def emit_group(
 ) -> bytes:
     """Return the code of a group of FMAs whose accumulators are the first registers.
 
-    An element that is needed once is used from memory; one that is needed more often is loaded into one of the
-    other registers and kept there until its last use, while there are such registers.
+    An element that is needed once is used from memory; one that is needed more often is loaded into one of
+    the other registers and kept there until its last use, while there are such registers.
     """
     group = _Group(fmas, a, b, accumulators, instructions)
     return b"".join([group.multiply_add(fma, place) for place, fma in enumerate(fmas)])

@@ -21,6 +21,9 @@ MAX_COPIED_FMAS = 4096
 MAX_REDUCTION_UNROLL = 8
 """By how much the reduction loop just outside the block is unrolled at most."""
 
+REDUCTION_UNROLL_FMAS = 4
+"""FMAs of that loop's unrolled body, as a multiple of the registers for accumulators."""
+
 STRIP_VECTORS = 4
 """Vectors in a strip of an innermost loop that is too long for the registers."""
 
@@ -217,7 +220,7 @@ def _unroll(
     unroll = [1] * len(loops)
     if start > 0 and loops[start - 1].dim in contraction.reductions:
         trips = -(-spans[start - 1] // loops[start - 1].step)
-        unroll[start - 1] = _reduction_unroll(trips, target.accumulators // fmas)
+        unroll[start - 1] = _reduction_unroll(trips, REDUCTION_UNROLL_FMAS * target.accumulators // fmas)
     emitted = _emitted(contraction, loops, unroll, start, lanes)
     for place in reversed(range(start)):
         if loops[place].mark is Mark.UNROLL:

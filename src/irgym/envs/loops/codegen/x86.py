@@ -1,8 +1,8 @@
 """What the x86-64 generators share: the function around a kernel, its loops, its pointers, its registers.
 
-The function has the System V ABI:
-`void f(const float *a /* rdi */, const float *b /* rsi */, float *c /* rdx */, int64_t repetitions /* rcx */)`.
-It runs the whole kernel `repetitions` >= 1 times. Its code is position-independent and wants 64-byte alignment.
+The function is `void f(const float *a, const float *b, float *c, int64_t repetitions)` in the System V ABI: the
+arguments are in rdi, rsi, rdx and rcx. It runs the whole kernel `repetitions` >= 1 times. Its code is
+position-independent and is fastest at a multiple of 64 bytes.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ CALLEE_SAVED = frozenset((asm.RBX, asm.RBP, asm.R12, asm.R13, asm.R14, asm.R15))
 SCRATCH = asm.R11
 """General-purpose register that instruction sets may use for what they set up."""
 
-LOOP_ALIGNMENT = 32
+LOOP_ALIGNMENT = 64
 """Hot loops begin at a multiple of this many bytes."""
 
 
@@ -60,8 +60,8 @@ def _depth(nodes: Sequence[Node]) -> int:
 class _Emitter:
     """Emits the body of a function.
 
-    A pointer's moves are put off: `pending` holds the bytes by which it lags behind, which displacements make up
-    for, until the head or the end of a loop.
+    A pointer's moves are put off: `pending` holds the bytes by which it lags behind, which displacements make
+    up for, until the head or the end of a loop.
     """
 
     def __init__(self, kernel: Kernel, instructions: InstructionSet, depth: int) -> None:
