@@ -1,0 +1,14 @@
+"""Learners: one file an algorithm, one line here. Needs the extra `learn` (torch).
+
+A name leads to the frozen dataclass that configures the algorithm; its `build` makes the learner.
+Other packages add algorithms through the entry-point group `irgym.agents`.
+"""
+
+from irgym.agents.learner import AgentConfig
+from irgym.core.registry import Registry
+
+AGENTS: Registry[type[AgentConfig]] = Registry(
+    sort="agent",
+    group="irgym.agents",
+    builtin={"ppo": "irgym.agents.ppo:PPOConfig", "dqn": "irgym.agents.dqn:DQNConfig"},
+)

@@ -1,0 +1,94 @@
+"""What training needs of an algorithm: a configuration that builds a learner, and the learner."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from irgym.agents.problem import Problem
+from irgym.agents.rollout import Outcomes
+from irgym.nets.policy import TorchPolicy
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Means over the gradient steps of one iteration; None where an algorithm has no such quantity.
+
+    Attributes:
+        entropy: Of the policy, nats.
+        policy_loss: The loss of the policy.
+        value_loss: Of the value function; for a Q-learner its temporal-difference loss.
+        kl: Approximate divergence of the new policy from the old, nats.
+        clip_fraction: Share of probability ratios outside the clip range.
+        explained_variance: Of the returns by the values; 1 is perfect.
+        epsilon: Share of uniform exploration.
+        lr: Learning rate.
+    """
+
+    entropy: float | None = None
+    policy_loss: float | None = None
+    value_loss: float | None = None
+    kl: float | None = None
+    clip_fraction: float | None = None
+    explained_variance: float | None = None
+    epsilon: float | None = None
+    lr: float | None = None
+
+
+class Learner(Protocol):
+    """An algorithm in training."""
+
+    def iterate(self) -> tuple[Outcomes, Statistics]:
+        """Collect episodes and learn from them."""
+        ...
+
+    def policy(self) -> TorchPolicy:
+        """Return the present policy; it shares its weights with the learner."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the further course, as tensors and plain values."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        ...
+
+
+class AgentConfig(Protocol):
+    """The hyper-parameters of an algorithm: a frozen dataclass of plain values.
+
+    Attributes:
+        iterations: Iterations after which annealed quantities have reached their end; also how long
+            training lasts unless told otherwise.
+        seed: Of all random choices.
+        threads: Threads of torch.
+        validate_every: Iterations between greedy evaluations; 0 for none.
+        checkpoint_every: Seconds between checkpoints.
+    """
+
+    @property
+    def iterations(self) -> int:
+        """Iterations after which annealed quantities have reached their end."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """Threads of torch."""
+        ...
+
+    @property
+    def validate_every(self) -> int:
+        """Iterations between greedy evaluations; 0 for none."""
+        ...
+
+    @property
+    def checkpoint_every(self) -> float:
+        """Seconds between checkpoints."""
+        ...
+
+    def build(self, problem: Problem) -> Learner:
+        """Return a learner at the beginning of its training.
+
+        Raises:
+            IrgymError: A value makes no sense; the message says which.
+        """
+        ...

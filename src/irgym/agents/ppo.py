@@ -1,0 +1,371 @@
+"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) for masked, structured actions.
+
+What goes beyond the textbook follows MLIR RL (arXiv 2409.11068): epsilon exploration with the
+behaviour's log-probabilities kept apart, separate value epochs, max-abs advantages, and reuse of past
+trajectories with off-policy correction.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from irgym.agents.learner import Statistics
+from irgym.agents.optimisation import adam, anneal, descend, seeded
+from irgym.agents.problem import Problem
+from irgym.agents.rollout import (
+    Outcomes,
+    Trajectories,
+    draw_tasks,
+    join,
+    rollout,
+    select_episodes,
+    trajectories_from_state,
+    trajectories_state,
+)
+from irgym.core.actions import BoolArray
+from irgym.core.errors import IrgymError
+from irgym.nets import heads
+from irgym.nets.actor_critic import ActorCritic
+from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
+from irgym.nets.layout import StructuredLayout
+from irgym.nets.policy import TorchPolicy
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Hyper-parameters of PPO."""
+
+    iterations: int = 200
+    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    episodes: int = 64
+    """Episodes collected in an iteration."""
+    epochs: int = 4
+    """Passes over the steps of an iteration."""
+    minibatch: int = 256
+    """Steps in a gradient step."""
+    lr: float = 1e-3
+    """Learning rate of Adam at the start."""
+    lr_end: float = 0.0
+    """Learning rate at the end."""
+    gamma: float = 1.0
+    """Discount."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    clip: float = 0.2
+    """The probability ratio is clipped to 1 - clip .. 1 + clip."""
+    advantages: Literal["standard", "max-abs", "none"] = "standard"
+    """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
+    entropy: float = 0.01
+    """Coefficient of the entropy bonus at the start."""
+    entropy_end: float = 0.0
+    """Coefficient of the entropy bonus at the end."""
+    epsilon: float = 0.0
+    """Share of uniformly random legal actions at the start."""
+    epsilon_end: float = 0.0
+    """Share of uniformly random legal actions at the end."""
+    value_coefficient: float = 0.5
+    """Weight of the value loss in a joint step."""
+    value_epochs: int = 0
+    """0: policy and value are trained jointly. More: the value is trained alone, for this many passes."""
+    value_clip: float | None = None
+    """How far a value may move from the old one before its loss is clipped; None for no limit."""
+    max_grad_norm: float = 0.5
+    """The gradient is scaled down to this norm."""
+    target_kl: float | None = None
+    """The epochs of an iteration end when the divergence from the old policy passes this; None: never."""
+    reuse: Literal["none", "random", "top-k"] = "none"
+    """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
+    reuse_episodes: int = 32
+    """Past episodes added to each iteration."""
+    reuse_capacity: int = 512
+    """Past episodes kept; the oldest go first."""
+    importance_limit: float = 2.0
+    """Greatest importance weight of a step that another distribution chose."""
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers."""
+    activation: str = "tanh"
+    """tanh or relu."""
+    shared: bool = False
+    """Whether policy and value share the hidden layers."""
+    validate_every: int = 0
+    """Iterations between greedy evaluations on validation programs; 0 for none."""
+    checkpoint_every: float = 30.0
+    """Seconds between checkpoints."""
+    seed: int = 0
+    """Of all random choices."""
+    threads: int = 1
+    """Threads of torch."""
+
+    def build(self, problem: Problem) -> "PPO":
+        """Return a learner at the beginning of its training.
+
+        Raises:
+            IrgymError: A value makes no sense; the message says which.
+        """
+        for name in ("iterations", "episodes", "epochs", "minibatch", "reuse_capacity", "threads"):
+            if getattr(self, name) < 1:
+                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose 1 or more")
+        if self.activation not in ACTIVATIONS:
+            raise IrgymError(
+                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
+            )
+        for name in ("epsilon", "epsilon_end"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose at least 0 and less than 1")
+        return PPO(self, problem)
+
+
+class Steps(NamedTuple):
+    """What a gradient step learns from; every field has a row for each environment step."""
+
+    observations: Batch
+    legal: Tensor
+    choices: Tensor
+    old_logp: Tensor
+    advantages: Tensor
+    returns: Tensor
+    old_values: Tensor
+
+
+def advantages_and_returns(
+    rewards: FloatArray, values: FloatArray, ratios: FloatArray, gamma: float, lam: float
+) -> tuple[FloatArray, FloatArray]:
+    """Estimate advantages and value targets, corrected off-policy with truncated importance weights.
+
+    Generalised advantage estimation (arXiv 1506.02438) whose traces are cut as in V-trace (arXiv
+    1802.01561, equation 1, with both limits 1): with w = min(1, ratio),
+    A_t = r_t + gamma V_{t+1} - V_t + gamma lambda w_{t+1} A_{t+1}; the target is V_t + w_t A_t.
+    On policy all weights are 1, and this is GAE.
+
+    Args:
+        rewards: Shape [T, N], 0 after an episode's end, as in the others.
+        values: Shape [T, N].
+        ratios: Shape [T, N]; probability under the policy over that under the behaviour.
+        gamma: Discount.
+        lam: Lambda.
+
+    Returns:
+        Advantages and value targets, both of shape [T, N].
+    """
+    advantages = np.zeros_like(rewards)
+    weights = np.minimum(ratios, 1.0)
+    trace = np.zeros_like(rewards[0])
+    next_values = np.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        advantages[t] = rewards[t] + gamma * next_values - values[t] + gamma * lam * trace
+        trace = weights[t] * advantages[t]
+        next_values = values[t]
+    return advantages, values + weights * advantages
+
+
+def normalise(advantages: FloatArray, how: Literal["standard", "max-abs", "none"]) -> FloatArray:
+    """Return the advantages scaled as `PPOConfig.advantages` says."""
+    if how == "standard":
+        return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    if how == "max-abs":
+        return advantages / (np.abs(advantages).max() + 1e-8)
+    return advantages
+
+
+class PPO:
+    """PPO in training. The main path is `iterate`.
+
+    Attributes:
+        config: Hyper-parameters.
+        network: Actor and critic.
+        iteration: Iterations done.
+    """
+
+    def __init__(self, config: PPOConfig, problem: Problem) -> None:
+        self.config = config
+        self.problem = problem
+        self.iteration = 0
+        self.rng = np.random.default_rng(config.seed)
+        task = problem.tasks[0]
+        self.layout = StructuredLayout(task.space)
+        spec = spec_for(task.observe(task.initial()), config.hidden, config.activation)
+        with seeded(config.seed):
+            self.network = ActorCritic(spec, self.layout, config.shared)
+        self.encoder = self.network.actor.encoder
+        self.parameters = list(self.network.parameters())
+        self.optimizer = adam(self.parameters, config.lr)
+        self.past: Trajectories | None = None
+
+    def iterate(self) -> tuple[Outcomes, Statistics]:
+        """Collect episodes, estimate advantages, and learn."""
+        config = self.config
+        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
+
+        def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
+            with torch.inference_mode():
+                scores = self.network.actor.forward(batch).numpy()
+            return heads.sample(scores, legal, self.layout, self.rng, epsilon)
+
+        tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
+        fresh, outcomes = rollout(tasks, self.problem, self.encoder, self.layout, choose)
+        trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
+        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        steps, explained = self._prepare(trajectories)
+        statistics = self._learn(steps)
+        self.iteration += 1
+        return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
+
+    def _with_past(self, fresh: Trajectories) -> Trajectories:
+        """Return the fresh episodes with some past ones, and keep the fresh ones for later."""
+        config, past = self.config, self.past
+        trajectories = fresh
+        if past is not None:
+            count = min(config.reuse_episodes, past.episodes)
+            if config.reuse == "random":
+                chosen = np.sort(self.rng.choice(past.episodes, count, replace=False))
+            else:
+                chosen = np.argsort(-past.returns(), kind="stable")[:count]
+            old = select_episodes(past, chosen, self.encoder)
+            trajectories = join(replace(old, policy_logp=self._log_probs(old)), fresh, self.encoder)
+        pool = fresh if past is None else join(past, fresh, self.encoder)
+        surplus = pool.episodes - config.reuse_capacity
+        newest = np.arange(max(0, surplus), pool.episodes)
+        self.past = pool if surplus <= 0 else select_episodes(pool, newest, self.encoder)
+        return trajectories
+
+    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
+        """Return the log-probabilities of the actions taken under the present policy, shape [M]."""
+        with torch.inference_mode():
+            scores = self.network.actor.forward(trajectories.observations)
+            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+            return heads.evaluate(scores, legal, choices, self.layout).log_prob.numpy()
+
+    def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
+        """Return what to learn from, and the share of the returns' variance that the values explain."""
+        config = self.config
+        with torch.inference_mode():
+            values = self.network.values(trajectories.observations).numpy()
+        ratios = np.exp(trajectories.policy_logp - trajectories.behaviour_logp)
+        place = (trajectories.step, trajectories.episode)
+        advantages, returns = (
+            array[place]
+            for array in advantages_and_returns(
+                trajectories.grid(trajectories.rewards),
+                trajectories.grid(values),
+                trajectories.grid(ratios),
+                config.gamma,
+                config.gae_lambda,
+            )
+        )
+        # With r = new / behaviour and w = old / behaviour, clipping r to w (1 - clip) .. w (1 + clip)
+        # equals w times the usual clipped objective, so w goes into the advantages.
+        weighted = np.minimum(ratios, config.importance_limit) * normalise(advantages, config.advantages)
+        steps = Steps(
+            trajectories.observations,
+            torch.as_tensor(trajectories.legal),
+            torch.as_tensor(trajectories.choices),
+            torch.as_tensor(trajectories.policy_logp),
+            torch.as_tensor(weighted),
+            torch.as_tensor(returns),
+            torch.as_tensor(values),
+        )
+        variance = float(returns.var())
+        return steps, 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
+
+    def _minibatches(self, steps: Steps) -> list[Steps]:
+        """Return all steps in random order, in slices of about the size of a minibatch."""
+        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
+        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
+        size = self.config.minibatch
+        slices = [slice(start, start + size) for start in range(0, len(order), size)]
+        return [
+            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
+        ]
+
+    def _learn(self, steps: Steps) -> Statistics:
+        """Take the gradient steps of an iteration; return the means of what they reported."""
+        config = self.config
+        joint = config.value_epochs == 0
+        weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
+        rows: list[Tensor] = []
+        for _ in range(config.epochs):
+            epoch = [self._policy_step(minibatch, weight, joint) for minibatch in self._minibatches(steps)]
+            rows += epoch
+            if config.target_kl is not None and float(torch.stack(epoch)[:, 3].mean()) > config.target_kl:
+                break
+        value_losses = [
+            self._value_step(minibatch)
+            for _ in range(config.value_epochs)
+            for minibatch in self._minibatches(steps)
+        ]
+        entropy, policy_loss, value_loss, kl, clipped = map(float, torch.stack(rows).mean(dim=0))
+        if not joint:
+            value_loss = float(torch.stack(value_losses).mean())
+        return Statistics(entropy, policy_loss, value_loss, kl, clipped)
+
+    def _policy_step(self, steps: Steps, entropy_weight: float, joint: bool) -> Tensor:
+        """Take one gradient step; return entropy, policy loss, value loss, divergence, share clipped."""
+        config = self.config
+        if joint:
+            scores, values = self.network.forward(steps.observations)
+        else:
+            scores, values = self.network.actor.forward(steps.observations), steps.old_values
+        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout)
+        log_ratio = evaluated.log_prob - steps.old_logp
+        ratio = log_ratio.exp()
+        surrogate = torch.minimum(
+            ratio * steps.advantages, ratio.clamp(1 - config.clip, 1 + config.clip) * steps.advantages
+        )
+        policy_loss = -surrogate.mean()
+        entropy = evaluated.entropy.mean()
+        loss = policy_loss - entropy_weight * entropy
+        value_loss = self._value_loss(values, steps)
+        if joint:
+            loss = loss + config.value_coefficient * value_loss
+        self._descend(loss)
+        with torch.no_grad():
+            # The low-variance estimator of Schulman's "Approximating KL divergence".
+            kl = (ratio - 1 - log_ratio).mean()
+            clipped = ((ratio - 1).abs() > config.clip).float().mean()
+            return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
+
+    def _value_step(self, steps: Steps) -> Tensor:
+        loss = self._value_loss(self.network.values(steps.observations), steps)
+        self._descend(loss)
+        return loss.detach()
+
+    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
+        loss = (values - steps.returns).square()
+        limit = self.config.value_clip
+        if limit is not None:
+            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
+            loss = torch.maximum(loss, (near - steps.returns).square())
+        return loss.mean()
+
+    def _descend(self, loss: Tensor) -> None:
+        descend(loss, self.parameters, self.optimizer, self.config.max_grad_norm)
+
+    def policy(self) -> TorchPolicy:
+        """Return the present policy; it shares its weights with the learner."""
+        return TorchPolicy(self.network.actor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the further course, as tensors and plain values."""
+        return {
+            "iteration": self.iteration,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "past": None if self.past is None else trajectories_state(self.past),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        self.iteration = state["iteration"]
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.rng.bit_generator.state = state["rng"]
+        self.past = None if state["past"] is None else trajectories_from_state(state["past"])
