@@ -1,12 +1,15 @@
 """Random legal nests, shared by the tests of lowering and of the code generators."""
 
+import ctypes
+import mmap
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from irgym.envs.loops.codegen.plan import vectorisable
-from irgym.envs.loops.contraction import Contraction, parse_uri
+from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
 from irgym.envs.loops.nest import Loop, Mark, Nest
 
 MAX_LOOPS = 10
@@ -93,3 +96,20 @@ def random_nest() -> Callable[[Contraction, int], Nest]:
 def random_contraction() -> Callable[[int], Contraction]:
     """Return a function that makes a small contraction of any kind from a seed."""
     return _random_contraction
+
+
+def _at_page_end(values: Floats) -> Floats:
+    whole = -(-values.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, whole + mmap.PAGESIZE)
+    guard = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + whole
+    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0):
+        raise OSError("cannot protect a page")
+    array = np.frombuffer(memory, np.float32, values.size, whole - values.nbytes).reshape(values.shape)
+    array[...] = values
+    return array
+
+
+@pytest.fixture(scope="session")
+def at_page_end() -> Callable[[Floats], Floats]:
+    """Return a function that copies an array to where touching anything behind its end is a crash."""
+    return _at_page_end

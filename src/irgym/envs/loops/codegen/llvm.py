@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
 from types import ModuleType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from irgym.core.errors import BackendError
 from irgym.envs.loops.codegen.kernel import Accumulator, Block, Kernel, Node, Repeat, Target, Tile
@@ -355,14 +355,8 @@ class LlvmExecutable:
         self._function(a, b, c, repetitions)
 
     def close(self) -> None:
-        """Free the machine code; the executable must not run any more."""
+        """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
         self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def compile(ir: str, name: str) -> LlvmExecutable:

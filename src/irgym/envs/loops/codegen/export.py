@@ -1,0 +1,141 @@
+"""Scheduled nests as files that are usable without irgym: C source, object file, shared library."""
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageError
+from irgym.envs.loops.codegen import c_source
+from irgym.envs.loops.codegen.backends import Backend
+from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
+from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.nest import Nest
+
+LINKERS = ("cc", "gcc", "clang", "ld")
+"""Programs that can make a shared library, the preferred first."""
+
+
+def export(
+    contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str = "irgym_kernel"
+) -> list[Path]:
+    """Write `void name(const float *a, const float *b, float *c)`, which computes a contraction.
+
+    Args:
+        contraction: The program.
+        nest: Its schedule.
+        backend: What makes the machine code; for C source, what the code is shaped for.
+        path: File to write, in a form that its suffix chooses: `.c` for C source, `.o` for an object file,
+            `.so` for a shared library. The latter two get a header beside them.
+        name: Name of the function.
+
+    Returns:
+        The files written, `path` first. Each is written whole or not at all.
+
+    Raises:
+        IrgymError: The suffix or the name is none.
+        BackendError: A shared library is wanted, and there is no linker or it fails.
+        ScheduleError: The code of the nest would be too long.
+        StorageError: A file cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise IrgymError(f"{name!r} cannot name a C function: use letters, digits and underscores")
+    if path.suffix not in (".c", ".o", ".so"):
+        raise IrgymError(
+            f"cannot export to {path.name!r}: end the name in .c (C source), .o (object file) or "
+            ".so (shared library)"
+        )
+    try:
+        if path.suffix == ".c":
+            source = c_source.emit(lower(contraction, nest, backend.target), contraction, nest, name)
+            files = {path: source.encode()}
+        else:
+            content = backend.object_file(contraction, nest, name)
+            if path.suffix == ".so":
+                content = _shared_library(content)
+            header = _header(contraction, nest, backend, path, name)
+            files = {path: content, path.with_suffix(".h"): header.encode()}
+    except CodeTooLarge as error:
+        raise ScheduleError(f"{error}: unroll or split less") from None
+    except OSError as error:
+        raise _unwritable(Path(tempfile.gettempdir()), error) from error
+    _write(files)
+    return list(files)
+
+
+def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str) -> str:
+    notes = [f"Compiled by: {backend.toolchain()}", f"Link with: {path.name}"]
+    guard = f"{name.upper()}_H"
+    lines = [
+        *c_source.comment(contraction, nest, name, notes),
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C"',
+        "#endif",
+        # C++ has no restrict, and in C it is no part of the function's type.
+        f"{c_source.signature(name).replace('restrict ', '')};",
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shared_library(content: bytes) -> bytes:
+    """Return the shared library that a linker makes of an object file.
+
+    Raises:
+        BackendError: There is no linker, or it fails.
+        OSError: There is no room for temporary files.
+    """
+    linker = next(filter(None, map(shutil.which, LINKERS)), None)
+    if linker is None:
+        raise BackendError(
+            f"a shared library needs a linker ({', '.join(LINKERS)}), and none is installed: "
+            "export a .o or .c file"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
+        source.write_bytes(content)
+        command = [linker, "-shared", "-o", str(library), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            raise BackendError(f"{linker} cannot link a shared library ({reason}): export a .o or .c file")
+        return library.read_bytes()
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Write files beside their destinations, and move them there once all are complete.
+
+    Raises:
+        StorageError: A file cannot be written.
+    """
+    complete: dict[Path, Path] = {}
+    path = next(iter(files))
+    try:
+        with ExitStack() as cleanup:
+            for path, content in files.items():
+                part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+                with part.open("xb") as file:
+                    cleanup.callback(part.unlink, missing_ok=True)
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                complete[path] = part
+            for path, part in complete.items():
+                part.replace(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot write {path} ({error.strerror}): choose an existing folder that is writable and has room"
+    )
