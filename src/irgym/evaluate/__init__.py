@@ -1,0 +1,1 @@
+"""How good results are, said honestly: final measurements, comparisons, intervals, reports."""

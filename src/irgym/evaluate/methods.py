@@ -1,0 +1,227 @@
+"""The methods of a comparison: the program as written, searches, policies, peers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from irgym.core.cost import Measurement
+from irgym.core.environment import Bench, Environment
+from irgym.core.errors import IrgymError
+from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.evaluate.results import BASE, Row, Trace
+from irgym.evaluate.tuning import Finding, best_of, confirm, measure_anew
+from irgym.search import SEARCHES
+from irgym.search.rollout import rollout
+from irgym.search.session import Budget, Strategy, run_search
+
+PEER_TIMEOUT_S = 900.0
+"""What a peer may take for a program, its own tuning included."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What all methods of a comparison have in common.
+
+    Attributes:
+        environment: Where the programs come from.
+        bench: Where they are measured.
+        budget: What a search may spend on a program.
+        seed: Seed of searches and of the inputs that results are checked on.
+    """
+
+    environment: Environment
+    bench: Bench
+    budget: Budget
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method made of a program, and how.
+
+    Attributes:
+        row: The result.
+        trace: The course of a search.
+        peer: What the reference peer ran on, where it was timed in turn with the result.
+    """
+
+    row: Row
+    trace: Trace | None = None
+    peer: str = ""
+
+
+class Method(Protocol):
+    """A way to make programs fast.
+
+    Attributes:
+        name: Name in tables.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        ...
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Make a program fast, check the result and measure it.
+
+        Raises:
+            IrgymError: The method failed on this program.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class AsWritten:
+    """Leaves the program as it is: what speedups refer to."""
+
+    name: str = BASE
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Check and measure the program."""
+        finding = _confirm(conditions, task, Schedule())
+        return _outcome(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search, led by a policy or not; the finalists are measured anew and the best of them reported."""
+
+    name: str
+    strategy: Strategy
+    policy: Policy | None = None
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Search, choose among the finalists, check and measure."""
+        bench = conditions.bench
+        result = run_search(
+            self.strategy, task, bench.evaluator, conditions.budget, conditions.seed, self.policy
+        )
+        if not result.finalists:
+            raise IrgymError(f"none of {result.evaluations} candidates ran, the program as written included")
+        finding = _confirm(conditions, task, best_of(bench, task, result))
+        points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
+        trace = Trace(task.uri, self.name, points, result.seconds)
+        return _outcome(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
+
+
+@dataclass(frozen=True)
+class RolledOut:
+    """A policy's most probable episode; its final state is the result, without any search."""
+
+    name: str
+    policy: Policy
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Roll out, check and measure; the time is that of inference and of one compilation."""
+        started = time.perf_counter()
+        [path] = rollout(task, self.policy, 1, None)
+        inference_s = time.perf_counter() - started
+        final = measure_anew(conditions.bench, task, path[-1].state)
+        finding = _confirm(conditions, task, path[-1].schedule)
+        jobs = {job.schedule: job for job in (task.job(node.state) for node in path)}
+        seen = [measurement.cost for measurement in conditions.bench.evaluator.evaluate(list(jobs.values()))]
+        return _outcome(
+            self.name,
+            task,
+            finding,
+            inference_s + final.compile_s,
+            evaluations=0,
+            best_seen_ns=min(finding.cost, *seen),
+        )
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another library or compiler that computes the same program."""
+
+    name: str
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Check and time the peer, apart from everything else."""
+        reference = conditions.environment.reference_peer
+        started = time.perf_counter()
+        cost = _peer_cost(conditions, self.name, task)
+        seconds = time.perf_counter() - started
+        written = min(measure_anew(conditions.bench, task, task.initial()).cost for _ in range(3))
+        ratio = None
+        if reference is not None:
+            ratio = 1.0 if self.name == reference else _peer_cost(conditions, reference, task) / cost
+        note = "timed apart, not in turn" if self.name != reference else ""
+        speedup = written / cost if written < float("inf") else None
+        return Outcome(Row(task.uri, self.name, cost, speedup, ratio, seconds, None, True, detail=note))
+
+
+def _peer_cost(conditions: Conditions, name: str, task: Task[Any]) -> float:
+    call = conditions.environment.baseline_call(name, task)
+    measurement: Measurement = conditions.bench.call(call, PEER_TIMEOUT_S)
+    if not measurement.ok:
+        raise IrgymError(f"{name}: {measurement.outcome.value} {measurement.detail}".rstrip())
+    return measurement.cost
+
+
+def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
+    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.seed)
+
+
+def _outcome(
+    method: str,
+    task: Task[Any],
+    finding: Finding,
+    seconds: float,
+    evaluations: int,
+    speedup: float | None = None,
+    best_seen_ns: float | None = None,
+    trace: Trace | None = None,
+) -> Outcome:
+    row = Row(
+        program=task.uri,
+        method=method,
+        cost_ns=finding.cost,
+        speedup=finding.speedup if speedup is None else speedup,
+        peer_ratio=finding.peer_ratio,
+        seconds=seconds,
+        evaluations=evaluations,
+        validated=finding.validation.ok,
+        schedule=finding.schedule.text(task.space),
+        best_seen_ns=best_seen_ns,
+    )
+    versus = finding.versus
+    return Outcome(row, trace, f"{versus.detail}; {len(versus.ratios)} rounds" if versus else "")
+
+
+def parse_method(text: str, environment: Environment, load_policy: Callable[[str], Policy]) -> Method:
+    """Return the method that a text names.
+
+    Args:
+        text: `base`, a search, a baseline of the environment, `policy:NAME` (a policy without search) or
+            `SEARCH:NAME` (a search led by a policy), NAME being a policy that ships or a run folder.
+        environment: Where the programs come from.
+        load_policy: Returns the policy of a name.
+
+    Raises:
+        IrgymError: There is no such method or policy.
+    """
+    name, colon, policy = text.partition(":")
+    peers = [peer.name for peer in environment.baselines()]
+    if text == BASE:
+        return AsWritten()
+    if text in peers:
+        return Peer(text)
+    if colon and not policy:
+        raise IrgymError(
+            f"{text!r} names no policy: write {text}NAME with a policy that ships, or a run folder"
+        )
+    if name == "policy" and colon:
+        return RolledOut(text, load_policy(policy))
+    if name in ("guided", "rollout") and not colon:
+        raise IrgymError(
+            f"{text!r} needs a policy: write {text}:NAME with a policy that ships, or a run folder"
+        )
+    if name not in SEARCHES.names():
+        known = [BASE, *SEARCHES.names(), "policy:NAME", "guided:NAME", *peers]
+        raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
+    return Searched(text, SEARCHES.load(name)(), load_policy(policy) if colon else None)

@@ -1,0 +1,201 @@
+"""A small environment whose costs are computed, and a bench that runs calls in this process."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
+from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.reward import LogSpeedup
+from irgym.core.task import Task
+
+TARGETS = {"toy://easy": (1, 1), "toy://hard": (3, 2), "toy://broken": (2, 2), "toy://wrong": (2, 2)}
+
+
+def cost_of(uri: str, values: tuple[int, int]) -> float:
+    target = TARGETS[uri]
+    return 1000.0 * (1 + abs(values[0] - target[0]) + abs(values[1] - target[1]))
+
+
+def measure(uri: str, values: tuple[int, int]) -> Measurement:
+    if uri == "toy://broken" and values != (0, 0):
+        return Measurement(Outcome.CRASH, detail="it <crashed> & burnt")
+    cost = cost_of(uri, values)
+    return Measurement(Outcome.OK, (1.5 * cost, cost), compile_s=0.001)
+
+
+def validate(uri: str, values: tuple[int, int], inputs: int) -> Validation:
+    return Validation(uri != "toy://wrong" or values == (0, 0), 0.0, "equality", inputs)
+
+
+def peer(name: str, uri: str) -> Measurement:
+    if name == "absent":
+        raise IrgymError("absent is not installed: run pip install 'absent[all]'")
+    return Measurement(Outcome.OK, ({"numpy": 2000.0, "other": 4000.0}[name],))
+
+
+def versus(name: str, uri: str, values: tuple[int, int]) -> Versus:
+    ours, theirs = measure(uri, values).cost, peer(name, uri).cost
+    return Versus(
+        tuple(theirs / ours * noise for noise in (0.99, 1.0, 1.3)), theirs, ours, "numpy 9, 1 thread"
+    )
+
+
+FUNCTIONS = {
+    "toy:measure": measure,
+    "toy:validate": validate,
+    "toy:peer": peer,
+    "toy:versus": versus,
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    values: tuple[int, int]
+    stopped: bool = False
+
+
+class PairTask(Task[Pair]):
+    space = ActionSpace((ActionKind("set", ((0, 1), (1, 2, 3))), ActionKind("stop")))
+    horizon = 5
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    def initial(self) -> Pair:
+        return Pair((0, 0))
+
+    def mask(self, state: Pair) -> Mask:
+        return self.space.mask([not state.stopped] * 2, [not state.stopped] * 5)
+
+    def step(self, state: Pair, action: Action) -> Pair:
+        if self.space.kinds[action.kind].name == "stop":
+            return Pair(state.values, stopped=True)
+        values = list(state.values)
+        values[action.params[0]] = (1, 2, 3)[action.params[1]]
+        return Pair((values[0], values[1]))
+
+    def terminal(self, state: Pair) -> bool:
+        return state.stopped
+
+    def observe(self, state: Pair) -> Any:
+        return state.values
+
+    def job(self, state: Pair) -> Job:
+        return Job(Call("toy:measure", (self.uri, state.values)), self.uri, str(state.values), "toy 1")
+
+    def validation(self, state: Pair, inputs: int, seed: int) -> Call:
+        return Call("toy:validate", (self.uri, state.values, inputs))
+
+    def describe(self, state: Pair) -> str:
+        return f"for <i> in {state.values}"
+
+    def export(self, state: Pair, path: Path) -> list[Path]:
+        raise NotImplementedError
+
+
+class ToyEnvironment(Environment):
+    name = "toy"
+    summary = "two numbers"
+    gym_id = "Toy-v0"
+    default_dataset = "all"
+    default_reward = LogSpeedup()
+    reference_peer = "numpy"
+
+    def backends(self) -> list[BackendStatus]:
+        return [BackendStatus("toy", True, "1")]
+
+    def task(self, uri: str, backend: str | None = None) -> PairTask:
+        if uri not in TARGETS:
+            raise ProgramError(f"{uri} does not exist: choose another")
+        return PairTask(uri)
+
+    def dataset_names(self) -> list[str]:
+        return ["all"]
+
+    def dataset(self, name: str) -> Dataset:
+        return Dataset("all", "everything", (), tuple(TARGETS))
+
+    def observations(self) -> Mapping[str, Any]:
+        return {}
+
+    def bench(self) -> "ToyBench":
+        return ToyBench()
+
+    def baselines(self) -> list[Baseline]:
+        return [Baseline("numpy", "1 thread"), Baseline("other", "1 thread"), Baseline("absent", "1 thread")]
+
+    def baseline_call(self, name: str, task: Task[Any]) -> Call:
+        return Call("toy:peer", (name, task.uri))
+
+    def versus_call(self, name: str, task: Task[Any], state: Pair) -> Call:
+        return Call("toy:versus", (name, task.uri, state.values))
+
+    def policies(self) -> Mapping[str, Path]:
+        return {}
+
+
+class ToyBench:
+    machine = "a toy <machine>, 1 thread"
+    peak_gflops = 1.0
+
+    @property
+    def evaluator(self) -> "ToyBench":
+        return self
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        return [self.call(job.call) for job in jobs]
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        return FUNCTIONS[call.function](*call.arguments)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> "ToyBench":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class SetThenStop:
+    """Sets the first value to 3, then to 1, then stops: passes through better states than its last."""
+
+    def __init__(self, space: ActionSpace) -> None:
+        self.space = space
+
+    def act(self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any) -> list[Action]:
+        following = {0: "set_0_3", 3: "set_0_1", 1: "stop"}
+        return [self.space.parse(following[values[0]]) for values in observations]
+
+    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[Any]:
+        rows = [self.space.flat_mask(mask).astype(np.float64) for mask in masks]
+        return [row / math.fsum(row) for row in rows]
+
+
+@pytest.fixture
+def environment() -> ToyEnvironment:
+    return ToyEnvironment()
+
+
+@pytest.fixture
+def bench() -> ToyBench:
+    return ToyBench()
+
+
+@pytest.fixture
+def load_policy():
+    def load(name: str, task: PairTask) -> SetThenStop:
+        if name != "mine":
+            raise IrgymError(f"there is no policy {name!r}: name another")
+        return SetThenStop(task.space)
+
+    return load
