@@ -69,7 +69,11 @@ def export(
 
 
 def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str) -> str:
-    notes = [f"Compiled by: {backend.toolchain()}", f"Link with: {path.name}"]
+    notes = [
+        f"Compiled by: {backend.toolchain()}",
+        "Runs on: processors with the instruction sets of the one that it was compiled on",
+        f"Link with: {path.name}",
+    ]
     guard = f"{name.upper()}_H"
     lines = [
         *c_source.comment(contraction, nest, name, notes),

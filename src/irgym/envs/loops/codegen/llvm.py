@@ -17,7 +17,7 @@ from irgym.core.errors import BackendError
 from irgym.envs.loops.codegen.kernel import Accumulator, Block, Kernel, Node, Repeat, Target, Tile
 
 OPTIMISATION_LEVEL = 1
-"""LLVM's level of code generation: 1 schedules and reduces strength already; 2 and 3 only take longer."""
+"""LLVM's level of code generation: 1 schedules and reduces strength; 2 and 3 make no faster code here."""
 
 PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 """Type of the compiled function; calls release the GIL."""
