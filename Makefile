@@ -1,0 +1,49 @@
+# make demo: install, train a small policy, compare it on held-out programs, write runs/demo/report.html
+# make test, make lint, make bench, make docs: what they say. All are safe to repeat.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEMO := runs/demo
+
+.PHONY: demo test lint bench docs format clean
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
+	touch $@
+
+demo: $(INSTALLED)
+	rm -rf $(DEMO)
+	$(BIN)/irgym train loops --run $(DEMO) --dataset mm64_128_16_range --seconds 120
+	$(BIN)/irgym evaluate $(DEMO) --limit 10
+	$(BIN)/irgym compare loops --dataset mm64_128_16_range --limit 5 --seconds 3 --run-folder $(DEMO) \
+		--methods base,random,greedy,beam,evolutionary,policy:$(DEMO),guided:$(DEMO),numpy
+	$(BIN)/irgym report $(DEMO)
+
+test: $(INSTALLED)
+	$(BIN)/pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(INSTALLED)
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) site runs

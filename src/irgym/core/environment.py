@@ -120,6 +120,7 @@ class Environment(ABC):
         gym_id: Id below `irgym/` under which Gymnasium knows it.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
+        reference_peer: The baseline that results are timed against side by side, if there is one.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Environment(ABC):
     gym_id: str
     default_dataset: str
     default_reward: Reward
+    reference_peer: str | None = None
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:

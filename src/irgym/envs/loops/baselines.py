@@ -156,7 +156,7 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
             results[0] = torch.einsum(subscripts, left, right)
 
     detail = f"torch {torch.__version__}, 1 thread"
-    return Peer(_repeat(run), lambda: results[0].numpy(), detail)
+    return Peer(_repeat(run), results[0].numpy, detail)
 
 
 def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:

@@ -25,10 +25,11 @@ class LoopsEnvironment(Environment):
     gym_id = "Loops-v0"
     default_dataset = "mm64_256_16_range"
     default_reward = ThroughputGain(every_step=False)
+    reference_peer = "numpy"
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""
-        return [generator.status() for generator in backends.BACKENDS.values()]
+        return [generator.available() for generator in backends.BACKENDS]
 
     def task(self, uri: str, backend: str | None = None) -> LoopsTask:
         """Return the task of a `loops:` URI.

@@ -131,6 +131,6 @@ def tune(
     kernel: Any = default_build(best.mod, target, None)["main"]
     return (
         lambda: kernel(*arguments),
-        lambda: arguments[2].numpy(),
+        arguments[2].numpy,
         f"TVM {tvm.__version__} MetaSchedule, {trials} trials, 1 thread",
     )

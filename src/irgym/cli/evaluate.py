@@ -1,0 +1,94 @@
+"""`irgym evaluate`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from rich.table import Table
+from tyro.conf import Positional
+
+from irgym.cli.output import console, load_policy, nanoseconds, write_json
+from irgym.core.environment import ENVIRONMENTS
+from irgym.evaluate.comparison import run_comparison
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.run import read_problem
+from irgym.evaluate.tables import conditions, interval_text
+from irgym.search.session import Budget
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Run a trained policy, greedily and without search, on every program of a split."""
+
+    folder: Positional[Path]
+    """Run folder."""
+    split: Literal["train", "test"] = "test"
+    """Which programs."""
+    dataset: str | None = None
+    """Name of another data set than the run's."""
+    limit: int | None = None
+    """Only this many programs, evenly spread over the split."""
+    seed: int = 0
+    """Seed of the inputs that results are checked on."""
+    json: Path | None = None
+    """Write the result as JSON to this file as well as to evaluation.json in the folder."""
+
+    def run(self) -> None:
+        """Evaluate, print, record."""
+        problem = read_problem(self.folder)
+        environment = ENVIRONMENTS.load(problem.environment)
+        programs = environment.dataset(self.dataset or problem.dataset).split(self.split)
+        uris = spread(programs, self.limit)
+        method = f"policy:{self.folder}"
+        out = console()
+        with environment.bench() as bench, out.status("evaluating") as status:
+            comparison = run_comparison(
+                environment,
+                bench,
+                uris,
+                [method],
+                Budget(evaluations=1),
+                self.seed,
+                lambda name, task: load_policy(environment, name, task),
+                lambda uri, _: status.update(uri),
+                problem.backend,
+            )
+        out.print(_table(comparison))
+        [line] = comparison.summary
+        out.print(
+            f"geometric mean over {line.programs} programs: speedup {interval_text(line.speedup, 'x')}"
+            + (f", ratio to {comparison.peer} {interval_text(line.peer_ratio)}" if comparison.peer else ""),
+            highlight=False,
+        )
+        out.print(conditions(comparison), style="dim", highlight=False)
+        write_json(self.folder / "evaluation.json", comparison.to_json())
+        write_json(self.json, comparison.to_json())
+
+
+def spread(programs: Sequence[T], limit: int | None) -> list[T]:
+    """Return at most `limit` items, evenly spread over all of them."""
+    if limit is None or limit >= len(programs):
+        return list(programs)
+    return [programs[place * len(programs) // limit] for place in range(limit)]
+
+
+def _table(comparison: Comparison) -> Table:
+    peer = f"ratio to {comparison.peer}"
+    table = Table("program", "schedule", "final state", "best state seen", "speedup", peer, "decided in")
+    for row in comparison.rows:
+        if row.cost_ns is None or row.best_seen_ns is None:
+            table.add_row(row.program, f"failed: {row.detail}")
+            continue
+        table.add_row(
+            row.program,
+            row.schedule,
+            nanoseconds(row.cost_ns),
+            nanoseconds(row.best_seen_ns),
+            f"{row.speedup:.2f}x",
+            "-" if row.peer_ratio is None else f"{row.peer_ratio:.2f}",
+            "-" if row.seconds is None else f"{row.seconds * 1e3:.1f} ms",
+        )
+    return table

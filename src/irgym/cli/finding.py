@@ -1,0 +1,65 @@
+"""How `tune` and `replay` show a result."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from irgym.cli.output import nanoseconds
+from irgym.core.environment import Bench, Environment
+from irgym.core.task import Task
+from irgym.evaluate.tuning import Finding
+
+
+def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Finding) -> dict[str, Any]:
+    """Return a finding as data; costs in nanoseconds."""
+    ideal = task.ideal_cost(bench.peak_gflops)
+    work = task.ideal_cost(1.0)
+    return {
+        "program": task.uri,
+        "schedule": finding.schedule.text(task.space),
+        "cost_ns": finding.cost,
+        "baseline_ns": finding.baseline,
+        "speedup": finding.speedup,
+        "gflops": None if work is None else work / finding.cost,
+        "peak_gflops": bench.peak_gflops,
+        "peak_share": None if ideal is None else ideal / finding.cost,
+        f"{environment.reference_peer}_ratio": finding.peer_ratio,
+        "validated": finding.validation.ok,
+        "validation_error": finding.validation.error,
+        "tolerance": finding.validation.tolerance,
+        "program_after": task.describe(finding.state),
+        "peer": finding.versus.detail if finding.versus else None,
+        "machine": bench.machine,
+    }
+
+
+def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[str, Any]) -> None:
+    """Print a finding for people."""
+    out.print(f"[bold]{task.uri}[/bold]", highlight=False)
+    out.print(f"schedule: [bold]{data['schedule'] or '(none)'}[/bold]", highlight=False)
+    out.print(data["program_after"], highlight=False, markup=False)
+    table = Table(show_header=False)
+    table.add_row("time", f"{nanoseconds(finding.cost)} (as written: {nanoseconds(finding.baseline)})")
+    table.add_row("speedup", f"{finding.speedup:.2f}x over the program as written")
+    if data["gflops"] is not None:
+        table.add_row(
+            "throughput",
+            f"{data['gflops']:.1f} GFLOP/s, {data['peak_share']:.0%} of the core's peak "
+            f"({data['peak_gflops']:.0f} GFLOP/s)",
+        )
+    if finding.versus and finding.peer_ratio:
+        verdict = "faster" if finding.peer_ratio > 1 else "slower"
+        factor = max(finding.peer_ratio, 1 / finding.peer_ratio)
+        table.add_row("peer", f"{factor:.2f}x {verdict} than {finding.versus.detail}")
+    table.add_row(
+        "validated",
+        f"yes: {finding.validation.inputs} inputs, greatest error {finding.validation.error:.2g} "
+        f"({finding.validation.tolerance})",
+    )
+    if "evaluations" in data:
+        table.add_row(
+            "search", f"{data['search']}: {data['evaluations']} candidates in {data['seconds']:.1f} s"
+        )
+    table.add_row("machine", data["machine"])
+    out.print(table)

@@ -1,0 +1,91 @@
+"""What commands share: tables for people, JSON for programs, policies by name."""
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from irgym.core.environment import Environment
+from irgym.core.errors import BackendError, IrgymError, StorageError
+from irgym.core.policy import Policy
+from irgym.core.task import Task
+
+
+def console() -> Console:
+    """Return the console for results; as wide as its text needs when the output is not a terminal."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=160)
+
+
+def write_json(path: Path | None, data: Any) -> None:
+    """Write data as JSON, whole or not at all; do nothing without a path.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    if path is None:
+        return
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(data, indent=2) + "\n")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
+
+
+def nanoseconds(value: float) -> str:
+    """Return a duration with a fitting unit."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} ns"
+
+
+def policy_path(environment: Environment, name: str) -> Path:
+    """Return the file of a policy that ships, of a run folder, or the file itself.
+
+    Raises:
+        IrgymError: There is no such policy.
+    """
+    shipped = environment.policies()
+    if name in shipped:
+        return shipped[name]
+    path = Path(name)
+    if path.is_dir():
+        path = path / "policy.pt"
+    if not path.is_file():
+        raise IrgymError(
+            f"there is no policy {name!r}: name a run folder"
+            + (f", or one of {', '.join(shipped)}" if shipped else "")
+        )
+    return path
+
+
+def load_policy(environment: Environment, name: str, task: Task[Any]) -> Policy:
+    """Return a policy that suits a task.
+
+    Raises:
+        IrgymError: There is no such policy, or it was trained on other actions or observations.
+        BackendError: torch is not installed.
+    """
+    path = policy_path(environment, name)
+    require_torch("a policy")
+    from irgym.nets.policy import TorchPolicy
+
+    policy = TorchPolicy.load(path)
+    policy.check(task.space, task.observe(task.initial()))
+    return policy
+
+
+def require_torch(purpose: str) -> None:
+    """Make sure that torch can be imported.
+
+    Raises:
+        BackendError: It cannot.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise BackendError(f"{purpose} needs torch: run pip install 'irgym[learn]'")

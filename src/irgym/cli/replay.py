@@ -1,0 +1,45 @@
+"""`irgym replay`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from irgym.cli.finding import data_of, print_finding
+from irgym.cli.output import console, write_json
+from irgym.core.environment import environment_of
+from irgym.core.schedule import Schedule
+from irgym.evaluate.tuning import confirm
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Apply a schedule to a program, check its results and measure it."""
+
+    uri: Positional[str]
+    """The program, such as loops://mm/128x128x128."""
+    schedule: Positional[str]
+    """The schedule, as `tune` prints it: actions separated by blanks."""
+    seed: int = 0
+    """Seed of the inputs that the results are checked on."""
+    backend: str | None = None
+    """Code generator; by default the best for this CPU."""
+    export: Path | None = None
+    """Write the result to this file: .c (source), .o (object) or .so (shared library)."""
+    json: Path | None = None
+    """Write the result as JSON to this file."""
+
+    def run(self) -> None:
+        """Apply, confirm, print, export."""
+        environment = environment_of(self.uri)
+        task = environment.task(self.uri, self.backend)
+        schedule = Schedule.parse(self.schedule, task.space)
+        with environment.bench() as bench:
+            finding = confirm(environment, bench, task, schedule, self.seed)
+            data = data_of(environment, bench, task, finding)
+        files = task.export(finding.state, self.export) if self.export else []
+        out = console()
+        print_finding(out, task, finding, data)
+        for file in files:
+            out.print(f"written: {file}")
+        write_json(self.json, data)

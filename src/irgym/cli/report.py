@@ -1,0 +1,24 @@
+"""`irgym report`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from irgym.evaluate.report import write_report
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the HTML page of a run: one file that works offline."""
+
+    folder: Positional[Path]
+    """Run folder."""
+    out: Path | None = None
+    """File to write; by default report.html in the folder."""
+
+    def run(self) -> None:
+        """Write the page."""
+        out = self.out or self.folder / "report.html"
+        write_report(self.folder, out)
+        print(f"written: {out}")

@@ -1,0 +1,102 @@
+"""`irgym train`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from tyro.conf import Positional
+
+from irgym.cli.evaluate import spread
+from irgym.cli.output import console, require_torch
+from irgym.core.environment import ENVIRONMENTS
+from irgym.core.errors import IrgymError
+
+if TYPE_CHECKING:
+    from irgym.agents.training import Metrics
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a policy on the training programs of a data set; show progress, keep checkpoints."""
+
+    environment: Positional[str]
+    """Name of the environment."""
+    folder: Annotated[Path, tyro.conf.arg(name="run")]
+    """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
+    agent: str = "ppo"
+    """Learning algorithm: ppo or dqn."""
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    seconds: float | None = None
+    """Stop after this time; with --resume, the time of this part."""
+    iterations: int | None = None
+    """Stop after this number of iterations in all; by default the agent's own number."""
+    seed: int = 0
+    """Seed of all random choices."""
+    resume: bool = False
+    """Continue the run in the folder exactly where its last checkpoint left it."""
+    backend: str | None = None
+    """Code generator; by default the best for this CPU."""
+    validate: int = 32
+    """Number of training programs on which the policy to keep is chosen greedily; 0 keeps the newest."""
+    set: tuple[str, ...] = ()
+    """Hyper-parameters of the agent as name=value, such as lr=3e-4 episodes=256."""
+
+    def run(self) -> None:
+        """Train until the end or the time limit; an interrupt loses what came after the last checkpoint."""
+        require_torch("training")
+        from irgym.agents import AGENTS
+        from irgym.agents.problem import Problem
+        from irgym.agents.training import train
+
+        environment = ENVIRONMENTS.load(self.environment)
+        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        config = self._config(AGENTS.load(self.agent))
+        out = console()
+        with environment.bench() as bench:
+            tasks = [environment.task(uri, self.backend) for uri in dataset.train]
+            out.print(
+                f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False
+            )
+            problem = Problem(tasks, bench.evaluator, environment.default_reward, bench.peak_gflops)
+            train(
+                config,
+                problem,
+                self.folder,
+                resume=self.resume,
+                iterations=self.iterations,
+                seconds=self.seconds,
+                progress=lambda metrics: out.print(_line(metrics), highlight=False),
+                validation=spread(tasks, self.validate),
+                environment=environment.name,
+                details={"dataset": dataset.name, "backend": self.backend},
+            )
+        out.print(f"policy: {self.folder / 'policy.pt'}")
+
+    def _config(self, sort: type[Any]) -> Any:
+        arguments = ["--seed", str(self.seed)]
+        for word in self.set:
+            name, equals, value = word.partition("=")
+            if not equals or name not in sort.__dataclass_fields__:
+                raise IrgymError(
+                    f"{word!r} is no hyper-parameter of {self.agent}: write name=value with one of "
+                    + ", ".join(sort.__dataclass_fields__)
+                )
+            arguments += [f"--{name.replace('_', '-')}", *value.split(",")]
+        return tyro.cli(sort, args=arguments)
+
+
+def _line(metrics: "Metrics") -> str:
+    """Return one line of progress."""
+
+    def number(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    return (
+        f"iteration {metrics.iteration:4d}  {metrics.seconds:6.0f} s"
+        f"  reward {number(metrics.reward_mean, '+.3f')}"
+        f"  speedup {number(metrics.speedup, '.2f')}  entropy {number(metrics.entropy, '.2f')}"
+        f"  policy loss {number(metrics.policy_loss, '+.4f')}  value loss {number(metrics.value_loss, '.4f')}"
+        f"  {metrics.evaluations_per_s:.0f} evaluations/s"
+    )

@@ -1,0 +1,70 @@
+"""`irgym tune`."""
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+from tyro.conf import Positional
+
+from irgym.cli.finding import data_of, print_finding
+from irgym.cli.output import console, load_policy, write_json
+from irgym.core.environment import Environment, environment_of
+from irgym.evaluate.tuning import tune
+from irgym.search import SEARCHES
+from irgym.search.session import Budget
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Find the best schedule for a program, check its results, and say how good it is."""
+
+    uri: Positional[str]
+    """The program, such as loops://mm/128x128x128."""
+    search: str | None = None
+    """Search strategy; by default `guided` where there is a policy, else `evolutionary`."""
+    policy: str | None = None
+    """Policy that leads the search: the name of one that ships (`default`), or a run folder."""
+    seconds: float | None = None
+    """Time for the search; 10 where neither this nor the number of evaluations is given."""
+    evaluations: int | None = None
+    """Number of distinct candidates to evaluate."""
+    seed: int = 0
+    """Seed of all random choices."""
+    backend: str | None = None
+    """Code generator; by default the best for this CPU."""
+    export: Path | None = None
+    """Write the result to this file: .c (source), .o (object) or .so (shared library)."""
+    json: Path | None = None
+    """Write the result as JSON to this file."""
+
+    def run(self) -> None:
+        """Search, confirm, print, export."""
+        environment = environment_of(self.uri)
+        task = environment.task(self.uri, self.backend)
+        name, policy_name = self._method(environment)
+        strategy = SEARCHES.load(name)()
+        policy = load_policy(environment, policy_name, task) if policy_name else None
+        seconds = self.seconds if self.seconds or self.evaluations else 10.0
+        budget = Budget(self.evaluations, seconds)
+        label = f"{name} search" + (f" led by policy {policy_name}" if policy_name else "")
+        out = console()
+        with environment.bench() as bench, out.status(f"{task.uri}: {label}"):
+            finding, result = tune(environment, bench, task, strategy, budget, self.seed, policy)
+            data = data_of(environment, bench, task, finding) | {
+                "search": label,
+                "evaluations": result.evaluations,
+                "seconds": result.seconds,
+            }
+        files = task.export(finding.state, self.export) if self.export else []
+        print_finding(out, task, finding, data)
+        for file in files:
+            out.print(f"written: {file}")
+        write_json(self.json, data)
+
+    def _method(self, environment: Environment) -> tuple[str, str | None]:
+        """Return the names of the search and of the policy; the output says which were chosen."""
+        if self.policy or self.search in ("guided", "rollout"):
+            return self.search or "guided", self.policy or "default"
+        if self.search is None and "default" in environment.policies() and importlib.util.find_spec("torch"):
+            return "guided", "default"
+        return self.search or "evolutionary", None

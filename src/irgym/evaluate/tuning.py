@@ -1,0 +1,119 @@
+"""Tuning one program: search, then measure the finalists anew, validate, and compare with a peer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Measurement, Validation
+from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.errors import IrgymError
+from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule, replay
+from irgym.core.task import Task
+from irgym.search.session import Budget, SearchResult, Strategy, run_search
+
+VALIDATION_INPUTS = 3
+"""Random inputs on which an optimised program is compared with the original."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An optimised program, measured and validated after the search.
+
+    Attributes:
+        schedule: Leads to it.
+        state: The task's state there.
+        cost: Cost measured anew, not the least of the search.
+        baseline: Cost of the program as written, measured in the same way.
+        validation: The comparison with the original.
+        versus: Interleaved timings against the environment's peer; None where it has none.
+    """
+
+    schedule: Schedule
+    state: Any
+    cost: float
+    baseline: float
+    validation: Validation
+    versus: Versus | None
+
+    @property
+    def speedup(self) -> float:
+        """Baseline over cost."""
+        return self.baseline / self.cost
+
+    @property
+    def peer_ratio(self) -> float | None:
+        """Median of the peer's time over ours; above 1, irgym is faster."""
+        return None if self.versus is None else float(np.median(self.versus.ratios))
+
+
+def measure_anew(bench: Bench, task: Task[Any], state: Any) -> Measurement:
+    """Measure a state without the cost cache."""
+    measurement: Measurement = bench.call(task.job(state).call)
+    return measurement
+
+
+def confirm(
+    environment: Environment, bench: Bench, task: Task[Any], schedule: Schedule, seed: int
+) -> Finding:
+    """Validate and measure what a schedule makes of a program.
+
+    Raises:
+        IrgymError: The schedule does not apply, its program fails, or its results are wrong.
+    """
+    state = replay(task, schedule)
+    validation: Validation = bench.call(task.validation(state, VALIDATION_INPUTS, seed))
+    if not validation.ok:
+        raise IrgymError(
+            f"the schedule gives wrong results for {task.uri} (error {validation.error:.3g}; allowed: "
+            f"{validation.tolerance}): please report it as a bug of irgym"
+        )
+    costs: list[float] = []
+    for candidate in (task.initial(), state):
+        rounds = [measure_anew(bench, task, candidate) for _ in range(3)]
+        failed = next((measurement for measurement in rounds if not measurement.ok), None)
+        if failed is not None:
+            raise IrgymError(
+                f"{task.uri} does not run with this schedule: {failed.outcome.value} {failed.detail}"
+            )
+        costs.append(min(measurement.cost for measurement in rounds))
+    peer = environment.reference_peer
+    versus = bench.call(environment.versus_call(peer, task, state)) if peer else None
+    return Finding(schedule, state, costs[1], costs[0], validation, versus)
+
+
+def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
+    """Return the finalist whose cost, measured three times anew in turn, is least.
+
+    The least of thousands of noisy costs flatters whoever it belongs to.
+    """
+    states = [replay(task, schedule) for schedule in result.finalists]
+    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(3)]
+    return result.finalists[int(np.argmin(np.min(rounds, axis=0)))]
+
+
+def tune(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    strategy: Strategy,
+    budget: Budget,
+    seed: int,
+    policy: Policy | None = None,
+    progress: Callable[[Any], None] | None = None,
+) -> tuple[Finding, SearchResult]:
+    """Search, choose among the finalists, confirm.
+
+    Raises:
+        IrgymError: The program cannot be run at all, or the result is wrong.
+    """
+    result = run_search(strategy, task, bench.evaluator, budget, seed, policy)
+    del progress
+    if not result.finalists:
+        measurement = measure_anew(bench, task, task.initial())
+        raise IrgymError(
+            f"{task.uri} cannot be run here: {measurement.outcome.value} {measurement.detail}".rstrip()
+        )
+    return confirm(environment, bench, task, best_of(bench, task, result), seed), result

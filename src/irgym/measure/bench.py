@@ -1,0 +1,92 @@
+"""The bench: isolated children on one core, the user's cost cache, and the machine's peak."""
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from irgym.core.cost import Call, Evaluator
+from irgym.core.errors import IrgymError
+from irgym.measure.cache import CostCache, default_path
+from irgym.measure.child import Child
+from irgym.measure.evaluators import Measured
+from irgym.measure.farm import LocalFarm
+from irgym.measure.machine import fingerprint, load, timing_core
+from irgym.measure.peak import Peak
+from irgym.measure.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
+
+
+class MeasuringBench:
+    """Measures on this machine. Use it as a context manager, or close it.
+
+    Args:
+        cache: Where costs are kept; by default the user's cache.
+        limits: What a candidate may use.
+    """
+
+    def __init__(self, cache: CostCache | None = None, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits(core=timing_core())
+        self._cache = cache or CostCache(default_path())
+        self._farm = LocalFarm(limits=self._limits)
+        self._child = Child(self._limits)
+        self._evaluator = Measured(self._farm, self._cache)
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """What answers jobs: the cache, else the child."""
+        return self._evaluator
+
+    @cached_property
+    def peak_gflops(self) -> float:
+        """Peak float32 throughput of one core in GFLOP/s, measured now."""
+        peak: Peak = self.call(Call("irgym.measure.peak:measure_peak"))
+        return peak.gflops
+
+    @property
+    def machine(self) -> str:
+        """The machine, the core and the threads used, and how busy it is."""
+        core = timing_core()
+        where = "1 thread" if core is None else f"1 thread on core {core}"
+        return f"{fingerprint().text()}; {where}; {load().text()}"
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        """Run a function in isolation and return its result.
+
+        Args:
+            call: What to run.
+            timeout_s: Time limit; by default that of a candidate. Another limit means a child of its own.
+
+        Raises:
+            IrgymError: It crashed, hung, ran out of memory or reported bad input.
+            RuntimeError: It has a bug.
+        """
+        if timeout_s is None:
+            return _value(call, self._child.call(call))
+        with Child(replace(self._limits, timeout_s=timeout_s)) as child:
+            return _value(call, child.call(call))
+
+    def close(self) -> None:
+        """End the children and close the cache."""
+        self._child.close()
+        self._farm.close()
+        self._cache.close()
+
+    def __enter__(self) -> "MeasuringBench":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _value(call: Call, reply: Reply) -> Any:
+    if isinstance(reply, Returned):
+        return reply.value
+    name = call.function.rpartition(":")[2]
+    if isinstance(reply, Raised):
+        if reply.user_error is not None:
+            raise reply.user_error
+        raise RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")
+    if isinstance(reply, Crashed):
+        raise IrgymError(f"the isolated process crashed in {name} ({reply.detail}): try again, or report it")
+    if isinstance(reply, OutOfMemory):
+        raise IrgymError(f"the isolated process ran out of memory in {name}: choose a smaller program")
+    raise IrgymError(f"{name} took longer than {reply.seconds:g} s: choose a smaller program")
