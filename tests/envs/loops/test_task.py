@@ -1,0 +1,124 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.core.actions import Action
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.schedule import Schedule, replay, states_along
+from irgym.envs.loops import actions
+from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.nest import Mark
+
+PROGRAMS = (
+    "loops://mm/128x128x128",
+    "loops://mm/33x47x65",
+    "loops://bmm/3x17x31x8",
+    "loops://conv/1x14x14x16x32x3x3?stride=2",
+    "loops://einsum/mk,k->m?m=40&k=70",
+    "loops://mm/1x1x1",
+)
+
+
+def random_actions(uri: str, seed: int, length: int = 30) -> list[Action]:
+    rng, task = random.Random(seed), LOOPS.task(uri, "llvm")
+    state, taken = task.initial(), list[Action]()
+    while len(taken) < length and not task.terminal(state):
+        action = rng.choice(task.space.legal(task.mask(state)))
+        taken.append(action)
+        state = task.step(state, action)
+    return taken
+
+
+@settings(max_examples=60, deadline=None)
+@given(uri=st.sampled_from(PROGRAMS), seed=st.integers(0, 10**6))
+def test_replay_is_fork_and_parse_is_the_inverse_of_text(uri: str, seed: int):
+    task = LOOPS.task(uri, "llvm")
+    schedule = Schedule(tuple(random_actions(uri, seed)))
+    states = [task.initial()]
+    for action in schedule.actions:
+        states.append(task.step(states[-1], action))
+    parsed = Schedule.parse(schedule.text(task.space), task.space)
+    assert parsed == schedule
+    assert states_along(LOOPS.task(uri, "llvm"), parsed) == states
+    assert hash(replay(task, parsed)) == hash(states[-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(uri=st.sampled_from(PROGRAMS), seed=st.integers(0, 10**6))
+def test_nests_keep_their_invariants(uri: str, seed: int):
+    task = LOOPS.task(uri, "llvm")
+    for state in states_along(task, Schedule(tuple(random_actions(uri, seed)))):
+        nest = state.nest
+        assert 0 <= state.cursor < len(nest.loops) <= actions.MAX_LOOPS
+        assert sum(loop.mark is Mark.VECTORISE for loop in nest.loops) <= 1
+        for place, (loop, parent) in enumerate(zip(nest.loops, nest.parents, strict=True)):
+            assert nest.trips(task.contraction, place) >= 1
+            if parent is not None:
+                assert nest.loops[parent].step % loop.step == 0
+                assert nest.loops[parent].step > loop.step
+        dims = {dim for dim, size in task.contraction.dims if size > 1}
+        assert {loop.dim for loop in nest.loops if loop.step == 1} >= dims
+
+
+def test_the_schedule_of_the_paper_reads_as_a_nest():
+    task = LOOPS.task("loops://mm/128x128x128", "llvm")
+    text = "split_8 down swap_down down split_32 swap_up swap_up"
+    state = replay(task, Schedule.parse(text, task.space))
+    assert state.nest.text() == "m/8 n/32 k m n"
+    assert "for n (4 x 32)" in task.describe(state)
+
+
+def test_equal_nests_have_equal_jobs():
+    task = LOOPS.task("loops://mm/64x64x64", "llvm")
+    texts = "down up", "down down up up", "swap_down swap_up", "split_8 merge", ""
+    jobs = [task.job(replay(task, Schedule.parse(text, task.space))) for text in texts]
+    assert {job.schedule for job in jobs} == {"m k n"}
+
+
+def test_swapping_loops_over_one_dimension_is_masked():
+    task = LOOPS.task("loops://mm/64x64x64", "llvm")
+    with pytest.raises(ScheduleError, match="action 2 of the schedule, swap_down, does not apply"):
+        replay(task, Schedule.parse("split_8 swap_down", task.space))
+
+
+def test_nothing_applies_after_stop():
+    task = LOOPS.task("loops://mm/64x64x64", "llvm")
+    state = replay(task, Schedule.parse("stop", task.space))
+    assert task.terminal(state) and not task.space.legal(task.mask(state))
+    with pytest.raises(ScheduleError, match="has stopped"):
+        replay(task, Schedule.parse("stop up", task.space))
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "loops://mm/0x4x4",
+        "loops://mm/4x4",
+        "loops://mm/4x4xfour",
+        "loops://mm/-1x4x4",
+        "loops://mm/4x4x4?stride=2",
+        "loops://conv/1x8x8x4x4x3x3?stride=0",
+        "loops://conv/1x8x8x4x4x3x3?pad=1",
+        "loops://fft/128",
+        "loops://",
+        "loops:mm",
+        "loops://mm/99999x99999x99999",
+        "loops://einsum/mk,kn->mn?m=4&k=4",
+        "loops://einsum/mk,kn->mn?m=4&k=4&n=4&z=4",
+        "loops://einsum/mk,kn->mm?m=4&k=4&n=4",
+        "loops://einsum/mk,kn->q?m=4&k=4&n=4&q=4",
+        "loops://einsum/mk->mk?m=4&k=4",
+        "loops://einsum/[m+m]k,kn->mn?m=4&k=4&n=4",
+    ],
+)
+def test_bad_uris_get_one_sentence(uri: str):
+    with pytest.raises(IrgymError) as caught:
+        LOOPS.task(uri, "llvm")
+    assert "\n" not in str(caught.value) and repr(uri)[1:6] in str(caught.value)
+
+
+def test_unknown_backend_names_the_choices():
+    with pytest.raises(IrgymError, match="avx512, avx2, llvm"):
+        LOOPS.task("loops://mm/4x4x4", "gcc")
