@@ -43,11 +43,12 @@ class Dials(Task[State]):
         return (-1,) * DIALS, 0, False, -1
 
     def mask(self, state: State) -> Mask:
-        _, steps, stopped, last = state
+        digits, steps, stopped, last = state
         moved = steps > 0 and not stopped
+        ready = -1 not in digits and not stopped
         dials = [dial != last for dial in range(DIALS)]
         params = [*dials, *[True] * DIGITS, *[True] * DIGITS]
-        return SPACE.mask([not stopped, moved, steps == 0, moved], params)
+        return SPACE.mask([not stopped, moved, steps == 0, ready], params)
 
     def step(self, state: State, action: Action) -> State:
         digits, steps, _, _ = state

@@ -31,7 +31,7 @@ from irgym.core.errors import IrgymError
 from irgym.nets import heads
 from irgym.nets.actor_critic import ActorCritic
 from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
-from irgym.nets.layout import StructuredLayout
+from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
 
 FloatArray = NDArray[np.float32]
@@ -87,6 +87,8 @@ class PPOConfig:
     """Past episodes kept; the oldest go first."""
     importance_limit: float = 2.0
     """Greatest importance weight of a step that another distribution chose."""
+    actions: Literal["structured", "flat"] = "structured"
+    """How actions are chosen: a kind and then each of its parameters, or one of all their combinations."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
@@ -188,7 +190,7 @@ class PPO:
         self.iteration = 0
         self.rng = np.random.default_rng(config.seed)
         task = problem.tasks[0]
-        self.layout = StructuredLayout(task.space)
+        self.layout = LAYOUTS[config.actions](task.space)
         spec = spec_for(task.observe(task.initial()), config.hidden, config.activation)
         with seeded(config.seed):
             self.network = ActorCritic(spec, self.layout, config.shared)

@@ -2,6 +2,8 @@
 
 from typing import cast
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, orthogonal_linear
@@ -23,8 +25,11 @@ class Actor(nn.Module):
         self.spec = spec
         self.layout = layout
         self.encoder: Encoder = spec.build()
-        # A small gain makes the first policy almost uniform.
+        # A small gain makes the first policy almost independent of the state; the bias makes it try a
+        # kind with many choices more often than one without parameters, such as an early stop.
         self.scores = orthogonal_linear(self.encoder.features, layout.segments * layout.width, gain=0.01)
+        with torch.no_grad():
+            self.scores.bias[: len(layout.prior)] = torch.as_tensor(np.log(layout.prior))
 
     def score(self, features: Tensor) -> Tensor:
         """Return scores of shape [B, S, W] from features of shape [B, features]."""

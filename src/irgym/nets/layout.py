@@ -24,14 +24,18 @@ class ActionLayout(ABC):
         segments: S, one for the kinds and one for each parameter slot.
         width: W, the number of alternatives of the largest segment.
         owner: Shape [S - 1]; the kind to which each slot's segment belongs.
-        active: Shape [number of kinds, S]; the segments in which an action of a kind chooses.
+        active: Shape [alternatives of segment 0, S]; the segments in which such an action chooses.
+        prior: Shape [alternatives of segment 0]; how often an untrained policy chooses each, relatively.
     """
+
+    sort: str
 
     space: ActionSpace
     segments: int
     width: int
     owner: NDArray[np.intp]
     active: BoolArray
+    prior: NDArray[np.float32]
 
     @abstractmethod
     def legal(self, masks: Sequence[Mask]) -> BoolArray:
@@ -55,7 +59,12 @@ class ActionLayout(ABC):
 
 
 class StructuredLayout(ActionLayout):
-    """Kinds in the first segment, each parameter slot in its own: scores grow with the sum of the slots."""
+    """Kinds in the first segment, each parameter slot in its own: scores grow with the sum of the slots.
+
+    The prior of a kind is the size of its largest slot.
+    """
+
+    sort = "structured"
 
     def __init__(self, space: ActionSpace) -> None:
         kinds = len(space.kinds)
@@ -64,6 +73,7 @@ class StructuredLayout(ActionLayout):
         self.segments = 1 + len(sizes)
         self.width = max([kinds, *sizes])
         self.owner = np.array([kind for kind, row in enumerate(space.slot_sizes) for _ in row], dtype=np.intp)
+        self.prior = np.array([max(row, default=1) for row in space.slot_sizes], dtype=np.float32)
         slots = np.arange(kinds)[:, None] == self.owner[None, :]
         self.active = np.concatenate([np.ones((kinds, 1), dtype=np.bool_), slots], axis=1)
         # Column `kinds + param_count` of the joined mask is the one that is always false.
@@ -117,12 +127,15 @@ class StructuredLayout(ActionLayout):
 class FlatLayout(ActionLayout):
     """One segment with an alternative for each action of `space.flat`."""
 
+    sort = "flat"
+
     def __init__(self, space: ActionSpace) -> None:
         self.space = space
         self.segments = 1
         self.width = len(space.flat)
         self.owner = np.zeros(0, dtype=np.intp)
         self.active = np.ones((self.width, 1), dtype=np.bool_)
+        self.prior = np.ones(self.width, dtype=np.float32)
         structured = StructuredLayout(space)
         self._structured = structured
         self._choices = structured.choices(space.flat)
@@ -147,3 +160,8 @@ class FlatLayout(ActionLayout):
     def flat_probabilities(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the only segment, shape [B, len(flat)]."""
         return probabilities[:, 0, :]
+
+
+LAYOUTS: dict[str, type[StructuredLayout] | type[FlatLayout]] = {
+    layout.sort: layout for layout in (StructuredLayout, FlatLayout)
+}

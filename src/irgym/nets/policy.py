@@ -13,7 +13,7 @@ from irgym.core.errors import IrgymError, StorageError
 from irgym.nets import heads, storage
 from irgym.nets.actor_critic import Actor
 from irgym.nets.encoders import spec_from_dict
-from irgym.nets.layout import FlatLayout, StructuredLayout
+from irgym.nets.layout import LAYOUTS
 from irgym.nets.q_network import QNetwork
 
 FORMAT = 1
@@ -101,6 +101,7 @@ class TorchPolicy:
             "environment": self.environment,
             "space": [[kind.name, [list(slot) for slot in kind.slots]] for kind in self.space.kinds],
             "network": self.network.sort,
+            "layout": self.network.layout.sort,
             "encoder": self.network.spec.to_dict(),
             "weights": self.network.state_dict(),
         }
@@ -136,10 +137,7 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
         tuple(ActionKind(name, tuple(tuple(slot) for slot in slots)) for name, slots in content["space"])
     )
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
-    network = (
-        QNetwork(spec, FlatLayout(space))
-        if content["network"] == "q"
-        else Actor(spec, StructuredLayout(space))
-    )
+    layout = LAYOUTS[content["layout"]](space)
+    network = {Actor.sort: Actor, QNetwork.sort: QNetwork}[content["network"]](spec, layout)
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"])

@@ -1,0 +1,137 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.errors import IrgymError, StorageError
+from irgym.nets.actor_critic import Actor, ActorCritic
+from irgym.nets.encoders import MlpSpec
+from irgym.nets.layout import FlatLayout, StructuredLayout
+from irgym.nets.policy import TorchPolicy
+from irgym.nets.q_network import QNetwork
+
+SPACE = ActionSpace((ActionKind("up"), ActionKind("split", ((2, 4, 8), (0, 1))), ActionKind("stop")))
+SPEC = MlpSpec(6, (8, 8))
+
+
+def networks():
+    torch.manual_seed(0)
+    return [
+        Actor(SPEC, StructuredLayout(SPACE)),
+        Actor(SPEC, FlatLayout(SPACE)),
+        QNetwork(SPEC, FlatLayout(SPACE)),
+    ]
+
+
+def inputs(count=4):
+    rng = np.random.default_rng(0)
+    masks = [SPACE.mask([True, True, i % 2 == 0], [True, False, True, True, True]) for i in range(count)]
+    return list(rng.normal(size=(count, 6)).astype(np.float32)), masks
+
+
+@pytest.mark.parametrize("network", networks(), ids=["structured", "flat", "q"])
+def test_a_saved_policy_acts_like_the_original(network, tmp_path):
+    policy = TorchPolicy(network, "loops")
+    policy.save(tmp_path / "policy.pt")
+    again = TorchPolicy.load(tmp_path / "policy.pt")
+    assert (again.environment, again.space) == ("loops", SPACE)
+    observations, masks = inputs()
+    for a, b in zip(
+        policy.probabilities(observations, masks), again.probabilities(observations, masks), strict=True
+    ):
+        assert np.array_equal(a, b)
+        assert a.sum() == pytest.approx(1.0)
+    assert policy.act(observations, masks, None) == again.act(observations, masks, None)
+    sampled = [p.act(observations, masks, np.random.default_rng(7)) for p in (policy, again)]
+    assert sampled[0] == sampled[1]
+    assert all(SPACE.allows(mask, action) for mask, action in zip(masks, sampled[0], strict=True))
+
+
+def test_no_states_no_actions():
+    policy = TorchPolicy(networks()[0])
+    assert policy.act([], [], None) == []
+    assert policy.probabilities([], []) == []
+
+
+def test_another_width_or_space_is_refused():
+    policy = TorchPolicy(networks()[0])
+    _, masks = inputs(1)
+    policy.check(SPACE, np.zeros(6))
+    with pytest.raises(IrgymError, match="observations of 6 values but was given 7"):
+        policy.act([np.zeros(7)], masks, None)
+    with pytest.raises(IrgymError, match="other actions"):
+        policy.check(ActionSpace((ActionKind("up"),)), np.zeros(6))
+
+
+def test_shared_and_separate_critics():
+    batch = torch.zeros(3, 6)
+    for shared in (True, False):
+        network = ActorCritic(SPEC, StructuredLayout(SPACE), shared)
+        scores, values = network(batch)
+        assert scores.shape == (3, 3, 3)
+        assert torch.equal(values, network.values(batch))
+        assert (network.critic is None) == shared
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.99])
+def test_a_truncated_policy_is_refused(share, tmp_path):
+    path = tmp_path / "policy.pt"
+    TorchPolicy(networks()[0]).save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(StorageError, match="truncated"):
+        TorchPolicy.load(path)
+
+
+def test_a_policy_with_a_flipped_bit_is_refused(tmp_path):
+    path = tmp_path / "policy.pt"
+    network = networks()[0]
+    TorchPolicy(network).save(path)
+    content = bytearray(path.read_bytes())
+    place = content.find(network.scores.weight.detach().numpy().tobytes())
+    content[place + 10] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(StorageError, match="damaged"):
+        TorchPolicy.load(path)
+
+
+class Harmful:
+    def __reduce__(self):
+        return (open, ("/tmp/irgym-was-harmed", "w"))
+
+
+def foreign_files():
+    buffers = {}
+    for name, content in {
+        "list": [1, 2],
+        "checkpoint": {"sort": "checkpoint"},
+        "incomplete": {"sort": "policy", "format": 1},
+        "newer": {"sort": "policy", "format": 99},
+        "harmful": {"sort": "policy", "format": 1, "weights": Harmful()},
+    }.items():
+        buffer = io.BytesIO()
+        torch.save(content, buffer)
+        buffers[name] = buffer.getvalue()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.txt", "hello")
+    return {**buffers, "zip": buffer.getvalue(), "text": b"hello", "empty": b""}
+
+
+@pytest.mark.parametrize("name", foreign_files())
+def test_foreign_files_are_refused(name, tmp_path):
+    path = tmp_path / "policy.pt"
+    path.write_bytes(foreign_files()[name])
+    with pytest.raises(StorageError) as caught:
+        TorchPolicy.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(StorageError, match="there is no policy"):
+        TorchPolicy.load(tmp_path / "none.pt")
+    with pytest.raises(StorageError, match="cannot read"):
+        TorchPolicy.load(tmp_path)
