@@ -1,0 +1,141 @@
+"""Pieces of the report's page. Every text that comes from outside is escaped here."""
+
+from collections.abc import Sequence
+from html import escape
+
+from irgym.evaluate import tables
+from irgym.evaluate.plots import short_name
+from irgym.evaluate.results import Comparison, Row
+from irgym.evaluate.statistics import Verdict
+from irgym.evaluate.steps import Step
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph of plain text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def figure(svg: str) -> str:
+    """Return a figure around an SVG element."""
+    return f"<figure>{svg}</figure>"
+
+
+def count(value: int) -> str:
+    """Return a whole number with thin spaces between thousands."""
+    return f"{value:,}".replace(",", "\u2009")
+
+
+def duration(seconds: float) -> str:
+    """Return a time span with a fitting unit."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.3g} s"
+
+
+def nanoseconds(value: float | None) -> str:
+    """Return a cost with a fitting unit."""
+    if value is None:
+        return "failed"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} ns"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozenset[int]) -> str:
+    """Return a table; columns whose places are in `texts` are set flush left."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        marked = (
+            f"<{tag}{_class(cell, place, texts)}>{escape(cell)}</{tag}>" for place, cell in enumerate(cells)
+        )
+        return f"<tr>{''.join(marked)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return (
+        f'<div class="wide"><table><thead>{line(headings, "th")}</thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _class(cell: str, place: int, texts: frozenset[int]) -> str:
+    if cell in (Verdict.FASTER.value, Verdict.SLOWER.value):
+        return f' class="{cell}"'
+    if place in texts:
+        return ' class="text long"' if len(cell) > 60 else ' class="text"'
+    return ""
+
+
+def summary_table(comparison: Comparison) -> str:
+    """Return the geometric means, a line a method."""
+    rows = [tables.summary_cells(comparison, line) for line in comparison.summary]
+    return _table(tables.headings(comparison), rows, frozenset({0}))
+
+
+def conditions(comparison: Comparison) -> str:
+    """Return what the numbers depend on and refer to."""
+    return f'<p class="note">{escape(tables.conditions(comparison))}</p>'
+
+
+def failures(comparison: Comparison) -> str:
+    """Return the failures with their reasons; nothing where there are none."""
+    reasons = tables.failures(comparison)
+    if not reasons:
+        return ""
+    items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
+    return f"<details><summary>{len(reasons)} failed</summary><ul>{items}</ul></details>"
+
+
+def rows_table(comparison: Comparison) -> str:
+    """Return every row, folded away."""
+    ratio = [f"ratio to {comparison.peer}"] if comparison.peer else []
+    headings = [
+        "program",
+        "method",
+        "time",
+        "speedup",
+        *ratio,
+        "seconds",
+        "evaluations",
+        "validated",
+        "schedule",
+    ]
+    rows = [_row(comparison, row) for row in comparison.rows]
+    table = _table(headings, rows, frozenset({0, 1, len(headings) - 1}))
+    return f"<details><summary>All {len(rows)} results, with schedules</summary>{table}</details>"
+
+
+def _row(comparison: Comparison, row: Row) -> list[str]:
+    def number(value: float | None, form: str) -> str:
+        return "" if value is None else format(value, form)
+
+    return [
+        short_name(row.program),
+        row.method,
+        nanoseconds(row.cost_ns),
+        number(row.speedup, ".2f"),
+        *([number(row.peer_ratio, ".2f")] if comparison.peer else []),
+        number(row.seconds, ".3g"),
+        "" if row.evaluations is None else count(row.evaluations),
+        "yes" if row.validated else "no",
+        row.schedule,
+    ]
+
+
+def steps(entries: Sequence[Step]) -> str:
+    """Return the program as written and after each action, with costs."""
+    first = entries[0].cost_ns
+    items: list[str] = []
+    for place, entry in enumerate(entries):
+        name = f"{place}. <code>{escape(entry.action)}</code>" if entry.action else "as written"
+        cost = nanoseconds(entry.cost_ns)
+        if place and first and entry.cost_ns:
+            cost += f" \u00b7 {first / entry.cost_ns:.2f}x"
+        items.append(
+            f'<li><header><strong>{name}</strong><span class="cost">{escape(cost)}</span></header>'
+            f"<pre>{escape(entry.nest_text)}</pre></li>"
+        )
+    intro = (
+        f"The program {entries[0].program or ''} before and after each action: its loops, its cost, and the "
+        "speedup over the program as written. Some steps pay only together with later ones."
+    )
+    return paragraph(" ".join(intro.split())) + f'<ol class="steps">{"".join(items)}</ol>'

@@ -1,0 +1,179 @@
+"""The report of a run: one HTML file that needs nothing else, neither network nor scripts."""
+
+import json
+import os
+from collections.abc import Callable
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from irgym.core.errors import StorageError
+from irgym.evaluate import html
+from irgym.evaluate.plots import anytime_curves, per_program, training_curves
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.steps import Step, read_steps
+
+T = TypeVar("T")
+
+PANELS = (
+    ("mean reward", ("reward_mean", "validation")),
+    ("speedup of the episodes", ("speedup", "best_speedup")),
+    ("entropy (nats)", ("entropy",)),
+    ("policy loss", ("policy_loss",)),
+    ("value loss", ("value_loss",)),
+    ("divergence from the old policy (nats)", ("kl",)),
+    ("explained variance of the returns", ("explained_variance",)),
+    ("exploration", ("epsilon",)),
+    ("evaluations a second", ("evaluations_per_s",)),
+)
+"""Training curves: title and the metrics in one panel."""
+
+
+def write_report(run: Path, out: Path) -> None:
+    """Write the report of a run folder.
+
+    Shown is what the folder holds: `metrics.jsonl`, `comparison.json`, `evaluation.json`, `steps.json`.
+
+    Args:
+        run: Run folder.
+        out: HTML file to write.
+
+    Raises:
+        StorageError: The folder does not exist or holds none of these, one of them is damaged, or `out`
+            cannot be written.
+        BackendError: matplotlib is not installed.
+    """
+    if not run.is_dir():
+        raise StorageError(f"there is no folder {run}: name one that irgym train or irgym compare wrote")
+    metrics = _read_metrics(run / "metrics.jsonl")
+    comparison = _read(run / "comparison.json", Comparison.from_json)
+    evaluation = _read(run / "evaluation.json", Comparison.from_json)
+    steps = _read(run / "steps.json", read_steps)
+    if not (metrics or comparison or evaluation or steps):
+        raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
+    sections = [
+        ("training", "Training", _training(metrics)),
+        ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation.json")),
+        ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
+        ("steps", "A schedule, step by step", _steps(steps)),
+    ]
+    _write(out, _page(run, sections))
+
+
+def _read(path: Path, parse: Callable[[Any], T]) -> T | None:
+    """Return what a JSON file holds, None where there is no such file.
+
+    Raises:
+        StorageError: It cannot be read, or it is damaged.
+    """
+    try:
+        return parse(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
+    except ValueError as error:
+        raise StorageError(f"{path} is damaged ({error}): remove it or make it again") from error
+    except StorageError as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
+
+
+def _read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the metrics, one mapping an iteration; a last line that was cut off is left out.
+
+    Raises:
+        StorageError: It cannot be read, or another line is damaged.
+    """
+    try:
+        lines = path.read_text().split("\n")
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read ({error}): restore it or remove it") from error
+    metrics: list[dict[str, Any]] = []
+    # What follows the last line break is empty, or a line whose writing was interrupted.
+    for number, line in enumerate(lines[:-1], start=1):
+        try:
+            metrics.append(_mapping(json.loads(line)))
+        except ValueError as error:
+            raise StorageError(f"{path} is damaged at line {number}: remove that line") from error
+    return metrics
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return cast(dict[str, Any], value)
+
+
+def _training(metrics: list[dict[str, Any]]) -> str:
+    curves = training_curves(metrics, PANELS)
+    if curves is None:
+        return html.paragraph("This folder has no training metrics (metrics.jsonl).")
+    last = metrics[-1]
+    facts = [
+        f"{html.count(last[name])} {words}"
+        for name, words in (
+            ("iteration", "iterations"),
+            ("episodes", "episodes"),
+            ("evaluations", "evaluations"),
+            ("cached", "of them from the cost cache"),
+            ("failures", "failed"),
+        )
+        if isinstance(last.get(name), int)
+    ]
+    seconds = last.get("seconds")
+    if isinstance(seconds, int | float):
+        facts.append(f"{html.duration(seconds)} of training")
+    return html.paragraph(", ".join(facts) + ".") + html.figure(curves)
+
+
+def _comparison(comparison: Comparison | None, file: str) -> str:
+    if comparison is None:
+        return html.paragraph(f"This folder has none ({file}).")
+    name = file.partition(".")[0]
+    parts = [html.summary_table(comparison), html.conditions(comparison), html.failures(comparison)]
+    speedups = per_program(comparison, "speedup", "speedup over the program as written", f"{name}-speedup")
+    if speedups:
+        parts.append("<h3>Speedup of each program</h3>" + html.figure(speedups))
+    ratios = per_program(comparison, "peer_ratio", f"{comparison.peer}'s time over ours", f"{name}-ratio")
+    if ratios:
+        parts.append(f"<h3>Against {escape(str(comparison.peer))}</h3>" + html.figure(ratios))
+    curves = anytime_curves(comparison, f"{name}-anytime")
+    if curves:
+        parts.append("<h3>Searches over time</h3>" + html.figure(curves))
+    return "".join([*parts, html.rows_table(comparison)])
+
+
+def _steps(steps: list[Step] | None) -> str:
+    if not steps:
+        return html.paragraph("This folder has no steps of a schedule (steps.json).")
+    return html.steps(steps)
+
+
+def _page(run: Path, sections: list[tuple[str, str, str]]) -> str:
+    style = files("irgym.evaluate").joinpath("report.css").read_text()
+    title = escape(f"irgym: {run.resolve().name}")
+    links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in sections)
+    body = "".join(
+        f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'
+        for anchor, heading, content in sections
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{style}</style></head>"
+        f"<body><h1>{title}</h1><nav>{links}</nav>{body}</body></html>\n"
+    )
+
+
+def _write(out: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    temporary = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StorageError(f"{out} cannot be written ({error.strerror}): choose another place") from error
