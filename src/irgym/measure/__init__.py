@@ -1,1 +1,1 @@
-"""Measuring: isolated child processes, the timing protocol, the machine, the cost cache, farms and evaluators."""
+"""Measuring: isolated processes, the timing protocol, the machine, the cost cache, farms, evaluators."""

@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -63,9 +63,8 @@ class Machine:
         """Return one line for people."""
         widest = next((name for name in ("avx512f", "avx2", "asimd") if name in self.features), "")
         vectors = {"avx512f": ", AVX-512", "avx2": ", AVX2", "asimd": ", NEON"}.get(widest, "")
-        return (
-            f"{self.model or self.architecture}{vectors}, {self.cores} cores, {self.memory_gib} GiB, {self.system}"
-        )
+        cpu = self.model or self.architecture
+        return f"{cpu}{vectors}, {self.cores} cores, {self.memory_gib} GiB, {self.system}"
 
 
 @cache
@@ -104,12 +103,13 @@ def _cpu_linux() -> tuple[str, str, str, frozenset[str]]:
 
 
 def _cpu_macos() -> tuple[str, str, str, frozenset[str]]:
-    names = ("vendor", "brand_string", "family", "model", "stepping", "features", "leaf7_features")
-    vendor, model, family, number, stepping, features, leaf7 = (_sysctl(f"machdep.cpu.{name}") for name in names)
-    flags = frozenset(f"{features} {leaf7}".lower().split())
+    vendor, model = _sysctl("machdep.cpu.vendor"), _sysctl("machdep.cpu.brand_string")
+    numbers = [_sysctl(f"machdep.cpu.{name}") for name in ("family", "model", "stepping")]
+    features = [_sysctl(f"machdep.cpu.{name}") for name in ("features", "leaf7_features")]
+    flags = frozenset(" ".join(features).lower().split())
     if platform.machine() == "arm64":
         flags |= {"asimd"}
-    return vendor, model, "-".join(filter(None, (family, number, stepping))), flags
+    return vendor, model, "-".join(filter(None, numbers)), flags
 
 
 def _sysctl(name: str) -> str:
@@ -212,7 +212,7 @@ _HELD: ContextVar[frozenset[int]] = ContextVar("_HELD", default=frozenset())
 
 
 @contextmanager
-def timing_slot() -> Iterator[None]:
+def timing_slot() -> Generator[None, None, None]:
     """Have the timing core to oneself: pinned to it, with its lock held.
 
     Outside an isolated worker the process stays where it is, and takes the lock only where it is pinned
@@ -240,7 +240,7 @@ def _pinned_core() -> int | None:
 
 
 @contextmanager
-def core_lock(core: int) -> Iterator[None]:
+def core_lock(core: int) -> Generator[None, None, None]:
     """Hold the lock of a core, so that no two irgym processes of this machine time on it at once.
 
     The lock is released when the process dies. May be nested.

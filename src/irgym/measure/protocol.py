@@ -25,7 +25,7 @@ class Limits:
 
     Attributes:
         timeout_s: Seconds that one call may take once it runs; waiting and imports do not count.
-        memory_bytes: Private memory that one call may take beyond what its process held before.
+        memory_bytes: Private memory that the process may take beyond what it holds after its imports.
         file_bytes: Greatest size of a file that it may write, its own output included.
         core: Core to time on; None where processes cannot be pinned.
         shared_core: Whether other workers time on that core too: the process is then pinned to it only
@@ -118,7 +118,7 @@ def resolve(call: Call) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(module), name))
 
 
-# From the child, each with the time at which it was sent.
+# Kinds of what the child says.
 RUNNING = b"R"  # the clock of the call at hand runs from now on
 WAITING = b"W"  # the clock stands still: the child starts up, imports, or waits for the timing core
 RETURNED = b"V"  # pickled value
@@ -127,9 +127,9 @@ NO_MEMORY = b"M"  # text
 
 KINDS = frozenset((RUNNING, WAITING, RETURNED, RAISED, NO_MEMORY))
 
-# From the parent: length and payload. From the child: kind, CLOCK_MONOTONIC in nanoseconds, length and payload.
+# From the parent: length, payload. From the child: kind, length, payload.
 REQUEST = struct.Struct("<Q")
-ANSWER = struct.Struct("<cQQ")
+ANSWER = struct.Struct("<cQ")
 
 
 def write_all(descriptor: int, data: bytes) -> None:

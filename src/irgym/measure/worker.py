@@ -12,9 +12,8 @@ import resource
 import signal
 import sys
 import threading
-import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ class Worker:
         self._send(WAITING if waiting else RUNNING)
 
     def _send(self, kind: bytes, payload: bytes = b"") -> None:
-        write_all(self._answers, ANSWER.pack(kind, time.monotonic_ns(), len(payload)) + payload)
+        write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
 
     def _answer(self, payload: bytes) -> tuple[bytes, bytes]:
         name, packed = pickle.loads(payload)
@@ -91,7 +90,7 @@ class Worker:
         return function, arguments
 
     @contextmanager
-    def _clock_stopped(self) -> Iterator[None]:
+    def _clock_stopped(self) -> Generator[None, None, None]:
         self.announce(True)
         try:
             yield

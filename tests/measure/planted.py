@@ -1,0 +1,143 @@
+"""What candidates may do to the process that runs them; imported by the isolated child."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from irgym.core.cost import Measurement, Outcome
+from irgym.core.errors import BackendError
+from irgym.measure.machine import core_lock
+from irgym.measure.native import ExecutableBuffer
+
+
+def double(number):
+    return 2 * number
+
+
+def length(data):
+    return len(data)
+
+
+def blob(count):
+    return bytes(count)
+
+
+def measurement(cost):
+    return Measurement(Outcome.OK, (cost,), 0.5)
+
+
+def nap(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def process_id():
+    return os.getpid()
+
+
+def variable(name):
+    return os.environ.get(name)
+
+
+def affinity():
+    return os.sched_getaffinity(0)
+
+
+def segfault():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def jump_to_zero():
+    print("about to jump", file=sys.stderr, flush=True)
+    ctypes.CFUNCTYPE(None)(0x10)()
+
+
+def leave(status):
+    os._exit(status)
+
+
+def system_exit():
+    sys.exit(7)
+
+
+def native_hang():
+    code = ExecutableBuffer(b"\xeb\xfe")  # jmp to itself
+    ctypes.PYFUNCTYPE(None)(code.address)()  # does not release the interpreter lock
+
+
+def stubborn_hang():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGIO):
+        signal.signal(number, signal.SIG_IGN)
+    native_hang()
+
+
+def exhaust():
+    return len(bytearray(1 << 44))
+
+
+def exhaust_by_growing():
+    parts = []
+    while True:
+        parts.append(bytearray(1 << 26))
+
+
+def hold(size):
+    return len(bytearray(size))
+
+
+def fail(message):
+    raise KeyError(message)
+
+
+def user_error():
+    raise BackendError("install the compiler")
+
+
+def chatter(text):
+    print(text, flush=True)
+    print(text, file=sys.stderr, flush=True)
+    os.write(1, text.encode())
+    return len(text)
+
+
+def close_pipes():
+    os.closerange(3, 64)
+
+
+def babble():
+    """Write nonsense into every descriptor but the standard ones, as a wild write could."""
+    for descriptor in range(3, 32):
+        try:
+            os.write(descriptor, b"\xff" * 64)
+        except OSError:
+            continue
+    time.sleep(10)
+
+
+def spawn_sleeper(pid_file):
+    """Start a grandchild that outlives its parent unless the whole group is killed, then hang."""
+    sleeper = subprocess.Popen(["sleep", "60"])
+    Path(pid_file).write_text(f"{os.getpid()} {sleeper.pid}")
+    native_hang()
+
+
+def fork_and_die():
+    """Leave a forked process behind that keeps the pipes open."""
+    if os.fork() == 0:
+        time.sleep(30)
+        os._exit(0)
+    os._exit(3)
+
+
+def lock_core(core, seconds):
+    with core_lock(core):
+        time.sleep(seconds)
+    return core

@@ -1,0 +1,5 @@
+"""A module whose import kills the process."""
+
+import os
+
+os._exit(9)
