@@ -1,0 +1,255 @@
+"""The cost cache: every measurement ever made, in SQLite, failures included.
+
+A row is found by everything that its result may depend on: program, schedule, objective, toolchain (which
+includes the timing protocol) and machine. Write-ahead logging lets many processes read and write at once
+and survives `kill -9`; it does not work over network file systems, where one process must do all writing.
+"""
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from irgym.core.cost import Job, Measurement, Outcome
+from irgym.core.errors import StorageError
+from irgym.measure.machine import cache_dir, fingerprint
+
+SCHEMA = 1
+"""Version of the tables; a file of another version is refused."""
+
+APPLICATION = 0x6972676D
+"""Marks SQLite files as irgym's."""
+
+BUSY_S = 30.0
+"""How long to wait for another process that writes."""
+
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS contexts (
+        id INTEGER PRIMARY KEY, objective TEXT, toolchain TEXT, machine TEXT,
+        UNIQUE (objective, toolchain, machine)) STRICT""",
+    """CREATE TABLE IF NOT EXISTS costs (
+        context INTEGER, program TEXT, schedule TEXT, outcome TEXT, samples TEXT, compile_s REAL,
+        detail TEXT, measured_at REAL, PRIMARY KEY (context, program, schedule)) STRICT, WITHOUT ROWID""",
+)
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """What a cache holds.
+
+    Attributes:
+        path: The file.
+        size_bytes: Its size, the write-ahead log included.
+        rows: Number of measurements.
+        programs: Number of different programs.
+        families: Measurements by the part of the URI before the sizes.
+        outcomes: Measurements by outcome.
+        machines: Number of different machines.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int
+    programs: int
+    families: dict[str, int]
+    outcomes: dict[str, int]
+    machines: int
+
+
+def default_path() -> Path:
+    """Return the user's cache file."""
+    return cache_dir() / "costs.sqlite"
+
+
+class CostCache:
+    """Measurements on disk. Use it as a context manager, or close it.
+
+    Args:
+        path: The file; made if missing, with its folder.
+        machine: Key of the machine whose rows are read and written; by default this one.
+
+    Raises:
+        StorageError: The file cannot be opened, is damaged, or is not a cost cache of this version.
+    """
+
+    def __init__(self, path: Path, machine: str | None = None) -> None:
+        self.path = path
+        self._machine = machine or fingerprint().key
+        self._contexts: dict[tuple[str, str], int] = {}
+        with self._explained():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            try:
+                self._prepare()
+            except BaseException:
+                self._database.close()
+                raise
+
+    def _prepare(self) -> None:
+        application = self._database.execute("PRAGMA application_id").fetchone()[0]
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not empty and (application, version) != (APPLICATION, SCHEMA):
+            raise StorageError(
+                f"{self.path} is not a cost cache of this version: move it away, or run irgym cache clear"
+            )
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        with self._transaction():
+            for table in _TABLES:
+                self._database.execute(table)
+            if empty:
+                self._database.execute(f"PRAGMA application_id = {APPLICATION}")
+                self._database.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def get_many(self, jobs: Sequence[Job]) -> list[Measurement | None]:
+        """Return what is recorded for each job, None where nothing readable is.
+
+        Raises:
+            StorageError: The file is damaged.
+        """
+        with self._explained():
+            return [self._get(job) for job in jobs]
+
+    def _get(self, job: Job) -> Measurement | None:
+        row = self._database.execute(
+            "SELECT outcome, samples, compile_s, detail FROM costs"
+            " WHERE context = ? AND program = ? AND schedule = ?",
+            (self._context(job), job.program, job.schedule),
+        ).fetchone()
+        return None if row is None else _measurement(*row)
+
+    def put_many(self, jobs: Sequence[Job], measurements: Sequence[Measurement]) -> None:
+        """Record measurements, all or none of them; what is there is replaced.
+
+        Raises:
+            StorageError: The file cannot be written. What was recorded before stays.
+        """
+        now = time.time()
+        with self._explained(), self._transaction():
+            self._database.executemany(
+                "INSERT OR REPLACE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        self._context(job),
+                        job.program,
+                        job.schedule,
+                        measurement.outcome.value,
+                        json.dumps(measurement.samples),
+                        measurement.compile_s,
+                        measurement.detail,
+                        now,
+                    )
+                    for job, measurement in zip(jobs, measurements, strict=True)
+                ],
+            )
+
+    def _context(self, job: Job) -> int:
+        """Return the number of a job's objective and toolchain on this machine."""
+        key = (job.objective, job.toolchain)
+        if key not in self._contexts:
+            values = (*key, self._machine)
+            self._database.execute(
+                "INSERT OR IGNORE INTO contexts (objective, toolchain, machine) VALUES (?, ?, ?)", values
+            )
+            [number] = self._database.execute(
+                "SELECT id FROM contexts WHERE objective = ? AND toolchain = ? AND machine = ?", values
+            ).fetchone()
+            if self._database.in_transaction:
+                return number  # it may yet be rolled back
+            self._contexts[key] = number
+        return self._contexts[key]
+
+    def stats(self) -> CacheStats:
+        """Count what the cache holds.
+
+        Raises:
+            StorageError: The file is damaged.
+        """
+        with self._explained():
+            run = self._database.execute
+            programs = run("SELECT program, count(*) FROM costs GROUP BY program").fetchall()
+            outcomes = run("SELECT outcome, count(*) FROM costs GROUP BY outcome").fetchall()
+            machines = run("SELECT count(DISTINCT machine) FROM contexts").fetchone()[0]
+        families: dict[str, int] = {}
+        for program, count in programs:
+            family = program.rpartition("/")[0] or program
+            families[family] = families.get(family, 0) + count
+        files = [self.path, self.path.with_name(self.path.name + "-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        rows = sum(count for _, count in programs)
+        return CacheStats(str(self.path), size, rows, len(programs), families, dict(outcomes), machines)
+
+    @staticmethod
+    def clear(path: Path) -> None:
+        """Remove a cache, damaged or not; nothing happens where there is none.
+
+        Raises:
+            StorageError: The file cannot be removed.
+        """
+        for suffix in ("", "-wal", "-shm"):
+            try:
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(
+                    f"{path} cannot be removed ({error.strerror}): remove it by hand"
+                ) from error
+
+    def close(self) -> None:
+        """Close the file. Closing twice does nothing."""
+        self._database.close()
+
+    def __enter__(self) -> "CostCache":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):  # the first error is the one to report
+                self._database.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn errors of SQLite and the system into one sentence."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise StorageError(
+                f"the cost cache {self.path} cannot be used ({error}): free space, or make it writable, or "
+                "set IRGYM_CACHE_DIR to another folder"
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise StorageError(
+                f"the cost cache {self.path} is damaged ({error}): move it away, or run irgym cache clear"
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"the cost cache {self.path} cannot be opened ({error.strerror}): set IRGYM_CACHE_DIR to "
+                "another folder"
+            ) from error
+
+
+def _measurement(outcome: str, samples: str, compile_s: float, detail: str) -> Measurement | None:
+    """Read a row; None where it is damaged."""
+    try:
+        known = Outcome(outcome)
+        values = tuple(float(sample) for sample in json.loads(samples))
+    except (ValueError, TypeError):
+        return None
+    if (known is Outcome.OK) != bool(values) or not all(
+        value > 0 and math.isfinite(value) for value in values
+    ):
+        return None
+    return Measurement(known, values, compile_s, detail, cached=True)

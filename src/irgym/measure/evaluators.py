@@ -1,0 +1,171 @@
+"""Evaluators: measured on a farm, computed in this process, or answered from recorded costs alone."""
+
+from collections.abc import Sequence
+
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.errors import IrgymError, StorageError
+from irgym.measure.cache import Conditions, CostCache
+from irgym.measure.farm import Farm
+from irgym.measure.machine import Machine, fingerprint
+from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, TimedOut, resolve
+from irgym.measure.timing import DEFAULT_TIMING, Timing
+
+__all__ = ["Inline", "Measured", "Recorded", "resolve"]
+
+CHUNK = 32
+"""Jobs per worker after which the results are recorded: what a kill can lose."""
+
+
+class Measured:
+    """Looks costs up in the cache, and measures those that are missing on a farm.
+
+    Args:
+        farm: Where the jobs' calls run.
+        cache: Where measurements are kept, failures too; None keeps none.
+        machine: What the farm measures on; by default this machine.
+        timing: The protocol that the jobs' calls measure by.
+
+    Attributes:
+        hits: Distinct jobs that the cache answered, over all batches.
+        misses: Distinct jobs that were measured, over all batches.
+    """
+
+    def __init__(
+        self,
+        farm: Farm,
+        cache: CostCache | None = None,
+        machine: Machine | None = None,
+        timing: Timing = DEFAULT_TIMING,
+    ):
+        self.hits = 0
+        self.misses = 0
+        self._farm = farm
+        self._cache = cache
+        self._conditions = Conditions((machine or fingerprint()).key, timing.version)
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Return one measurement for each job, in order; equal jobs are measured once.
+
+        Raises:
+            IrgymError: A call found something that the user has to mend.
+            StorageError: The cache cannot be read or written.
+            RuntimeError: A call has a bug, or the farm is broken.
+        """
+        distinct = {_identity(job): job for job in reversed(jobs)}
+        known = self._recorded(distinct)
+        missing = {identity: job for identity, job in distinct.items() if identity not in known}
+        self.hits += len(known)
+        for chunk in _chunks(list(missing.items()), CHUNK * self._farm.workers):
+            known |= self._measure(dict(chunk))
+        return [known[_identity(job)] for job in jobs]
+
+    def _recorded(self, jobs: "_Jobs") -> "_Measurements":
+        if not self._cache or not jobs:
+            return {}
+        found = self._cache.get_many(list(jobs.values()), self._conditions)
+        return {identity: one for identity, one in zip(jobs, found, strict=True) if one is not None}
+
+    def _measure(self, jobs: "_Jobs") -> "_Measurements":
+        """Run a chunk of jobs and record what came back, even where one of them shows a bug."""
+        replies = self._farm.run([job.call for job in jobs.values()])
+        self.misses += len(jobs)
+        done: _Measurements = {}
+        errors: list[Exception] = []
+        for (identity, job), reply in zip(jobs.items(), replies, strict=True):
+            outcome = _outcome(job.call, reply)
+            if isinstance(outcome, Measurement):
+                done[identity] = outcome
+            else:
+                errors.append(outcome)
+        if self._cache and done:
+            self._cache.put_many([jobs[identity] for identity in done], list(done.values()), self._conditions)
+        if errors:
+            raise errors[0]
+        return done
+
+
+class Inline:
+    """Runs the jobs' calls in this process: for op counts and other costs that need no isolation."""
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Return one measurement for each job, in order.
+
+        Raises:
+            TypeError: A call returned something else.
+        """
+        return [_checked(job.call, resolve(job.call)(*job.call.arguments)) for job in jobs]
+
+
+class Recorded:
+    """Answers from recorded costs alone, so that searches and agents run without measuring.
+
+    Args:
+        cache: Where the costs were recorded.
+        machine: On which machine; by default this one.
+        timing: By which protocol.
+    """
+
+    def __init__(self, cache: CostCache, machine: Machine | None = None, timing: Timing = DEFAULT_TIMING):
+        self._cache = cache
+        self._conditions = Conditions((machine or fingerprint()).key, timing.version)
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Return one measurement for each job, in order.
+
+        Raises:
+            StorageError: A cost was never recorded under these conditions, or the cache cannot be read.
+        """
+        found = self._cache.get_many(jobs, self._conditions)
+        measurements: list[Measurement] = []
+        for job, measurement in zip(jobs, found, strict=True):
+            if measurement is None:
+                raise StorageError(
+                    f"{self._cache.path} has no cost of {job.program} with the schedule {job.schedule!r} on this "
+                    "machine and toolchain: measure it first"
+                )
+            measurements.append(measurement)
+        return measurements
+
+
+_Identity = tuple[str, str, str, str]
+_Jobs = dict[_Identity, Job]
+_Measurements = dict[_Identity, Measurement]
+
+
+def _identity(job: Job) -> _Identity:
+    return job.program, job.schedule, job.objective, job.toolchain
+
+
+def _chunks(items: list[tuple[_Identity, Job]], size: int) -> list[list[tuple[_Identity, Job]]]:
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]
+
+
+def _outcome(call: Call, reply: Reply) -> Measurement | Exception:
+    """Turn a reply into a measurement, or into the error that it shows."""
+    if isinstance(reply, Crashed):
+        return Measurement(Outcome.CRASH, detail=reply.detail)
+    if isinstance(reply, TimedOut):
+        return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s")
+    if isinstance(reply, OutOfMemory):
+        return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
+    if isinstance(reply, Raised):
+        return _error(call, reply)
+    if isinstance(reply.value, Measurement):
+        return reply.value
+    return _not_a_measurement(call, reply.value)
+
+
+def _error(call: Call, reply: Raised) -> IrgymError | RuntimeError:
+    if reply.user_error is not None:
+        return reply.user_error
+    return RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")
+
+
+def _checked(call: Call, value: object) -> Measurement:
+    if isinstance(value, Measurement):
+        return value
+    raise _not_a_measurement(call, value)
+
+
+def _not_a_measurement(call: Call, value: object) -> TypeError:
+    return TypeError(f"{call.function} returned {type(value).__name__}, not a Measurement")
