@@ -208,3 +208,14 @@ def test_more_tail_widths_than_mask_registers_are_refused() -> None:
     tile = Tile((Accumulator(0, 16),), load=False, body=(Block(fmas),))
     with pytest.raises(ValueError, match="seven"):
         avx512.emit(Kernel((tile,), 16, False, True, False, 0))
+
+
+@pytest.mark.parametrize("generator", [avx2, avx512])
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+@pytest.mark.parametrize("uri", ["loops://mm/16384x16384x16384", "loops://mm/1x268435456x1"])
+def test_offsets_in_the_largest_tensors_fit(
+    generator: ModuleType, random_nest: Callable[[Contraction, int], Nest], uri: str, seed: int
+) -> None:
+    contraction = parse_uri(uri)
+    assert generator.emit(lower(contraction, random_nest(contraction, seed), generator.TARGET))

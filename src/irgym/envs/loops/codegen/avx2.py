@@ -30,23 +30,25 @@ class _Scalar:
     def zero(self, register: int) -> bytes:
         return vex(asm.VXORPS, register, register, register, length=asm.XMM)
 
-    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def load(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
         return vex_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
 
     broadcast = load
 
-    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+    def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
         return vex(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
 
     def multiply_add_memory(
-        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+        self, accumulator: int, x: int, base: int, displacement: int, _lanes: int, _broadcast: bool
     ) -> bytes:
         return vex_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
 
-    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+    def store(self, accumulator: int, base: int, displacement: int, _lanes: int, _scratch: int) -> bytes:
         return vex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
 
-    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+    def store_sum(
+        self, _accumulator: int, _base: int, _displacement: int, _add: bool, _scratch: int
+    ) -> bytes:
         raise NotImplementedError("scalar code has no lanes to add up")
 
 
@@ -93,7 +95,7 @@ class _Vector:
             code += vex_memory(asm.VANDPS, register, register, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
         return code
 
-    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+    def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
         return vex(asm.VFMADD231PS, accumulator, x, y)
 
     def multiply_add_memory(

@@ -30,23 +30,25 @@ class _Scalar:
     def zero(self, register: int) -> bytes:
         return evex(asm.VPXORD, register, register, register)
 
-    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def load(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
         return evex_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
 
     broadcast = load
 
-    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+    def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
         return evex(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
 
     def multiply_add_memory(
-        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+        self, accumulator: int, x: int, base: int, displacement: int, _lanes: int, _broadcast: bool
     ) -> bytes:
         return evex_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
 
-    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+    def store(self, accumulator: int, base: int, displacement: int, _lanes: int, _scratch: int) -> bytes:
         return evex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
 
-    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+    def store_sum(
+        self, _accumulator: int, _base: int, _displacement: int, _add: bool, _scratch: int
+    ) -> bytes:
         raise NotImplementedError("scalar code has no lanes to add up")
 
 
@@ -86,7 +88,7 @@ class _Vector:
             asm.VMOVUPS_LOAD, register, 0, base, displacement, mask=self._mask(lanes), zero=True
         )
 
-    def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def broadcast(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
         return evex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
 
     def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
@@ -102,7 +104,7 @@ class _Vector:
             asm.VFMADD231PS, accumulator, x, base, displacement, mask=mask, broadcast=broadcast
         )
 
-    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
         return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, mask=self._mask(lanes))
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:

@@ -1,6 +1,5 @@
 """Register use in straight-line code: which elements are loaded, and which are used from memory."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,33 +26,33 @@ class InstructionSet(Protocol):
         """Undo what `setup` left on the stack."""
         ...
 
-    def zero(self, register: int) -> bytes:
+    def zero(self, register: int, /) -> bytes:
         """Clear a register."""
         ...
 
-    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def load(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
         """Load a vector; lanes that do not take part become 0."""
         ...
 
-    def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def broadcast(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
         """Load one element into all lanes that take part."""
         ...
 
-    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int, /) -> bytes:
         """Add x * y to the accumulator."""
         ...
 
     def multiply_add_memory(
-        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool, /
     ) -> bytes | None:
         """Add x times a vector, or an element, in memory; None where there is no such instruction."""
         ...
 
-    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
         """Store an accumulator, perhaps overwriting `scratch`."""
         ...
 
-    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int, /) -> bytes:
         """Store the sum of an accumulator's lanes, or add it to what is there, overwriting `scratch`."""
         ...
 
@@ -96,13 +95,12 @@ def emit_group(
 class _Elements:
     """The elements of one input that a group uses, by a key that holds the offset and the lanes."""
 
-    def __init__(self, operand: Operand, fmas: Sequence[Fma], field: int) -> None:
+    def __init__(self, operand: Operand, keys: list[int]) -> None:
         self.operand = operand
-        if operand.vector:
-            self.keys = [fma[field] << 6 | fma.lanes for fma in fmas]
-        else:
-            self.keys = [fma[field] << 6 for fma in fmas]
-        self.uses = Counter(self.keys)
+        self.keys = keys
+        self.uses: dict[int, int] = {}
+        for key in keys:
+            self.uses[key] = self.uses.get(key, 0) + 1
         self.registers: dict[int, int] = {}
 
     def displacement(self, key: int) -> int:
@@ -115,8 +113,8 @@ class _Group:
     def __init__(
         self, fmas: Sequence[Fma], a: Operand, b: Operand, accumulators: int, instructions: InstructionSet
     ) -> None:
-        self.a = _Elements(a, fmas, Fma._fields.index("a"))
-        self.b = _Elements(b, fmas, Fma._fields.index("b"))
+        self.a = _Elements(a, [at << 6 | lanes * a.vector for _, at, _, lanes in fmas])
+        self.b = _Elements(b, [at << 6 | lanes * b.vector for _, _, at, lanes in fmas])
         self.instructions = instructions
         self.free = list(range(accumulators, instructions.registers))
 

@@ -1,5 +1,6 @@
 """Lowering: from a nest to a `Kernel`, along its `TilePlan`."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,16 +33,13 @@ def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
             f"the code of {nest.text()!r} would have {tiles.emitted_fmas} multiply-adds, at most {MAX_FMAS}"
             " are allowed"
         )
-    size = 1
-    for extent in contraction.shapes[2]:
-        size *= extent
     return Kernel(
         body=tuple(_Lowering(contraction, tiles).nodes(0, contraction.sizes, (0, 0, 0), in_tile=False)),
         lanes=tiles.lanes,
         a_vector=tiles.a_vector,
         b_vector=tiles.b_vector,
         sum_lanes=tiles.sum_lanes,
-        clear=size if tiles.partial else 0,
+        clear=math.prod(contraction.shapes[2]) if tiles.partial else 0,
     )
 
 
@@ -54,18 +52,11 @@ class _Lowering:
     blocks: dict[tuple[int, ...], list[Fma]] = field(default_factory=dict[tuple[int, ...], list[Fma]])
 
     @cached_property
-    def parallel(self) -> list[str]:
-        """Parallel dimensions of the block."""
+    def dims(self) -> tuple[list[str], list[str]]:
+        """The dimensions of the block: the parallel ones, the reductions."""
         reductions = self.contraction.reductions
         dims = dict.fromkeys(loop.dim for loop in self.plan.order[self.plan.tile_start :])
-        return [dim for dim in dims if dim not in reductions]
-
-    @cached_property
-    def reduced(self) -> list[str]:
-        """Reductions of the block."""
-        reductions = self.contraction.reductions
-        dims = dict.fromkeys(loop.dim for loop in self.plan.order[self.plan.tile_start :])
-        return [dim for dim in dims if dim in reductions]
+        return [dim for dim in dims if dim not in reductions], [dim for dim in dims if dim in reductions]
 
     def nodes(self, place: int, extents: dict[str, int], offsets: Offsets, in_tile: bool) -> list[Node]:
         """Lower the loops from `place` inwards.
@@ -81,7 +72,7 @@ class _Lowering:
             c0 = offsets[2]
             accumulators = tuple(
                 Accumulator(c0 + c, 1 if tiles.sum_lanes else lanes)
-                for _, _, c, lanes in self._points(self.parallel, extents)
+                for _, _, c, lanes in self._points(self.dims[0], extents)
             )
             body = self.nodes(place, extents, offsets, in_tile=True)
             return [Tile(accumulators, tiles.partial, tuple(body))]
@@ -130,7 +121,8 @@ class _Lowering:
         key = tuple(extents.values())
         fmas = self.blocks.get(key)
         if fmas is None:
-            fmas = _straight_line(self._points(self.parallel, extents), self._points(self.reduced, extents))
+            parallel, reduced = (self._points(dims, extents) for dims in self.dims)
+            fmas = _straight_line(parallel, reduced)
             self.blocks[key] = fmas
         return fmas
 
@@ -172,10 +164,18 @@ def _straight_line(parallel: list[Point], reduced: list[Point]) -> list[Fma]:
 
 def _joined(nodes: list[Node]) -> list[Node]:
     """Join neighbouring blocks."""
+    if len(nodes) < 2:
+        return nodes
     joined: list[Node] = []
+    fmas: list[Fma] = []
     for node in nodes:
-        if joined and type(node) is Block and type(last := joined[-1]) is Block:
-            joined[-1] = Block(last.fmas + node.fmas)
-        else:
-            joined.append(node)
+        if isinstance(node, Block):
+            fmas.extend(node.fmas)
+            continue
+        if fmas:
+            joined.append(Block(tuple(fmas)))
+            fmas = []
+        joined.append(node)
+    if fmas:
+        joined.append(Block(tuple(fmas)))
     return joined

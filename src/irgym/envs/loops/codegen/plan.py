@@ -15,8 +15,9 @@ from irgym.envs.loops.nest import Loop, Mark, Nest
 MAX_UNROLLED_FMAS = 256
 """Greatest number of FMAs of the straight-line block for a loop marked UNROLL to be part of it."""
 
-MAX_COPIED_FMAS = 4096
-"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body."""
+MAX_COPIED_FMAS = 1024
+"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body: with
+their loads, about what a 32 KiB instruction cache holds."""
 
 MAX_REDUCTION_UNROLL = 8
 """By how much the reduction loop just outside the block is unrolled at most."""
@@ -122,12 +123,23 @@ def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target)
     if loop.mark is not Mark.PLAIN:
         return False
     marked = (*nest.loops[:place], Loop(loop.dim, loop.step, Mark.UNROLL), *nest.loops[place + 1 :])
-    return _code(plan(contraction, nest, target)) != _code(plan(contraction, Nest(marked), target))
+    reductions = contraction.reductions
+    before, after = plan(contraction, nest, target), plan(contraction, Nest(marked), target)
+    return _code(before, reductions) != _code(after, reductions)
 
 
-def _code(plan: TilePlan) -> tuple[object, ...]:
-    """Return what the emitted code depends on: everything but the marks."""
-    return tuple((loop.dim, loop.step) for loop in plan.order), plan.tile_start, plan.hoist, plan.unroll
+def _code(tiles: TilePlan, reductions: frozenset[str]) -> tuple[object, ...]:
+    """Return what the code depends on: not the marks, nor whether the block or copies unroll a loop."""
+    full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
+    repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
+    start = tiles.tile_start
+    while start > 0 and not repeated[start - 1]:
+        loop, span = tiles.order[start - 1], tiles.spans[start - 1]
+        if loop.dim not in reductions and span > loop.step:
+            break
+        start -= 1
+    unroll = [tiles.unroll[place] if repeated[place] else 0 for place in range(start)]
+    return [(loop.dim, loop.step) for loop in tiles.order], start, tiles.hoist, unroll
 
 
 def _vector_innermost(

@@ -1,7 +1,7 @@
 """What the x86-64 generators share: the function around a kernel, its loops, its pointers, its registers.
 
-The function is `void f(const float *a, const float *b, float *c, int64_t repetitions)` in the System V ABI: the
-arguments are in rdi, rsi, rdx and rcx. It runs the whole kernel `repetitions` >= 1 times. Its code is
+The function is `void f(const float *a, const float *b, float *c, int64_t repetitions)` in the System V ABI:
+the arguments are in rdi, rsi, rdx and rcx. It runs the whole kernel `repetitions` >= 1 times. Its code is
 position-independent and is fastest at a multiple of 64 bytes.
 """
 

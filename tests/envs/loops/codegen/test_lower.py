@@ -1,0 +1,136 @@
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Target, Tile
+from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
+from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
+from irgym.envs.loops.nest import Loop, Nest, initial_nest
+
+WIDE = Target(lanes=16, registers=32, accumulators=28)
+NARROW = Target(lanes=8, registers=16, accumulators=12)
+
+
+class Interpreter:
+    """Runs a kernel as its docstrings say, in float64; numpy's own bounds checks stand guard."""
+
+    def __init__(self, kernel: Kernel, a: Floats, b: Floats, size: int) -> None:
+        self.kernel = kernel
+        self.a, self.b = a.ravel().astype(np.float64), b.ravel().astype(np.float64)
+        self.c = np.full(size, np.nan)
+        self.c[: kernel.clear] = 0
+        self.registers: list[np.ndarray] = []
+
+    def run(self, nodes: Sequence[Node], at: tuple[int, int, int]) -> None:
+        for node in nodes:
+            match node:
+                case Repeat(count, strides, body):
+                    assert count >= 2
+                    for turn in range(count):
+                        self.run(body, tuple(p + turn * s for p, s in zip(at, strides, strict=True)))
+                case Tile():
+                    self.tile(node, at)
+                case Block(fmas):
+                    for index, a, b, lanes in fmas:
+                        left = self.read(self.a, at[0] + a, lanes, self.kernel.a_vector)
+                        right = self.read(self.b, at[1] + b, lanes, self.kernel.b_vector)
+                        self.registers[index][:lanes] += left * right
+
+    def read(self, tensor: np.ndarray, at: int, lanes: int, vector: bool) -> np.ndarray:
+        assert at >= 0
+        values = tensor[at : at + (lanes if vector else 1)]
+        assert len(values) == (lanes if vector else 1)
+        return values
+
+    def tile(self, node: Tile, at: tuple[int, int, int]) -> None:
+        self.registers = [np.zeros(self.kernel.lanes) for _ in node.accumulators]
+        self.run(node.body, at)
+        for register, (offset, lanes) in zip(self.registers, node.accumulators, strict=True):
+            place = at[2] + offset
+            assert 0 <= place <= len(self.c) - lanes
+            value = register.sum() if self.kernel.sum_lanes else register[:lanes]
+            before = self.c[place : place + lanes] if node.load else 0
+            self.c[place : place + lanes] = before + value
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), target=st.sampled_from([WIDE, NARROW]))
+def test_any_kernel_computes_the_contraction(
+    random_contraction: Callable[[int], Contraction],
+    random_nest: Callable[[Contraction, int], Nest],
+    seed: int,
+    target: Target,
+) -> None:
+    contraction = random_contraction(seed)
+    if contraction.flops > 20_000:
+        contraction = parse_uri("loops://mm/5x19x7")
+    kernel = lower(contraction, random_nest(contraction, seed), target)
+    a, b = contraction.random_inputs(1)
+    interpreter = Interpreter(kernel, a, b, int(np.prod(contraction.shapes[2])))
+    interpreter.run(kernel.body, (0, 0, 0))
+    np.testing.assert_allclose(interpreter.c.reshape(contraction.shapes[2]), contraction.reference(a, b))
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), target=st.sampled_from([WIDE, NARROW]))
+def test_groups_use_each_accumulator_once(
+    random_contraction: Callable[[int], Contraction],
+    random_nest: Callable[[Contraction, int], Nest],
+    seed: int,
+    target: Target,
+) -> None:
+    contraction = random_contraction(seed)
+
+    def check(nodes: Sequence[Node], accumulators: int) -> None:
+        for node in nodes:
+            match node:
+                case Block(fmas):
+                    for start in range(0, len(fmas), accumulators):
+                        group = fmas[start : start + accumulators]
+                        assert sorted(fma.accumulator for fma in group) == list(range(accumulators))
+                case Tile():
+                    check(node.body, len(node.accumulators))
+                case Repeat():
+                    check(node.body, accumulators)
+
+    check(lower(contraction, random_nest(contraction, seed), target).body, 0)
+
+
+def test_equal_nests_give_equal_kernels() -> None:
+    contraction = matmul(33, 47, 65)
+    assert lower(contraction, initial_nest(contraction), WIDE) == lower(
+        contraction, initial_nest(contraction), WIDE
+    )
+
+
+def test_the_input_with_fewer_elements_stays_in_registers() -> None:
+    nest = Nest((Loop("k", 1), Loop("m", 1), Loop("n", 1)))
+    tall = lower(matmul(8, 32, 1), nest, WIDE)
+    wide = lower(matmul(2, 128, 1), nest, WIDE)
+    assert [fma.a for fma in block(tall)] == [m for m in range(8) for _ in range(2)]
+    assert [fma.b for fma in block(wide)] == [16 * n for n in range(8) for _ in range(2)]
+
+
+def block(kernel: Kernel) -> Sequence[tuple[int, int, int, int]]:
+    (tile,) = kernel.body
+    assert isinstance(tile, Tile)
+    (inner,) = tile.body
+    assert isinstance(inner, Block)
+    return inner.fmas
+
+
+def test_code_that_would_be_too_long_is_refused() -> None:
+    sizes = dict.fromkeys("abcdef", 31)
+    contraction = Contraction("loops://test", tuple(sizes.items()), *parse_uri_axes())
+    steps = (16, 8, 4, 2, 1)
+    nest = Nest(tuple(Loop(dim, step) for step in steps for dim in sizes))
+    with pytest.raises(CodeTooLarge, match="multiply-adds"):
+        lower(contraction, nest, WIDE)
+
+
+def parse_uri_axes():
+    small = parse_uri("loops://einsum/abcde,ef->abcdf?" + "&".join(f"{dim}=2" for dim in "abcdef"))
+    return small.a, small.b, small.c
