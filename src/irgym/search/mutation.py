@@ -44,14 +44,15 @@ def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:
 def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
     """Return the end of a changed schedule.
 
-    One change, each as likely: insert an action, delete up to three, replace one, change a parameter, or
-    cut the schedule and extend it by up to four actions. With probability 1/3 another change follows.
+    One change, each as likely: insert an action, delete up to three, replace one, change a parameter, cut the
+    schedule and extend it by up to four actions, or extend it as it is by up to six. With probability 1/3
+    another change follows.
     """
     while True:
         actions = node.schedule.actions
         place = int(rng.integers(len(actions) + 1))
         head = session.follow(session.root, actions[:place])[-1]
-        change = int(rng.integers(5))
+        change = int(rng.integers(6))
         if change == 0:
             node = session.follow(random_walk(session, head, 1, rng)[-1], actions[place:])[-1]
         elif change == 1:
@@ -60,8 +61,10 @@ def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
             node = session.follow(random_walk(session, head, 1, rng)[-1], actions[place + 1 :])[-1]
         elif change == 3:
             node = session.follow(session.root, _change_parameter(actions, session.task.space, rng))[-1]
-        else:
+        elif change == 4:
             node = random_walk(session, head, int(rng.integers(1, 5)), rng)[-1]
+        else:
+            node = random_walk(session, node, int(rng.integers(1, 7)), rng)[-1]
         if rng.random() > 1 / 3:
             return node
 
