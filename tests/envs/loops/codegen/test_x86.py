@@ -203,6 +203,23 @@ def test_pointers_return_to_the_start_for_the_next_repetition(generator: ModuleT
     np.testing.assert_array_equal(c, first)
 
 
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_more_elements_than_registers(generator: ModuleType) -> None:
+    lanes, rows = generator.TARGET.lanes, 3
+    columns = generator.TARGET.accumulators // rows
+    widths = [lanes] * (columns - 1) + [lanes - 3]
+    points = [(row, column, width) for row in range(rows) for column, width in enumerate(widths)]
+    fmas = tuple(Fma(i, row, column * lanes, width) for i, (row, column, width) in enumerate(points))
+    accumulators = tuple(Accumulator(i * lanes, width) for i, (_, _, width) in enumerate(points))
+    kernel = Kernel((Tile(accumulators, False, (Block(fmas),)),), lanes, False, True, False, 0)
+    a = np.arange(1, rows + 1, dtype=np.float32)
+    b = np.arange(columns * lanes, dtype=np.float32)
+    b[-3:] = 0
+    c = np.zeros((rows, columns * lanes), np.float32)
+    run(generator, kernel, a, b, c)
+    np.testing.assert_array_equal(c, np.outer(a, b))
+
+
 def test_more_tail_widths_than_mask_registers_are_refused() -> None:
     fmas = tuple(Fma(0, 0, 0, lanes) for lanes in range(1, 10))
     tile = Tile((Accumulator(0, 16),), load=False, body=(Block(fmas),))
