@@ -4,11 +4,9 @@ from collections.abc import Sequence
 
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError, StorageError
-from irgym.measure.cache import Conditions, CostCache
+from irgym.measure.cache import CostCache
 from irgym.measure.farm import Farm
-from irgym.measure.machine import Machine, fingerprint
 from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, TimedOut, resolve
-from irgym.measure.timing import DEFAULT_TIMING, Timing
 
 __all__ = ["Inline", "Measured", "Recorded", "resolve"]
 
@@ -21,27 +19,19 @@ class Measured:
 
     Args:
         farm: Where the jobs' calls run.
-        cache: Where measurements are kept, failures too; None keeps none.
-        machine: What the farm measures on; by default this machine.
-        timing: The protocol that the jobs' calls measure by.
+        cache: Where measurements are kept, failures too; None keeps none. It must be that of the machine
+            that the farm measures on.
 
     Attributes:
         hits: Distinct jobs that the cache answered, over all batches.
         misses: Distinct jobs that were measured, over all batches.
     """
 
-    def __init__(
-        self,
-        farm: Farm,
-        cache: CostCache | None = None,
-        machine: Machine | None = None,
-        timing: Timing = DEFAULT_TIMING,
-    ):
+    def __init__(self, farm: Farm, cache: CostCache | None = None):
         self.hits = 0
         self.misses = 0
         self._farm = farm
         self._cache = cache
-        self._conditions = Conditions((machine or fingerprint()).key, timing.version)
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order; equal jobs are measured once.
@@ -62,7 +52,7 @@ class Measured:
     def _recorded(self, jobs: "_Jobs") -> "_Measurements":
         if not self._cache or not jobs:
             return {}
-        found = self._cache.get_many(list(jobs.values()), self._conditions)
+        found = self._cache.get_many(list(jobs.values()))
         return {identity: one for identity, one in zip(jobs, found, strict=True) if one is not None}
 
     def _measure(self, jobs: "_Jobs") -> "_Measurements":
@@ -78,7 +68,7 @@ class Measured:
             else:
                 errors.append(outcome)
         if self._cache and done:
-            self._cache.put_many([jobs[identity] for identity in done], list(done.values()), self._conditions)
+            self._cache.put_many([jobs[identity] for identity in done], list(done.values()))
         if errors:
             raise errors[0]
         return done
@@ -100,28 +90,25 @@ class Recorded:
     """Answers from recorded costs alone, so that searches and agents run without measuring.
 
     Args:
-        cache: Where the costs were recorded.
-        machine: On which machine; by default this one.
-        timing: By which protocol.
+        cache: Where the costs were recorded; it says on which machine.
     """
 
-    def __init__(self, cache: CostCache, machine: Machine | None = None, timing: Timing = DEFAULT_TIMING):
+    def __init__(self, cache: CostCache):
         self._cache = cache
-        self._conditions = Conditions((machine or fingerprint()).key, timing.version)
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order.
 
         Raises:
-            StorageError: A cost was never recorded under these conditions, or the cache cannot be read.
+            StorageError: A cost was never recorded, or the cache cannot be read.
         """
-        found = self._cache.get_many(jobs, self._conditions)
+        found = self._cache.get_many(jobs)
         measurements: list[Measurement] = []
         for job, measurement in zip(jobs, found, strict=True):
             if measurement is None:
                 raise StorageError(
-                    f"{self._cache.path} has no cost of {job.program} with the schedule {job.schedule!r} on this "
-                    "machine and toolchain: measure it first"
+                    f"{self._cache.path} has no cost of {job.program} scheduled as {job.schedule!r} "
+                    "for this machine and toolchain: measure it first"
                 )
             measurements.append(measurement)
         return measurements

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ _RET = bytes.fromhex("c3")
 
 
 def avx512_code() -> bytes:
-    """Return machine code that runs `_LOOP_FMAS` multiply-adds of 16 lanes an iteration, on 24 accumulators."""
+    """Return machine code: `_LOOP_FMAS` multiply-adds of 16 lanes an iteration, on 24 accumulators."""
     # Register contents left by others could be denormal or NaN, which are slow on some CPUs.
     clear = b"".join(_evex(1, 0xEF, register, register, register) for register in range(32))  # vpxord
     body = b"".join(_evex(2, 0xB8, place % 24, 30, 31) for place in range(_LOOP_FMAS))  # vfmadd231ps
@@ -106,7 +107,7 @@ def avx512_code() -> bytes:
 
 
 def avx2_code() -> bytes:
-    """Return machine code that runs `_LOOP_FMAS` multiply-adds of 8 lanes an iteration, on 12 accumulators."""
+    """Return machine code: `_LOOP_FMAS` multiply-adds of 8 lanes an iteration, on 12 accumulators."""
     clear = b"".join(_vex(1, 0, 0x57, register, register, register) for register in range(16))  # vxorps
     body = b"".join(_vex(2, 1, 0xB8, place % 12, 14, 15) for place in range(_LOOP_FMAS))  # vfmadd231ps
     return clear + _loop(body) + _VZEROUPPER + _RET
@@ -137,11 +138,11 @@ def _vex(opcode_map: int, prefix: int, opcode: int, target: int, left: int, righ
 def _portable_kernel() -> Generator[_Kernel, None, None]:
     """Give chains compiled by LLVM where llvmlite is installed, else numpy's matmul."""
     try:
-        import llvmlite.binding as llvm  # noqa: PLC0415
+        llvm: Any = import_module("llvmlite.binding")
     except ImportError:
         yield _matmul_kernel()
         return
-    with _llvm_kernel(cast(Any, llvm)) as kernel:
+    with _llvm_kernel(llvm) as kernel:
         yield kernel
 
 
@@ -151,38 +152,42 @@ _LLVM_CHAINS, _LLVM_LANES = 24, 4
 def llvm_ir() -> str:
     """Return LLVM IR of the chains: `float peak(i64 iterations, float a, float b)`."""
     vector = f"<{_LLVM_LANES} x float>"
-    rounds = _LOOP_FMAS // _LLVM_CHAINS
-    lines = [
-        f"declare {vector} @llvm.fmuladd.v{_LLVM_LANES}f32({vector}, {vector}, {vector})",
-        "define float @peak(i64 %iterations, float %a, float %b) {",
-        "entry:",
-        f"  %a0 = insertelement {vector} zeroinitializer, float %a, i32 0",
-        f"  %b0 = insertelement {vector} zeroinitializer, float %b, i32 0",
-        "  br label %loop",
-        "loop:",
-        "  %count = phi i64 [%iterations, %entry], [%left, %loop]",
+    name = f"@llvm.fmuladd.v{_LLVM_LANES}f32"
+    chains, rounds = range(_LLVM_CHAINS), _LOOP_FMAS // _LLVM_CHAINS
+    starts = [
+        f"%x{chain}_0 = phi {vector} [zeroinitializer, %entry], [%x{chain}_{rounds}, %loop]"
+        for chain in chains
     ]
-    for chain in range(_LLVM_CHAINS):
-        lines.append(f"  %x{chain}_0 = phi {vector} [zeroinitializer, %entry], [%x{chain}_{rounds}, %loop]")
-    for number in range(rounds):
-        for chain in range(_LLVM_CHAINS):
-            lines.append(
-                f"  %x{chain}_{number + 1} = call {vector} @llvm.fmuladd.v{_LLVM_LANES}f32("
-                f"{vector} %a0, {vector} %b0, {vector} %x{chain}_{number})"
-            )
-    lines += [
-        "  %left = sub i64 %count, 1",
-        "  %more = icmp ne i64 %left, 0",
-        "  br i1 %more, label %loop, label %done",
-        "done:",
+    steps = [
+        f"%x{chain}_{step + 1} = call {vector} {name}({vector} %as, {vector} %bs, {vector} %x{chain}_{step})"
+        for step in range(rounds)
+        for chain in chains
     ]
     # The result depends on every chain, so that none can be left out.
-    total = f"%x0_{rounds}"
-    for chain in range(1, _LLVM_CHAINS):
-        lines.append(f"  %sum{chain} = fadd {vector} {total}, %x{chain}_{rounds}")
-        total = f"%sum{chain}"
-    lines += [f"  %result = extractelement {vector} {total}, i32 0", "  ret float %result", "}"]
-    return "\n".join(lines)
+    sums = [f"%sum{chain + 1} = fadd {vector} %sum{chain}, %x{chain}_{rounds}" for chain in chains]
+    return "\n".join(
+        [
+            f"declare {vector} {name}({vector}, {vector}, {vector})",
+            "define float @peak(i64 %iterations, float %a, float %b) {",
+            "entry:",
+            f"%as = insertelement {vector} zeroinitializer, float %a, i32 0",
+            f"%bs = insertelement {vector} zeroinitializer, float %b, i32 0",
+            "br label %loop",
+            "loop:",
+            "%count = phi i64 [%iterations, %entry], [%left, %loop]",
+            *starts,
+            *steps,
+            "%left = sub i64 %count, 1",
+            "%more = icmp ne i64 %left, 0",
+            "br i1 %more, label %loop, label %done",
+            "done:",
+            f"%sum0 = fadd {vector} zeroinitializer, zeroinitializer",
+            *sums,
+            f"%result = extractelement {vector} %sum{_LLVM_CHAINS}, i32 0",
+            "ret float %result",
+            "}",
+        ]
+    )
 
 
 @contextmanager
