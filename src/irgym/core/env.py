@@ -1,7 +1,7 @@
 """The Gymnasium view: episodes over a set of programs, an evaluator and a reward."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from irgym.core.actions import BoolArray
 from irgym.core.cost import Evaluator
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import EpisodeCosts, Reward
@@ -24,8 +24,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
     `action_masks()` and `info["action_mask"]` say which apply. An episode ends (`terminated`) by a
     terminal action and is cut off (`truncated`) at the horizon.
 
-    `info` holds `action_mask`, `uri`, `schedule` (text), `cost_ns`, `speedup` over the first state
-    (both NaN until measured), `applied` (whether the action applied).
+    `info` holds `action_mask`, `uri`, `schedule` (text) and `applied` (whether the action applied); where
+    the state has been measured also `cost_ns` and `speedup` over the first state.
 
     Args:
         environment: Name of the environment.
@@ -38,11 +38,15 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
         backend: Name of a back end; by default the preferred one.
-        peak_gflops: Machine peak for rewards that need an ideal cost; by default measured.
+        peak_gflops: Machine peak for rewards that need an ideal cost; measured by default, but not with
+            an evaluator of your own.
         render_mode: `ansi` renders the program as text.
+
+    Raises:
+        IrgymError: An argument makes no sense; the message says which.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012  (Gymnasium's own declaration)
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's own declaration)
 
     def __init__(
         self,
@@ -61,12 +65,14 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         self.environment = ENVIRONMENTS.load(environment)
         if programs is not None and not programs:
             raise IrgymError("programs is empty: give at least one URI")
+        if horizon is not None and horizon < 1:
+            raise IrgymError(f"a horizon of {horizon} steps is too short: give at least 1")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise IrgymError(f"there is no render mode {render_mode!r}: choose ansi")
         self.programs = tuple(
             programs or self.environment.dataset(dataset or self.environment.default_dataset).split(split)
         )
         self.reward = reward or self.environment.default_reward
-        self._own_bench = self.environment.bench() if evaluator is None else None
-        self.evaluator = self._own_bench.evaluator if self._own_bench is not None else evaluator
         self.backend = backend
         self.horizon_override = horizon
         self.render_mode = render_mode
@@ -80,6 +86,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
             view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
         )
         self._begin(self._task)
+        # Last, so that a bad argument leaves no child process behind.
+        self._own_bench = self.environment.bench() if evaluator is None else None
+        self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
     def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
         views = self.environment.observations()
@@ -87,7 +96,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         names = [names] if isinstance(names, str) else list(names)
         unknown = [name for name in names if name not in views]
         if unknown or not names:
-            raise IrgymError(f"there is no observation {unknown or 'given'}: choose among {', '.join(views)}")
+            wrong = f"there is no observation {unknown[0]!r}" if unknown else "no observation is named"
+            raise IrgymError(f"{wrong}: choose among {', '.join(views)}")
         return tuple(views[name] for name in names)
 
     def _begin(self, task: Task[Any]) -> None:
@@ -154,30 +164,27 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
 
     def _reward(self, previous: float, final: bool) -> float:
         current = self.cost() if final or self.reward.every_step else previous
-        costs = EpisodeCosts(self._first, previous, current, self._task.ideal_cost(self._peak_gflops()))
+        costs = EpisodeCosts(self._first, previous, current, self._ideal_cost())
         return float(self.reward(costs, final))
 
-    def _peak_gflops(self) -> float:
-        if self._peak is None:
-            if self._own_bench is None:
-                raise IrgymError("give peak_gflops along with an evaluator of your own")
+    def _ideal_cost(self) -> float | None:
+        if self._peak is None and self._own_bench is not None:
             self._peak = self._own_bench.peak_gflops
-        return self._peak
+        return None if self._peak is None else self._task.ideal_cost(self._peak)
 
     def _observation(self) -> Any:
         values = {view.name: view.value(self._task, self._state, self.cost) for view in self._views}
         return values[self._views[0].name] if self._single else values
 
     def _info(self, applied: bool) -> dict[str, Any]:
-        cost = self._costs.get(self._task.job(self._state).schedule, float("nan"))
-        return {
+        info: dict[str, Any] = {
             "action_mask": self.action_masks(),
             "uri": self._task.uri,
             "schedule": self._schedule.text(self._task.space),
-            "cost_ns": cost,
-            "speedup": self._first / cost,
             "applied": applied,
         }
+        cost = self._costs.get(self._task.job(self._state).schedule)
+        return info if cost is None else info | {"cost_ns": cost, "speedup": self._first / cost}
 
     def render(self) -> str | None:
         """Return the program as text in mode `ansi`."""

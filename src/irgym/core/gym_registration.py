@@ -1,10 +1,12 @@
-"""Registers the environments with Gymnasium, which calls this through its plug-in entry point."""
+"""Registers the environments with Gymnasium; `import irgym` does it."""
+
+from collections.abc import Callable
+from typing import cast
+
+import gymnasium
 
 
-def register() -> None:
-    """Register every environment as `irgym/<Id>`."""
-    from gymnasium.envs.registration import register as register_with_gymnasium
-
-    register_with_gymnasium(
-        id="Loops-v0", entry_point="irgym.core.env:TaskEnv", kwargs={"environment": "loops"}
-    )
+def register_all() -> None:
+    """Register irgym's environments as `irgym/<Id>`."""
+    register = cast(Callable[..., None], gymnasium.register)  # pyright: ignore[reportUnknownMemberType]
+    register(id="irgym/Loops-v0", entry_point="irgym.core.env:TaskEnv", kwargs={"environment": "loops"})

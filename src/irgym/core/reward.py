@@ -41,7 +41,7 @@ class Reward(Protocol):
 
 def _ideal(costs: EpisodeCosts) -> float:
     if costs.ideal is None:
-        raise ValueError("this reward needs a task with an ideal cost")
+        raise ValueError("this reward needs an ideal cost: the task has none, or peak_gflops was not given")
     return costs.ideal
 
 

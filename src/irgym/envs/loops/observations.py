@@ -22,9 +22,7 @@ from irgym.envs.loops.features import FEATURES
 from irgym.envs.loops.task import HISTORY, LoopsState, LoopsTask
 
 if TYPE_CHECKING:
-    import networkx
-
-    DiGraph = networkx.DiGraph[str]
+    from irgym.envs.loops.nest_graph import NestGraph
 
 LOOP_WIDTH = 20
 """Numbers for each loop in `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
@@ -50,10 +48,10 @@ class GraphSpace(gymnasium.Space[Any]):
         super().__init__(shape=None, dtype=None, seed=seed)
         self.width = width
 
-    def sample(self, mask: Any = None, probability: Any = None) -> "DiGraph":
+    def sample(self, mask: Any = None, probability: Any = None) -> "NestGraph":
         """Return a random chain of loops."""
         del mask, probability
-        graph = _networkx().DiGraph()
+        graph = _graphs().NestGraph()
         count = int(self.np_random.integers(1, actions.MAX_LOOPS + 1))
         for place in range(count):
             values = self.np_random.standard_normal(self.width).astype(np.float32)
@@ -64,7 +62,7 @@ class GraphSpace(gymnasium.Space[Any]):
 
     def contains(self, x: Any) -> bool:
         """Say whether `x` is such a graph."""
-        return isinstance(x, _networkx().DiGraph) and all(
+        return isinstance(x, _graphs().NestGraph) and all(
             "kind" in node and getattr(node.get("features"), "shape", None) == (self.width,)
             for _, node in x.nodes(data=True)
         )
@@ -75,12 +73,12 @@ class GraphSpace(gymnasium.Space[Any]):
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
-def _networkx() -> Any:
+def _graphs() -> Any:
     try:
-        import networkx
+        from irgym.envs.loops import nest_graph
     except ImportError:
         raise BackendError("networkx is not installed: run pip install 'irgym[loops]'") from None
-    return networkx
+    return nest_graph
 
 
 def _bin(stride: int, bins: int) -> int:
@@ -136,9 +134,9 @@ def _loop_node(task: LoopsTask, state: LoopsState, place: int) -> dict[str, Any]
     return {"kind": "loop", "dim": loop.dim, "features": loops_tensor(task, state)[place]}
 
 
-def ir_tree(task: LoopsTask, state: LoopsState) -> "DiGraph":
+def ir_tree(task: LoopsTask, state: LoopsState) -> "NestGraph":
     """Return the loops as a path from the outermost to the statement, features as in `loops_tensor`."""
-    graph = _networkx().DiGraph()
+    graph = _graphs().NestGraph()
     count = len(state.nest.loops)
     for place in range(min(count, actions.MAX_LOOPS)):
         graph.add_node(f"L{place}", **_loop_node(task, state, place))
@@ -149,7 +147,7 @@ def ir_tree(task: LoopsTask, state: LoopsState) -> "DiGraph":
     return graph
 
 
-def ir_graph(task: LoopsTask, state: LoopsState) -> "DiGraph":
+def ir_graph(task: LoopsTask, state: LoopsState) -> "NestGraph":
     """Return `ir_tree` with a node for each tensor and an edge from each loop that moves through it.
 
     Edges between loops and tensors carry `stride` in elements; the statement reads A and B and writes C.
@@ -185,7 +183,8 @@ def _runtime(task: Task[Any], state: LoopsState, cost: Callable[[], float]) -> N
 
 
 def _flops(task: Task[Any], state: LoopsState, cost: Callable[[], float]) -> NDArray[np.float32]:
-    return np.array([task.contraction.flops / cost()], np.float32)  # pyright: ignore[reportAttributeAccessIssue]
+    assert isinstance(task, LoopsTask)
+    return np.array([task.contraction.flops / cost()], np.float32)
 
 
 VIEWS = {
