@@ -8,8 +8,9 @@ and survives `kill -9`; it does not work over network file systems, where one pr
 import json
 import math
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +67,7 @@ def default_path() -> Path:
 
 
 class CostCache:
-    """Measurements on disk. Use it as a context manager, or close it.
+    """Measurements on disk. Use it as a context manager, or close it. Threads may share it; forks may not.
 
     Args:
         path: The file; made if missing, with its folder.
@@ -80,9 +81,12 @@ class CostCache:
         self.path = path
         self._machine = machine or fingerprint().key
         self._contexts: dict[tuple[str, str], int] = {}
+        self._lock = threading.RLock()
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._database = sqlite3.connect(
+                path, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._prepare()
             except BaseException:
@@ -90,21 +94,33 @@ class CostCache:
                 raise
 
     def _prepare(self) -> None:
-        application = self._database.execute("PRAGMA application_id").fetchone()[0]
-        version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        empty = not self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not empty and (application, version) != (APPLICATION, SCHEMA):
+        known = self._recognised()  # before anything is written to what may be another program's file
+        _write_ahead(self._database)
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        if known:
+            return
+        with self._transaction():
+            if self._recognised():
+                return  # another process was first
+            for table in _TABLES:
+                self._database.execute(table)
+            self._database.execute(f"PRAGMA application_id = {APPLICATION}")
+            self._database.execute(f"PRAGMA user_version = {SCHEMA}")
+
+    def _recognised(self) -> bool:
+        """Say whether the file is a cost cache of this version; it may be empty instead, but nothing else."""
+        # One statement, so that the three belong together while another process makes the tables.
+        [application, version, tables] = self._database.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id),"
+            " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
+        ).fetchone()
+        if not tables:
+            return False
+        if (application, version) != (APPLICATION, SCHEMA):
             raise StorageError(
                 f"{self.path} is not a cost cache of this version: move it away, or run irgym cache clear"
             )
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = NORMAL")
-        with self._transaction():
-            for table in _TABLES:
-                self._database.execute(table)
-            if empty:
-                self._database.execute(f"PRAGMA application_id = {APPLICATION}")
-                self._database.execute(f"PRAGMA user_version = {SCHEMA}")
+        return True
 
     def get_many(self, jobs: Sequence[Job]) -> list[Measurement | None]:
         """Return what is recorded for each job, None where nothing readable is.
@@ -116,10 +132,13 @@ class CostCache:
             return [self._get(job) for job in jobs]
 
     def _get(self, job: Job) -> Measurement | None:
+        context = self._context(job)
+        if context is None:
+            return None
         row = self._database.execute(
             "SELECT outcome, samples, compile_s, detail FROM costs"
             " WHERE context = ? AND program = ? AND schedule = ?",
-            (self._context(job), job.program, job.schedule),
+            (context, job.program, job.schedule),
         ).fetchone()
         return None if row is None else _measurement(*row)
 
@@ -135,7 +154,7 @@ class CostCache:
                 "INSERT OR REPLACE INTO costs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
-                        self._context(job),
+                        self._written_context(job),
                         job.program,
                         job.schedule,
                         measurement.outcome.value,
@@ -148,21 +167,31 @@ class CostCache:
                 ],
             )
 
-    def _context(self, job: Job) -> int:
-        """Return the number of a job's objective and toolchain on this machine."""
+    def _context(self, job: Job) -> int | None:
+        """Return the number of a job's objective and toolchain on this machine, None where there is none."""
         key = (job.objective, job.toolchain)
-        if key not in self._contexts:
-            values = (*key, self._machine)
-            self._database.execute(
-                "INSERT OR IGNORE INTO contexts (objective, toolchain, machine) VALUES (?, ?, ?)", values
-            )
-            [number] = self._database.execute(
-                "SELECT id FROM contexts WHERE objective = ? AND toolchain = ? AND machine = ?", values
-            ).fetchone()
-            if self._database.in_transaction:
-                return number  # it may yet be rolled back
-            self._contexts[key] = number
-        return self._contexts[key]
+        if key in self._contexts:
+            return self._contexts[key]
+        row = self._database.execute(
+            "SELECT id FROM contexts WHERE objective = ? AND toolchain = ? AND machine = ?",
+            (*key, self._machine),
+        ).fetchone()
+        if row is None:
+            return None
+        if not self._database.in_transaction:  # otherwise it may yet be rolled back
+            self._contexts[key] = row[0]
+        return row[0]
+
+    def _written_context(self, job: Job) -> int:
+        """Return the same, making one where there is none; part of a transaction."""
+        number = self._context(job)
+        if number is not None:
+            return number
+        [number] = self._database.execute(
+            "INSERT INTO contexts (objective, toolchain, machine) VALUES (?, ?, ?) RETURNING id",
+            (job.objective, job.toolchain, self._machine),
+        ).fetchone()
+        return number
 
     def stats(self) -> CacheStats:
         """Count what the cache holds.
@@ -191,7 +220,8 @@ class CostCache:
         Raises:
             StorageError: The file cannot be removed.
         """
-        for suffix in ("", "-wal", "-shm"):
+        # The log goes first: a new file must never find it.
+        for suffix in ("-wal", "-shm", ""):
             try:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             except OSError as error:
@@ -210,7 +240,7 @@ class CostCache:
         self.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Generator[None, None, None]:
         self._database.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -221,10 +251,13 @@ class CostCache:
             raise
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn errors of SQLite and the system into one sentence."""
+    def _explained(self) -> Generator[None, None, None]:
+        """Let one thread in at a time, and turn errors of SQLite and the system into one sentence."""
         try:
-            yield
+            with self._lock:
+                yield
+        except (sqlite3.ProgrammingError, sqlite3.InterfaceError):
+            raise  # a bug of ours
         except sqlite3.OperationalError as error:
             raise StorageError(
                 f"the cost cache {self.path} cannot be used ({error}): free space, or make it writable, or "
@@ -241,6 +274,19 @@ class CostCache:
             ) from error
 
 
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log; unlike other statements, this one does not wait for other processes."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
 def _measurement(outcome: str, samples: str, compile_s: float, detail: str) -> Measurement | None:
     """Read a row; None where it is damaged."""
     try:
@@ -248,8 +294,6 @@ def _measurement(outcome: str, samples: str, compile_s: float, detail: str) -> M
         values = tuple(float(sample) for sample in json.loads(samples))
     except (ValueError, TypeError):
         return None
-    if (known is Outcome.OK) != bool(values) or not all(
-        value > 0 and math.isfinite(value) for value in values
-    ):
+    if (known is Outcome.OK) != bool(values) or not all(map(math.isfinite, values)):
         return None
     return Measurement(known, values, compile_s, detail, cached=True)
