@@ -13,8 +13,8 @@ from irgym.evaluate.tuning import Finding
 
 def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Finding) -> dict[str, Any]:
     """Return a finding as data; costs in nanoseconds."""
-    ideal = task.ideal_cost(bench.peak_gflops)
     work = task.ideal_cost(1.0)
+    peak = work / finding.peak.peer_ns if work and finding.peak else None
     return {
         "program": task.uri,
         "schedule": finding.schedule.text(task.space),
@@ -22,8 +22,8 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "baseline_ns": finding.baseline,
         "speedup": finding.speedup,
         "gflops": None if work is None else work / finding.cost,
-        "peak_gflops": bench.peak_gflops,
-        "peak_share": None if ideal is None else ideal / finding.cost,
+        "peak_gflops": peak,
+        "peak_share": finding.peak_share,
         f"{environment.reference_peer}_ratio": finding.peer_ratio,
         "validated": finding.validation.ok,
         "validation_error": finding.validation.error,
@@ -42,11 +42,11 @@ def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[st
     table = Table(show_header=False)
     table.add_row("time", f"{nanoseconds(finding.cost)} (as written: {nanoseconds(finding.baseline)})")
     table.add_row("speedup", f"{finding.speedup:.2f}x over the program as written")
-    if data["gflops"] is not None:
+    if finding.peak:
         table.add_row(
             "throughput",
-            f"{data['gflops']:.1f} GFLOP/s, {data['peak_share']:.0%} of the core's peak "
-            f"({data['peak_gflops']:.0f} GFLOP/s)",
+            f"{data['gflops']:.1f} GFLOP/s, {finding.peak_share:.0%} of the core's peak timed in turn "
+            f"({finding.peak.detail})",
         )
     if finding.versus and finding.peer_ratio:
         verdict = "faster" if finding.peer_ratio > 1 else "slower"

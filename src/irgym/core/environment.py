@@ -175,6 +175,14 @@ class Environment(ABC):
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
         """Return the call that times the peer and `state` in turn; it returns a `Versus`."""
 
+    def peak_call(self, task: Task[Any], state: Any) -> Call | None:
+        """Return the call that times `state` and the machine's peak in turn; it returns a `Versus`.
+
+        None where costs are no times, or no peak bounds them.
+        """
+        del task, state
+        return None
+
     @abstractmethod
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship, by name; `default` among them where there is one."""

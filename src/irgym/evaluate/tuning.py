@@ -1,6 +1,5 @@
 """Tuning one program: search, then measure the finalists anew, validate, and compare with a peer."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ class Finding:
         baseline: Cost of the program as written, measured in the same way.
         validation: The comparison with the original.
         versus: Interleaved timings against the environment's peer; None where it has none.
+        peak: Interleaved timings against the machine's peak; None where none bounds the cost.
     """
 
     schedule: Schedule
@@ -37,6 +37,7 @@ class Finding:
     baseline: float
     validation: Validation
     versus: Versus | None
+    peak: Versus | None = None
 
     @property
     def speedup(self) -> float:
@@ -47,6 +48,11 @@ class Finding:
     def peer_ratio(self) -> float | None:
         """Median of the peer's time over ours; above 1, irgym is faster."""
         return None if self.versus is None else float(np.median(self.versus.ratios))
+
+    @property
+    def peak_share(self) -> float | None:
+        """Median share of the machine's peak."""
+        return None if self.peak is None else float(np.median(self.peak.ratios))
 
 
 def measure_anew(bench: Bench, task: Task[Any], state: Any) -> Measurement:
@@ -81,7 +87,9 @@ def confirm(
         costs.append(min(measurement.cost for measurement in rounds))
     peer = environment.reference_peer
     versus = bench.call(environment.versus_call(peer, task, state)) if peer else None
-    return Finding(schedule, state, costs[1], costs[0], validation, versus)
+    peak_call = environment.peak_call(task, state)
+    against_peak = bench.call(peak_call) if peak_call else None
+    return Finding(schedule, state, costs[1], costs[0], validation, versus, against_peak)
 
 
 def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
@@ -102,7 +110,6 @@ def tune(
     budget: Budget,
     seed: int,
     policy: Policy | None = None,
-    progress: Callable[[Any], None] | None = None,
 ) -> tuple[Finding, SearchResult]:
     """Search, choose among the finalists, confirm.
 
@@ -110,7 +117,6 @@ def tune(
         IrgymError: The program cannot be run at all, or the result is wrong.
     """
     result = run_search(strategy, task, bench.evaluator, budget, seed, policy)
-    del progress
     if not result.finalists:
         measurement = measure_anew(bench, task, task.initial())
         raise IrgymError(

@@ -35,7 +35,7 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class _Kernel:
+class PeakKernel:
     """Something that computes.
 
     Attributes:
@@ -55,7 +55,7 @@ def measure_peak(seconds: float = 0.1) -> Peak:
     Args:
         seconds: Time to spend; the best of many short runs counts.
     """
-    with _kernel(fingerprint()) as kernel, timing_slot():
+    with peak_kernel(fingerprint()) as kernel, timing_slot():
         iterations = 16
         while (elapsed := _elapsed_ns(kernel, iterations)) < _RUN_NS / 4:
             iterations *= 2
@@ -67,15 +67,15 @@ def measure_peak(seconds: float = 0.1) -> Peak:
     return Peak(kernel.flops * iterations / best, kernel.method)
 
 
-def _elapsed_ns(kernel: _Kernel, iterations: int) -> int:
+def _elapsed_ns(kernel: PeakKernel, iterations: int) -> int:
     begin = time.perf_counter_ns()
     kernel.run(iterations)
     return time.perf_counter_ns() - begin
 
 
 @contextmanager
-def _kernel(machine: Machine) -> Generator[_Kernel, None, None]:
-    """Give the best kernel for the CPU, for as long as it is needed."""
+def peak_kernel(machine: Machine) -> Generator[PeakKernel, None, None]:
+    """Give the code that reaches the CPU's peak, for as long as it is needed."""
     x86_64 = machine.architecture in ("x86_64", "AMD64")
     if x86_64 and "avx512f" in machine.features:
         chains, lanes, name, code = 24, 16, "AVX-512", avx512_code()
@@ -87,7 +87,7 @@ def _kernel(machine: Machine) -> Generator[_Kernel, None, None]:
         return
     with ExecutableBuffer(code) as buffer:
         run = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(buffer.address)
-        yield _Kernel(run, 2 * lanes * _LOOP_FMAS, f"{name} multiply-adds, {chains} independent chains")
+        yield PeakKernel(run, 2 * lanes * _LOOP_FMAS, f"{name} multiply-adds, {chains} independent chains")
 
 
 # The functions below follow the System V calling convention: the first argument, the number of iterations, is
@@ -135,7 +135,7 @@ def _vex(opcode_map: int, prefix: int, opcode: int, target: int, left: int, righ
 
 
 @contextmanager
-def _portable_kernel() -> Generator[_Kernel, None, None]:
+def _portable_kernel() -> Generator[PeakKernel, None, None]:
     """Give chains compiled by LLVM where llvmlite is installed, else numpy's matmul."""
     try:
         llvm: Any = import_module("llvmlite.binding")
@@ -191,7 +191,7 @@ def llvm_ir() -> str:
 
 
 @contextmanager
-def _llvm_kernel(llvm: Any) -> Generator[_Kernel, None, None]:
+def _llvm_kernel(llvm: Any) -> Generator[PeakKernel, None, None]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(
@@ -202,14 +202,14 @@ def _llvm_kernel(llvm: Any) -> Generator[_Kernel, None, None]:
         function = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_uint64, ctypes.c_float, ctypes.c_float)(
             engine.get_function_address("peak")
         )
-        yield _Kernel(
+        yield PeakKernel(
             lambda iterations: function(iterations, 0.0, 0.0),
             2 * _LLVM_LANES * _LOOP_FMAS,
             f"multiply-adds compiled by LLVM, {_LLVM_CHAINS} independent chains of {_LLVM_LANES} lanes",
         )
 
 
-def _matmul_kernel(size: int = 256) -> _Kernel:
+def _matmul_kernel(size: int = 256) -> PeakKernel:
     a = np.ones((size, size), np.float32)
     out = np.empty_like(a)
 
@@ -217,4 +217,4 @@ def _matmul_kernel(size: int = 256) -> _Kernel:
         for _ in range(iterations):
             np.matmul(a, a, out=out)
 
-    return _Kernel(run, 2 * size**3, "estimate from numpy's matmul: install irgym[loops] to measure it")
+    return PeakKernel(run, 2 * size**3, "estimate from numpy's matmul: install irgym[loops] to measure it")

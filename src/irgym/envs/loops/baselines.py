@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError
-from irgym.envs.loops.contraction import Contraction, Floats
+from irgym.envs.loops.contraction import Contraction, Floats, aligned
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _openblas_core() -> str | None:
 
 def numpy_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls."""
-    c = np.empty(contraction.shapes[2], np.float32)
+    c = aligned(contraction.shapes[2])
     family = contraction.uri.split("/")[2]
     candidates: dict[str, Callable[[], Any]]
     if family in ("mm", "bmm"):
@@ -109,7 +109,7 @@ def _stride(contraction: Contraction) -> int:
 def _shifted_matmuls(contraction: Contraction, a: Floats, b: Floats, c: Floats) -> Callable[[], Any]:
     """Return a convolution as one matmul for each element of the filter, on a shifted view of the input."""
     sizes, stride = contraction.sizes, _stride(contraction)
-    partial = np.empty_like(c)
+    partial = aligned(c.shape)
 
     def run() -> None:
         c.fill(0.0)
@@ -135,7 +135,7 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     family = contraction.uri.split("/")[2]
     results: list[Any] = [None]
     if family in ("mm", "bmm"):
-        out = torch.empty(contraction.shapes[2])
+        out = torch.from_numpy(aligned(contraction.shapes[2]))
         operator = torch.mm if family == "mm" else torch.bmm
 
         def run() -> None:
@@ -156,7 +156,7 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
             results[0] = torch.einsum(subscripts, left, right)
 
     detail = f"torch {torch.__version__}, 1 thread"
-    return Peer(_repeat(run), results[0].numpy, detail)
+    return Peer(_repeat(run), lambda: results[0].numpy(), detail)
 
 
 def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:

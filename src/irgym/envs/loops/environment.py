@@ -80,6 +80,12 @@ class LoopsEnvironment(Environment):
         arguments = (task.uri, state.nest, task.backend.name, name, VERSUS_ROUNDS)
         return Call("irgym.envs.loops.runner:compare", arguments)
 
+    def peak_call(self, task: Task[LoopsState], state: LoopsState) -> Call:
+        """Return the call that times a nest and the core's peak in turn."""
+        assert isinstance(task, LoopsTask)
+        arguments = (task.uri, state.nest, task.backend.name, VERSUS_ROUNDS)
+        return Call("irgym.envs.loops.runner:share_of_peak", arguments)
+
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
         folder = Path(__file__).parent / "policies"

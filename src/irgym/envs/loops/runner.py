@@ -13,8 +13,10 @@ from irgym.core.environment import Versus
 from irgym.envs.loops.baselines import PEERS
 from irgym.envs.loops.codegen.backends import Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
+from irgym.envs.loops.contraction import Contraction, Floats, aligned, parse_uri
 from irgym.envs.loops.nest import Nest
+from irgym.measure.machine import fingerprint
+from irgym.measure.peak import peak_kernel
 from irgym.measure.timing import Timing, interleave, sample
 
 SEED = 20230904
@@ -44,7 +46,7 @@ def _problem(uri: str, seed: int) -> tuple[Contraction, Floats, Floats, NDArray[
 @lru_cache(maxsize=4)
 def _output(shape: tuple[int, ...]) -> Floats:
     """Return an output array, kept so that all candidates of a program write to the same memory."""
-    return np.empty(shape, np.float32)
+    return aligned(shape)
 
 
 def _bind(executable: Executable, a: Floats, b: Floats, c: Floats) -> Callable[[int], None]:
@@ -110,6 +112,32 @@ def compare(uri: str, nest: Nest, backend_name: str, peer: str, rounds: int) -> 
         peer_ns=min(theirs_ns for _, theirs_ns in pairs),
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=theirs.detail,
+    )
+
+
+def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versus:
+    """Time a nest and the core's peak in turn, in this process.
+
+    A core that runs wide vectors for long lowers its clock: only a peak measured at the same moment tells
+    which share of it a nest reaches.
+
+    Returns:
+        Ratios that are shares of the peak; `peer_ns` is the time of the nest's operations at the peak.
+    """
+    contraction, a, b, _ = _problem(uri, SEED)
+    with (
+        peak_kernel(fingerprint()) as peak,
+        closing(backend(backend_name).compile(contraction, nest)) as executable,
+    ):
+        iterations = max(1, contraction.flops // peak.flops)
+        ours = _bind(executable, a, b, _output(contraction.shapes[2]))
+        pairs = interleave(ours, lambda count: peak.run(count * iterations), rounds)
+        scale = contraction.flops / (peak.flops * iterations)
+    return Versus(
+        ratios=tuple(scale * peak_ns / ours_ns for ours_ns, peak_ns in pairs),
+        peer_ns=scale * min(peak_ns for _, peak_ns in pairs),
+        ours_ns=min(ours_ns for ours_ns, _ in pairs),
+        detail=peak.method,
     )
 
 
