@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.agents.learner import Statistics
-from irgym.agents.optimisation import adam, anneal, descend, seeded
+from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
 from irgym.agents.replay import Replay, Transitions
 from irgym.agents.rollout import Outcomes, draw_tasks, rollout
@@ -117,8 +117,7 @@ class DQN:
             self.network = QNetwork(spec, self.layout)
             self.target = QNetwork(spec, self.layout)
         self.target.load_state_dict(self.network.state_dict())
-        self.parameters = list(self.network.parameters())
-        self.optimizer = adam(self.parameters, config.lr)
+        self.descent = Descent(self.network.parameters(), config.lr, config.max_grad_norm)
         self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
@@ -138,8 +137,7 @@ class DQN:
         trajectories, outcomes = rollout(tasks, self.problem, self.network.encoder, self.layout, choose)
         self.replay.add(trajectories, config.n_step, config.gamma)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        self.descent.set_lr(lr)
         loss: float | None = None
         if self.replay.size >= config.warmup:
             losses = [self._update() for _ in range(config.updates)]
@@ -157,7 +155,7 @@ class DQN:
         taken = q.gather(1, transitions.choices[:, None])[:, 0]
         losses = functional.smooth_l1_loss(taken, targets, reduction="none")
         loss = (transitions.weights * losses).mean()
-        descend(loss, self.parameters, self.optimizer, config.max_grad_norm)
+        self.descent.step(loss)
         self.replay.prioritise(transitions.places, (targets - taken.detach()).numpy())
         self.updates += 1
         if self.updates % config.target_every == 0:
@@ -183,7 +181,7 @@ class DQN:
             "updates": self.updates,
             "network": self.network.state_dict(),
             "target": self.target.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "descent": self.descent.state_dict(),
             "rng": self.rng.bit_generator.state,
             "replay": self.replay.state_dict(),
         }
@@ -193,6 +191,6 @@ class DQN:
         self.iteration, self.updates = state["iteration"], state["updates"]
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.descent.load_state_dict(state["descent"])
         self.rng.bit_generator.state = state["rng"]
         self.replay.load_state_dict(state["replay"])

@@ -1,7 +1,8 @@
 """What every gradient-based learner does: seeded initial weights, annealing, clipped gradient steps."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,16 +21,46 @@ def anneal(start: float, end: float, iteration: int, iterations: int) -> float:
     return start + (end - start) * min(1.0, iteration / max(1, iterations))
 
 
-def adam(parameters: Sequence[Tensor], lr: float) -> torch.optim.Adam:
-    """Return Adam with all parameters updated by one fused kernel."""
-    return torch.optim.Adam(parameters, lr=lr, eps=1e-5, fused=True)
+class Descent:
+    """Adam on some parameters, with the gradient's norm limited.
 
+    The parameters become views of one vector, and so do their gradients: clipping and updating then
+    take a handful of kernels rather than as many for each layer.
 
-def descend(
-    loss: Tensor, parameters: Sequence[Tensor], optimizer: torch.optim.Optimizer, max_grad_norm: float
-) -> None:
-    """Take one step down the gradient of `loss`, scaled down to a norm of at most `max_grad_norm`."""
-    optimizer.zero_grad()
-    loss.backward()  # pyright: ignore[reportUnknownMemberType]
-    nn.utils.clip_grad_norm_(parameters, max_grad_norm, foreach=True)
-    optimizer.step()  # pyright: ignore[reportUnknownMemberType]
+    Attributes:
+        max_norm: The gradient is scaled down to this norm.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, max_norm: float) -> None:
+        members = list(parameters)
+        self.max_norm = max_norm
+        self._vector = nn.Parameter(torch.cat([member.detach().reshape(-1) for member in members]))
+        self._gradient = torch.zeros_like(self._vector)
+        self._vector.grad = self._gradient
+        start = 0
+        for member in members:
+            end = start + member.numel()
+            member.data = self._vector.data[start:end].view(member.shape)
+            member.grad = self._gradient[start:end].view(member.shape)
+            start = end
+        self._adam = torch.optim.Adam([self._vector], lr=lr, eps=1e-5, fused=True)
+
+    def step(self, loss: Tensor) -> None:
+        """Take one step down the gradient of `loss`."""
+        self._gradient.zero_()
+        loss.backward()  # pyright: ignore[reportUnknownMemberType]
+        norm = self._gradient.square().sum().sqrt()
+        self._gradient.mul_((self.max_norm / (norm + 1e-6)).clamp(max=1.0))
+        self._adam.step()  # pyright: ignore[reportUnknownMemberType]
+
+    def set_lr(self, lr: float) -> None:
+        """Change the learning rate."""
+        self._adam.param_groups[0]["lr"] = lr
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of Adam; the parameters are the network's to save."""
+        return self._adam.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned."""
+        self._adam.load_state_dict(state)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from irgym.agents.learner import Statistics
-from irgym.agents.optimisation import adam, anneal, descend, seeded
+from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import (
     Outcomes,
@@ -72,7 +72,7 @@ class PPOConfig:
     value_coefficient: float = 0.5
     """Weight of the value loss in a joint step."""
     value_epochs: int = 0
-    """0: policy and value are trained jointly. More: the value is trained alone, for this many passes."""
+    """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes."""
     value_clip: float | None = None
     """How far a value may move from the old one before its loss is clipped; None for no limit."""
     max_grad_norm: float = 0.5
@@ -120,6 +120,10 @@ class PPOConfig:
         for name in ("epsilon", "epsilon_end"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose at least 0 and less than 1")
+        if self.shared and self.value_epochs > 0:
+            raise IrgymError(
+                "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"
+            )
         return PPO(self, problem)
 
 
@@ -195,8 +199,12 @@ class PPO:
         with seeded(config.seed):
             self.network = ActorCritic(spec, self.layout, config.shared)
         self.encoder = self.network.actor.encoder
-        self.parameters = list(self.network.parameters())
-        self.optimizer = adam(self.parameters, config.lr)
+        actor, everything = self.network.actor.parameters(), self.network.parameters()
+        joint = config.value_epochs == 0
+        self.descent = Descent(everything if joint else actor, config.lr, config.max_grad_norm)
+        self.value_descent: Descent | None = None
+        if not joint:
+            self.value_descent = Descent(self.network.critic_parameters(), config.lr, config.max_grad_norm)
         self.past: Trajectories | None = None
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
@@ -213,8 +221,9 @@ class PPO:
         fresh, outcomes = rollout(tasks, self.problem, self.encoder, self.layout, choose)
         trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        self.descent.set_lr(lr)
+        if self.value_descent is not None:
+            self.value_descent.set_lr(lr)
         steps, explained = self._prepare(trajectories)
         statistics = self._learn(steps)
         self.iteration += 1
@@ -290,27 +299,32 @@ class PPO:
     def _learn(self, steps: Steps) -> Statistics:
         """Take the gradient steps of an iteration; return the means of what they reported."""
         config = self.config
-        joint = config.value_epochs == 0
         weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
         rows: list[Tensor] = []
         for _ in range(config.epochs):
-            epoch = [self._policy_step(minibatch, weight, joint) for minibatch in self._minibatches(steps)]
+            epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]
             rows += epoch
             if config.target_kl is not None and float(torch.stack(epoch)[:, 3].mean()) > config.target_kl:
                 break
-        value_losses = [
-            self._value_step(minibatch)
-            for _ in range(config.value_epochs)
-            for minibatch in self._minibatches(steps)
-        ]
         entropy, policy_loss, value_loss, kl, clipped = map(float, torch.stack(rows).mean(dim=0))
-        if not joint:
-            value_loss = float(torch.stack(value_losses).mean())
+        if self.value_descent is not None:
+            value_loss = self._learn_values(steps, self.value_descent)
         return Statistics(entropy, policy_loss, value_loss, kl, clipped)
 
-    def _policy_step(self, steps: Steps, entropy_weight: float, joint: bool) -> Tensor:
+    def _learn_values(self, steps: Steps, descent: Descent) -> float:
+        """Take the gradient steps of the value function alone; return their mean loss."""
+        losses: list[Tensor] = []
+        for _ in range(self.config.value_epochs):
+            for minibatch in self._minibatches(steps):
+                loss = self._value_loss(self.network.values(minibatch.observations), minibatch)
+                descent.step(loss)
+                losses.append(loss.detach())
+        return float(torch.stack(losses).mean())
+
+    def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
         """Take one gradient step; return entropy, policy loss, value loss, divergence, share clipped."""
         config = self.config
+        joint = self.value_descent is None
         if joint:
             scores, values = self.network.forward(steps.observations)
         else:
@@ -327,17 +341,12 @@ class PPO:
         value_loss = self._value_loss(values, steps)
         if joint:
             loss = loss + config.value_coefficient * value_loss
-        self._descend(loss)
+        self.descent.step(loss)
         with torch.no_grad():
             # The low-variance estimator of Schulman's "Approximating KL divergence".
             kl = (ratio - 1 - log_ratio).mean()
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
-
-    def _value_step(self, steps: Steps) -> Tensor:
-        loss = self._value_loss(self.network.values(steps.observations), steps)
-        self._descend(loss)
-        return loss.detach()
 
     def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
         loss = (values - steps.returns).square()
@@ -346,9 +355,6 @@ class PPO:
             near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
             loss = torch.maximum(loss, (near - steps.returns).square())
         return loss.mean()
-
-    def _descend(self, loss: Tensor) -> None:
-        descend(loss, self.parameters, self.optimizer, self.config.max_grad_norm)
 
     def policy(self) -> TorchPolicy:
         """Return the present policy; it shares its weights with the learner."""
@@ -359,7 +365,8 @@ class PPO:
         return {
             "iteration": self.iteration,
             "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "descent": self.descent.state_dict(),
+            "value_descent": None if self.value_descent is None else self.value_descent.state_dict(),
             "rng": self.rng.bit_generator.state,
             "past": None if self.past is None else trajectories_state(self.past),
         }
@@ -368,6 +375,8 @@ class PPO:
         """Continue from what `state_dict` returned, exactly."""
         self.iteration = state["iteration"]
         self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.descent.load_state_dict(state["descent"])
+        if self.value_descent is not None:
+            self.value_descent.load_state_dict(state["value_descent"])
         self.rng.bit_generator.state = state["rng"]
         self.past = None if state["past"] is None else trajectories_from_state(state["past"])

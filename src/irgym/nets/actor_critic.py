@@ -55,6 +55,11 @@ class ActorCritic(nn.Module):
         self.critic: Encoder | None = None if shared else spec.build()
         self.value = orthogonal_linear(self.actor.encoder.features, 1, gain=1.0)
 
+    def critic_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that only the value depends on."""
+        own = [] if self.critic is None else list(self.critic.parameters())
+        return [*own, *self.value.parameters()]
+
     def values(self, batch: Batch) -> Tensor:
         """Return the values of states, shape [B]."""
         encoder = self.actor.encoder if self.critic is None else self.critic

@@ -103,7 +103,8 @@ class TorchPolicy:
             "network": self.network.sort,
             "layout": self.network.layout.sort,
             "encoder": self.network.spec.to_dict(),
-            "weights": self.network.state_dict(),
+            # Copies: a learner's weights are views of one vector, which would be stored as a whole.
+            "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
         }
         storage.write(path, content)
 

@@ -1,0 +1,104 @@
+"""Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
+
+They serve as more algorithms and as the oracle for ours. Actions are the flat ones, in the order of
+`ActionSpace.flat`. Needs the extra `sb3`.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.errors import BackendError, IrgymError
+
+ALGORITHMS: dict[str, tuple[str, str]] = {
+    "maskable-ppo": ("sb3_contrib", "MaskablePPO"),
+    "ppo": ("stable_baselines3", "PPO"),
+    "a2c": ("stable_baselines3", "A2C"),
+    "dqn": ("stable_baselines3", "DQN"),
+}
+"""Name to package and class. Only `maskable-ppo` uses masks in training; to the others an action that
+does not apply is a wasted step."""
+
+
+def train_sb3(
+    algorithm: str,
+    make: Callable[[], gymnasium.Env[Any, Any]],
+    space: ActionSpace,
+    *,
+    steps: int,
+    environments: int = 8,
+    seed: int = 0,
+    **hyperparameters: Any,
+) -> "Sb3Policy":
+    """Train one of `ALGORITHMS` and return its policy.
+
+    Args:
+        algorithm: Name in `ALGORITHMS`.
+        make: Returns a new environment with flat actions; with `action_masks()` for `maskable-ppo`.
+        space: The actions behind the flat ones.
+        steps: Environment steps to train for.
+        environments: Number of environments, stepped one after the other.
+        seed: Of all random choices.
+        hyperparameters: Passed on to the algorithm.
+
+    Raises:
+        IrgymError: There is no such algorithm here.
+        BackendError: The package is not installed.
+    """
+    if algorithm not in ALGORITHMS:
+        raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
+    package, name = ALGORITHMS[algorithm]
+    try:
+        kind: Any = getattr(import_module(package), name)
+        vectorised: Any = import_module("stable_baselines3.common.vec_env").DummyVecEnv
+    except ImportError as error:
+        raise BackendError(f"{package} is not installed: run pip install 'irgym[sb3]'") from error
+    policy = "MlpPolicy"
+    model = kind(policy, vectorised([make] * environments), seed=seed, device="cpu", **hyperparameters)
+    model.learn(steps)
+    return Sb3Policy(model, space)
+
+
+class Sb3Policy:
+    """Implements `irgym.core.policy.Policy` with a trained model of Stable-Baselines3.
+
+    Attributes:
+        model: The model, for instance to save it with its own means.
+        space: The actions.
+    """
+
+    def __init__(self, model: Any, space: ActionSpace) -> None:
+        self.model = model
+        self.space = space
+
+    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
+        """Return for each state the probability of every flat action; 0 where it does not apply.
+
+        For a Q-learner it is the softmax of the action values.
+        """
+        if not observations:
+            return []
+        tensors, _ = self.model.policy.obs_to_tensor(np.stack(list(observations)))
+        legal = np.stack([self.space.flat_mask(mask) for mask in masks])
+        if hasattr(self.model, "q_net"):
+            logits = self.model.q_net(tensors)
+        else:
+            logits = self.model.policy.get_distribution(tensors).distribution.logits
+        scores = cast(NDArray[np.float64], logits.detach().numpy().astype(np.float64))
+        scores = np.where(legal, scores, -np.inf)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return list(weights / weights.sum(axis=-1, keepdims=True))
+
+    def act(
+        self, observations: Sequence[Any], masks: Sequence[Mask], rng: np.random.Generator | None
+    ) -> list[Action]:
+        """Return an action for each state: sampled with `rng`, or the most probable where it is None."""
+        rows = self.probabilities(observations, masks)
+        if rng is None:
+            return [self.space.flat[int(row.argmax())] for row in rows]
+        return [self.space.flat[int(rng.choice(len(row), p=row))] for row in rows]

@@ -1,0 +1,200 @@
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import dials
+import pytest
+import torch
+
+from irgym.agents.dqn import DQNConfig
+from irgym.agents.ppo import PPOConfig
+from irgym.agents.run_folder import RunFolder
+from irgym.agents.training import greedy_score, train
+from irgym.core.errors import IrgymError, StorageError
+from irgym.nets import storage
+from irgym.nets.policy import TorchPolicy
+
+PPO = PPOConfig(
+    iterations=8, episodes=16, hidden=(16,), epsilon=0.2, reuse="random", value_epochs=1, checkpoint_every=0.0
+)
+DQN = DQNConfig(
+    iterations=8,
+    episodes=16,
+    hidden=(16,),
+    updates=4,
+    minibatch=32,
+    warmup=64,
+    replay=256,
+    checkpoint_every=0.0,
+)
+CONFIGS = {"ppo": PPO, "dqn": DQN}
+CODES = dials.CODES[7::30]
+
+KILLED = """
+import os, signal, sys
+sys.path.append({toys!r})
+import dials, torch
+from irgym.agents import dqn, ppo, training
+from irgym.agents.dqn import DQNConfig
+from irgym.agents.ppo import PPOConfig
+from pathlib import Path
+
+class Fatal(dials.Inline):
+    calls = 0
+    def evaluate(self, jobs):
+        self.calls += 1
+        if {where!r} == "evaluating" and self.calls == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().evaluate(jobs)
+
+def progress(metrics):
+    # The line of metrics is written by now, the checkpoint is not.
+    if {where!r} == "recording" and metrics.iteration == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+problem = dials.problem({codes!r})
+problem = type(problem)(problem.tasks, Fatal(), problem.reward)
+training.train({config!r}, problem, Path({run!r}), progress=progress)
+"""
+
+
+def contents(run: Path):
+    """All that must not depend on an interruption."""
+    rows = RunFolder(run).read_metrics()
+    timings = ("seconds", "evaluations_per_s")
+    return [{key: value for key, value in row.items() if key not in timings} for row in rows]
+
+
+def equal(a, b) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+@pytest.mark.parametrize("where", ["evaluating", "recording"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(name, where, tmp_path):
+    config, problem = CONFIGS[name], dials.problem(CODES)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    train(config, problem, whole)
+    script = KILLED.format(
+        toys=str(Path(dials.__file__).parent), where=where, codes=CODES, config=config, run=str(killed)
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.returncode == -signal.SIGKILL, process.stderr
+    assert len(contents(killed)) == (4 if where == "evaluating" else 5)
+    assert RunFolder(killed).restore()["course"]["iteration"] == 4
+    train(config, problem, killed, resume=True)
+    assert contents(killed) == contents(whole)
+    states = [RunFolder(run).restore()["learner"] for run in (whole, killed)]
+    assert equal(*states)
+    assert equal(*[storage.read(run / "policy.pt", "policy")["weights"] for run in (whole, killed)])
+
+
+def test_metrics_policy_and_events_are_written(tmp_path):
+    seen = []
+    problem = dials.problem(CODES)
+    policy = train(
+        PPO, problem, tmp_path / "run", progress=seen.append, environment="dials", details={"dataset": "toy"}
+    )
+    assert policy.environment == "dials"
+    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == list(range(1, 9)) == [metrics.iteration for metrics in seen]
+    assert rows[-1]["episodes"] == 8 * 16
+    assert rows[-1]["speedup"] >= 1.0
+    assert rows[-1]["best_speedup"] >= rows[-1]["speedup"]
+    description = json.loads((tmp_path / "run/config.json").read_text())
+    assert description["dataset"] == "toy"
+    assert description["config"]["episodes"] == 16
+    assert list((tmp_path / "run/tensorboard").iterdir())
+    assert (tmp_path / "run/policy.pt").stat().st_size < 20_000
+
+
+def test_training_stops_after_its_seconds(tmp_path):
+    train(PPO, dials.problem(CODES), tmp_path / "run", seconds=0.0)
+    assert contents(tmp_path / "run") == []
+    train(PPO, dials.problem(CODES), tmp_path / "run", resume=True, seconds=1e-9)
+    assert len(contents(tmp_path / "run")) == 1
+    train(PPO, dials.problem(CODES), tmp_path / "run", resume=True, iterations=3)
+    assert len(contents(tmp_path / "run")) == 3
+
+
+def test_the_best_policy_on_the_validation_programs_is_kept(tmp_path):
+    problem = dials.problem(CODES)
+    config = replace(PPO, validate_every=2, iterations=12, lr=1e-2, lr_end=1e-2)
+    policy = train(config, problem, tmp_path / "run", validation=problem.tasks)
+    scores = [row["validation"] for row in contents(tmp_path / "run")]
+    assert [score is not None for score in scores] == [False, True] * 6
+    assert greedy_score(policy, problem.tasks, problem) == max(score for score in scores if score is not None)
+
+
+def test_a_run_is_not_overwritten(tmp_path):
+    train(PPO, dials.problem(CODES), tmp_path / "run", iterations=1)
+    with pytest.raises(IrgymError, match="already holds a run: pass --resume"):
+        train(PPO, dials.problem(CODES), tmp_path / "run")
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(StorageError, match="there is no run"):
+        train(PPO, dials.problem(CODES), tmp_path / "run", resume=True)
+
+
+def test_resuming_with_other_options_is_refused(tmp_path):
+    train(PPO, dials.problem(CODES), tmp_path / "run", iterations=1)
+    with pytest.raises(IrgymError, match=r"has lr = 0.001, not 0.5"):
+        train(replace(PPO, lr=0.5), dials.problem(CODES), tmp_path / "run", resume=True)
+    with pytest.raises(IrgymError, match="has agent = PPOConfig, not DQNConfig"):
+        train(DQN, dials.problem(CODES), tmp_path / "run", resume=True)
+
+
+def test_a_truncated_checkpoint_is_named_and_the_one_before_it_still_works(tmp_path):
+    run = tmp_path / "run"
+    problem = dials.problem(CODES)
+    train(PPO, problem, run, iterations=5)
+    checkpoint, previous = run / "checkpoint.pt", run / "checkpoint.previous.pt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-1000])
+    with pytest.raises(StorageError, match="to continue from the one before it, run: mv") as caught:
+        train(PPO, problem, run, resume=True)
+    assert "\n" not in str(caught.value)
+    previous.rename(checkpoint)
+    train(PPO, problem, run, resume=True, iterations=5)
+    assert [row["iteration"] for row in contents(run)] == [1, 2, 3, 4, 5]
+
+
+def test_a_truncated_only_checkpoint_is_refused(tmp_path):
+    run = tmp_path / "run"
+    train(PPO, dials.problem(CODES), run, iterations=0)
+    (run / "checkpoint.pt").write_bytes(b"half")
+    with pytest.raises(StorageError, match="truncated"):
+        train(PPO, dials.problem(CODES), run, resume=True)
+
+
+def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
+    run, problem = tmp_path / "run", dials.problem(CODES)
+    train(PPO, problem, run, iterations=2)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        train(PPO, problem, run, resume=True, iterations=4)
+    monkeypatch.undo()
+    assert RunFolder(run).restore()["course"]["iteration"] == 2
+    assert isinstance(TorchPolicy.load(run / "policy.pt"), TorchPolicy)
+
+
+def test_a_torn_line_of_metrics_is_left_out(tmp_path):
+    run = RunFolder(tmp_path)
+    run.metrics.write_text('{"iteration": 1}\n{"iteration": 2}\n{"iterat')
+    assert [row["iteration"] for row in run.read_metrics()] == [1, 2]
+    run.truncate_metrics(1)
+    assert run.metrics.read_text() == '{"iteration": 1}\n'
+    run.metrics.write_text('{"iter\n{"iteration": 2}\n')
+    with pytest.raises(StorageError, match="damaged"):
+        run.read_metrics()
