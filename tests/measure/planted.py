@@ -10,7 +10,7 @@ from pathlib import Path
 
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import BackendError
-from irgym.measure.machine import core_lock
+from irgym.measure.machine import core_lock, timing_slot
 from irgym.measure.native import ExecutableBuffer
 
 
@@ -35,6 +35,12 @@ def nap(seconds):
     return seconds
 
 
+def nap_and_tell(seconds):
+    begin = time.monotonic()
+    time.sleep(seconds)
+    return os.getpid(), begin, time.monotonic()
+
+
 def process_id():
     return os.getpid()
 
@@ -45,6 +51,15 @@ def variable(name):
 
 def affinity():
     return os.sched_getaffinity(0)
+
+
+def affinity_while_timing():
+    with timing_slot():
+        return affinity()
+
+
+def compile_error():
+    return Measurement(Outcome.COMPILE_ERROR, detail="no such instruction")
 
 
 def segfault():

@@ -41,7 +41,7 @@ class Measured:
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
-        distinct = {_identity(job): job for job in reversed(jobs)}
+        distinct = {_identity(job): job for job in jobs}
         known = self._recorded(distinct)
         missing = {identity: job for identity, job in distinct.items() if identity not in known}
         self.hits += len(known)

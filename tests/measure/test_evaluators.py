@@ -1,0 +1,154 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.errors import BackendError, StorageError
+from irgym.measure.cache import CostCache
+from irgym.measure.evaluators import CHUNK, Inline, Measured, Recorded, resolve
+from irgym.measure.farm import LocalFarm
+from irgym.measure.protocol import Limits, Returned
+
+
+class CountingFarm:
+    """Answers `m:ok` with its argument and fails at `m:stop`, and notes what it was asked."""
+
+    workers = 1
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, calls):
+        self.asked.append(list(calls))
+        if any(call.function == "m:stop" for call in calls):
+            raise KeyboardInterrupt
+        return [Returned(Measurement(Outcome.OK, (call.arguments[0],))) for call in calls]
+
+    def close(self):
+        pass
+
+
+def job(cost, call=None):
+    return Job(call or Call("m:ok", (float(cost),)), "p://f/1", f"schedule {cost}", "tools")
+
+
+@pytest.fixture
+def cache(tmp_path):
+    with CostCache(tmp_path / "costs.sqlite", "machine") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def farm():
+    with LocalFarm(1, Limits(timeout_s=0.3)) as opened:
+        yield opened
+
+
+def test_equal_jobs_are_measured_once_and_answers_are_in_order(cache):
+    farm = CountingFarm()
+    evaluator = Measured(farm, cache)
+    costs = [3, 1, 3, 2, 1]
+    assert [one.cost for one in evaluator.evaluate([job(cost) for cost in costs])] == costs
+    assert Counter(call.arguments[0] for call in farm.asked[0]) == {1.0: 1, 2.0: 1, 3.0: 1}
+    assert (evaluator.hits, evaluator.misses) == (0, 3)
+
+
+def test_the_cache_answers_the_second_time(cache):
+    first = Measured(CountingFarm(), cache).evaluate([job(1), job(2)])
+    farm = CountingFarm()
+    evaluator = Measured(farm, cache)
+    second = evaluator.evaluate([job(2), job(1), job(3)])
+    assert [one.cached for one in first] == [False, False]
+    assert second == [replace(first[1], cached=True), replace(first[0], cached=True), second[2]]
+    assert not second[2].cached
+    assert [call.arguments for chunk in farm.asked for call in chunk] == [(3.0,)]
+    assert (evaluator.hits, evaluator.misses) == (2, 1)
+
+
+def test_without_a_cache_everything_is_measured_again():
+    farm = CountingFarm()
+    evaluator = Measured(farm)
+    evaluator.evaluate([job(1)])
+    assert evaluator.evaluate([job(1)]) == [Measurement(Outcome.OK, (1.0,))]
+    assert len(farm.asked) == 2
+
+
+def test_no_jobs(cache):
+    assert Measured(CountingFarm(), cache).evaluate([]) == []
+
+
+def test_results_are_recorded_as_they_arrive(cache):
+    count = 2 * CHUNK + 5
+    jobs = [job(n) for n in range(count)]
+    # The last chunk is interrupted: what came before is kept.
+    stop = replace(jobs[-1], call=Call("m:stop"))
+    with pytest.raises(KeyboardInterrupt):
+        Measured(CountingFarm(), cache).evaluate([*jobs[:-1], stop])
+    assert sum(one is not None for one in cache.get_many(jobs)) >= CHUNK
+
+
+def test_candidates_that_fail_are_outcomes_and_are_kept(farm, cache, planted):
+    calls = {
+        "fine": planted("measurement", 4.0),
+        "crash": planted("segfault"),
+        "hang": planted("native_hang"),
+        "greedy": planted("exhaust"),
+        "refused": planted("compile_error"),
+        "also fine": planted("measurement", 5.0),
+    }
+    jobs = [job(name, call) for name, call in calls.items()]
+    measurements = Measured(farm, cache).evaluate(jobs)
+    assert [one.outcome for one in measurements] == [
+        Outcome.OK,
+        Outcome.CRASH,
+        Outcome.TIMEOUT,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.COMPILE_ERROR,
+        Outcome.OK,
+    ]
+    assert all(one.detail for one in measurements[1:5])
+    assert Measured(CountingFarm(), cache).evaluate(jobs) == [
+        replace(one, cached=True) for one in measurements
+    ]
+
+
+def test_a_bug_keeps_its_traceback_and_is_not_recorded(farm, cache, planted):
+    jobs = [job("good", planted("measurement", 1.0)), job("bad", planted("fail", "reason"))]
+    with pytest.raises(RuntimeError, match=r"planted\.py(.|\n)*KeyError: 'reason'"):
+        Measured(farm, cache).evaluate(jobs)
+    assert [one is not None for one in cache.get_many(jobs)] == [True, False]
+
+
+def test_an_error_of_the_user_stays_one(farm, cache, planted):
+    with pytest.raises(BackendError, match="install the compiler"):
+        Measured(farm, cache).evaluate([job("x", planted("user_error"))])
+
+
+def test_an_answer_that_is_no_measurement_is_a_bug(farm, planted):
+    wrong = job("x", planted("double", 1))
+    for evaluator in (Measured(farm), Inline()):
+        with pytest.raises(TypeError, match="returned int, not a Measurement"):
+            evaluator.evaluate([wrong])
+
+
+def test_inline_runs_here(planted):
+    assert Inline().evaluate([job("x", planted("measurement", 7.0))]) == [
+        Measurement(Outcome.OK, (7.0,), 0.5)
+    ]
+
+
+def test_recorded_answers_from_the_cache_alone(cache):
+    measured = Measured(CountingFarm(), cache).evaluate([job(1), job(2)])
+    recorded = Recorded(cache)
+    assert recorded.evaluate([job(2), job(1), job(2)]) == [
+        replace(measured[n], cached=True) for n in (1, 0, 1)
+    ]
+    with pytest.raises(StorageError, match="schedule 3"):
+        recorded.evaluate([job(1), job(3)])
+
+
+def test_resolve():
+    assert resolve(Call("math:sqrt"))(4) == 2
+    with pytest.raises(ValueError, match=r"package\.module:function"):
+        resolve(Call("math.sqrt"))

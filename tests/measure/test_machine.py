@@ -1,0 +1,165 @@
+import os
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+
+import pytest
+
+from irgym.core.errors import StorageError
+from irgym.measure import machine
+from irgym.measure.machine import (
+    SLOT,
+    Load,
+    Slot,
+    busy,
+    cache_dir,
+    core_lock,
+    fingerprint,
+    load,
+    pin,
+    timing_core,
+    timing_slot,
+)
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+HOLD = """
+import sys, time
+from irgym.measure.machine import core_lock
+with core_lock(int(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_locks(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine.tempfile, "gettempdir", lambda: str(tmp_path))
+    return tmp_path
+
+
+def test_the_fingerprint_is_the_same_in_another_process():
+    program = "from irgym.measure.machine import fingerprint; print(fingerprint().key)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == fingerprint().key
+
+
+def test_every_part_of_the_machine_is_in_its_key():
+    here = fingerprint()
+    keys = {here.key}
+    for part in fields(here):
+        value = getattr(here, part.name)
+        other = (
+            value + 1
+            if isinstance(value, int)
+            else frozenset({"x"})
+            if part.name == "features"
+            else value + "x"
+        )
+        keys.add(replace(here, **{part.name: other}).key)
+    assert len(keys) == 1 + len(fields(here))
+    assert len(here.key) < 32
+
+
+def test_the_machine_as_text():
+    here = replace(
+        fingerprint(), model="Model", features=frozenset({"avx512f", "avx2"}), cores=2, memory_gib=24
+    )
+    assert here.text() == f"Model, AVX-512, 2 cores, 24 GiB, {here.system}"
+
+
+def test_arm_is_understood(monkeypatch, tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(
+        "Features : fp asimd\nCPU implementer : 0x41\nCPU architecture: 8\nCPU part : 0xd0c\n\n"
+    )
+    monkeypatch.setattr(machine, "Path", lambda _: cpuinfo)
+    vendor, _, family, features = machine._cpu_linux()
+    assert (vendor, family, features) == ("0x41", "8-0xd0c", frozenset({"fp", "asimd"}))
+
+
+def test_load():
+    now = load(0.01)
+    assert 0 <= now.used <= 1
+    assert now.cores == os.cpu_count()
+    assert isinstance(busy(0.01), bool)
+    assert Load(0.1, 0.2, 2).text() == "quiet: 20% of 2 cores in use, load average 0.1"
+    assert Load(2.5, 0.9, 2).busy
+
+
+@linux
+def test_timing_core_is_one_that_may_be_used():
+    assert timing_core() in os.sched_getaffinity(0)
+
+
+def test_without_affinity_nothing_is_pinned(monkeypatch):
+    for name in ("sched_getaffinity", "sched_setaffinity"):
+        monkeypatch.delattr(os, name, raising=False)
+    assert timing_core() is None
+    assert pin({0}) == {0}
+    with timing_slot():
+        pass
+
+
+def test_cache_dir(monkeypatch, tmp_path):
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    assert cache_dir() == tmp_path
+    monkeypatch.delenv("IRGYM_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_dir() == tmp_path / "irgym"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_dir() == tmp_path / ".cache" / "irgym"
+
+
+def test_a_core_lock_excludes_other_processes_until_they_die(own_locks):
+    environment = {**os.environ, "TMPDIR": str(own_locks)}
+    holder = [sys.executable, "-c", HOLD, "7"]
+    notices = []
+    token = SLOT.set(Slot(7, False, lambda waiting: notices.append((waiting, time.monotonic()))))
+    with subprocess.Popen(holder, env=environment, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        with core_lock(8):
+            assert notices == []
+        killer = subprocess.Popen(["sh", "-c", f"sleep 0.2; kill -9 {other.pid}"])
+        with core_lock(7):
+            pass
+        killer.wait()
+    SLOT.reset(token)
+    [(first, begin), (second, end)] = notices
+    assert (first, second) == (True, False)
+    assert end - begin > 0.1
+
+
+def test_a_core_lock_may_be_nested():
+    with core_lock(7), core_lock(7), core_lock(8), core_lock(7):
+        pass
+    with core_lock(7):
+        pass
+
+
+def test_a_lock_file_that_cannot_be_opened_is_one_sentence(own_locks):
+    (own_locks / "irgym-core-7.lock").symlink_to(own_locks / "elsewhere")
+    with pytest.raises(StorageError, match="remove it"), core_lock(7):
+        pass
+
+
+@linux
+def test_a_shared_slot_is_pinned_only_while_timing():
+    core = timing_core()
+    before = os.sched_getaffinity(0)
+    token = SLOT.set(Slot(core, True, lambda waiting: None))
+    try:
+        with timing_slot(), timing_slot():
+            assert os.sched_getaffinity(0) == {core}
+        assert os.sched_getaffinity(0) == before
+    finally:
+        SLOT.reset(token)
+
+
+@linux
+def test_an_unpinned_process_takes_no_lock(own_locks):
+    if len(os.sched_getaffinity(0)) > 1:
+        with timing_slot():
+            assert list(own_locks.iterdir()) == []

@@ -1,0 +1,132 @@
+import math
+import time
+
+import pytest
+
+from irgym.measure import timing
+from irgym.measure.timing import Timing, interleave, sample
+
+
+class Clock:
+    """A clock that only candidates advance; `off_cpu` is how long each execution spends off the CPU."""
+
+    def __init__(self, monkeypatch):
+        self.wall = 0
+        self.cpu = 0
+        monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: self.wall)
+        monkeypatch.setattr(timing.time, "thread_time_ns", lambda: self.cpu)
+
+    def candidate(self, ns, off_cpu=()):
+        """Return a candidate and the list of repetitions that it was asked for."""
+        asked = []
+        disturbances = iter(off_cpu)
+
+        def run(repetitions):
+            asked.append(repetitions)
+            self.cpu += round(ns * repetitions)
+            self.wall += round(ns * repetitions) + next(disturbances, 0)
+
+        return run, asked
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+@pytest.mark.parametrize("ns", [10, 1_000, 95_000, 150_000, 700_000])
+def test_samples_fill_the_budget_and_are_long_enough(clock, ns):
+    run, asked = clock.candidate(ns)
+    samples = sample(run)
+    assert samples == pytest.approx([ns] * len(samples))
+    assert 5 <= len(samples) <= 10
+    assert min(asked[2:]) * ns >= 0.5 * Timing().sample_ns
+    assert sum(asked) * ns <= max(1.5 * Timing().budget_ns, 8 * ns)
+
+
+@pytest.mark.parametrize(("ns", "count"), [(1_900_000, 5), (3_000_000, 2), (50_000_000, 1)])
+def test_slow_candidates_are_cut_short(clock, ns, count):
+    run, asked = clock.candidate(ns)
+    assert sample(run) == (ns,) * count
+    assert len(asked) <= count + 2
+
+
+def test_a_slow_first_execution_does_not_decide(clock):
+    run, _ = clock.candidate(1_000, off_cpu=[80_000_000])
+    assert sample(run) == pytest.approx([1_000] * 10)
+
+
+def test_a_cold_first_execution_does_not_decide(clock):
+    costs = iter([5_000_000])
+
+    def run(repetitions):
+        clock.wall += next(costs, 1_000 * repetitions)
+        clock.cpu = clock.wall
+
+    assert sample(run) == pytest.approx([1_000] * 10)
+
+
+def test_disturbed_samples_are_taken_again(clock):
+    run, asked = clock.candidate(200_000, off_cpu=[0, 0, 4_000_000, 0, 4_000_000])
+    assert sample(run) == (200_000,) * 5
+    assert len(asked) == 2 + 5 + 2
+
+
+def test_retakes_are_bounded_on_a_machine_that_never_calms_down(clock):
+    def always():
+        while True:
+            yield 1_000_000
+
+    run, asked = clock.candidate(200_000, off_cpu=always())
+    samples = sample(run)
+    assert len(asked) <= 2 + 5 * (1 + Timing().retakes)
+    assert samples
+    assert min(samples) >= 200_000
+
+
+def test_a_real_candidate_is_timed_in_nanoseconds():
+    def run(repetitions):
+        end = time.perf_counter_ns() + repetitions * 20_000
+        while time.perf_counter_ns() < end:
+            pass
+
+    assert min(sample(run)) == pytest.approx(20_000, rel=0.2)
+
+
+def test_interleaved_rounds_alternate_and_compare(clock):
+    order = []
+
+    def logged(name, ns):
+        run, _ = clock.candidate(ns)
+
+        def inner(repetitions):
+            order.append(name)
+            run(repetitions)
+
+        return inner
+
+    pairs = interleave(logged("ours", 50_000), logged("peer", 100_000), rounds=15)
+    assert pairs == [(50_000, 100_000)] * 15
+    assert order[4:8] == ["ours", "peer", "peer", "ours"]
+
+
+def test_disturbed_rounds_are_taken_again(clock):
+    ours, _ = clock.candidate(100_000, off_cpu=[0, 0, 5_000_000])
+    peer, _ = clock.candidate(200_000)
+    assert interleave(ours, peer, rounds=15) == [(100_000, 200_000)] * 15
+
+
+def test_interleaving_ends_on_a_machine_that_never_calms_down(clock):
+    ours, _ = clock.candidate(100_000, off_cpu=[10**6] * 1000)
+    peer, asked = clock.candidate(200_000)
+    pairs = interleave(ours, peer, rounds=4)
+    assert len(pairs) == 4
+    assert len(asked) <= 2 + 4 * (1 + Timing().retakes)
+    assert all(math.isfinite(ours_ns) for ours_ns, _ in pairs)
+
+
+def test_every_parameter_is_part_of_the_version():
+    versions = {Timing().version}
+    for name in Timing.__dataclass_fields__:
+        versions.add(Timing(**{name: 3}).version)
+    assert len(versions) == 1 + len(Timing.__dataclass_fields__)
