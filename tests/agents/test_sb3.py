@@ -60,7 +60,7 @@ def test_our_ppo_reaches_what_maskable_ppo_reaches():
     ours, theirs = [], []
     for seed in range(2):
         config = PPOConfig(
-            iterations=50, episodes=64, epochs=6, minibatch=64, lr=2e-3, lr_end=2e-3, entropy=0.02,
+            iterations=40, episodes=64, epochs=6, minibatch=64, lr=2e-3, lr_end=2e-3, entropy=0.02,
             entropy_end=0.02, hidden=(64, 64), actions="flat", seed=seed,
         )  # fmt: skip
         learner = config.build(Problem(PROBLEM.tasks, PROBLEM.evaluator, PROBLEM.reward))

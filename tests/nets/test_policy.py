@@ -1,4 +1,6 @@
 import io
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -135,3 +137,28 @@ def test_missing_file(tmp_path):
         TorchPolicy.load(tmp_path / "none.pt")
     with pytest.raises(StorageError, match="cannot read"):
         TorchPolicy.load(tmp_path)
+
+
+@pytest.mark.parametrize("module", ["irgym.agents", "irgym.agents.ppo", "irgym.nets.policy"])
+def test_without_torch_one_sentence_says_what_to_install(module):
+    script = f"""
+import sys, importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "torch" else find(name, *rest)
+from irgym.core.errors import BackendError
+try:
+    import {module}
+except BackendError as error:
+    assert "torch" not in sys.modules
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "torch is not installed: run pip install 'irgym[learn]'\n"
+
+
+def test_the_names_of_agents_are_known_without_importing_torch():
+    script = (
+        "import sys, irgym.agents; assert 'torch' not in sys.modules; print(*irgym.agents.AGENTS.names())"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[:2] == ["ppo", "dqn"]

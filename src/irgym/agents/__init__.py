@@ -4,10 +4,15 @@ A name leads to the frozen dataclass that configures the algorithm; its `build` 
 Other packages add algorithms through the entry-point group `irgym.agents`.
 """
 
-from irgym.agents.learner import AgentConfig
+from typing import TYPE_CHECKING
+
+import irgym.nets  # noqa: F401  # pyright: ignore[reportUnusedImport]  (says what to install)
 from irgym.core.registry import Registry
 
-AGENTS: Registry[type[AgentConfig]] = Registry(
+if TYPE_CHECKING:
+    from irgym.agents.learner import AgentConfig
+
+AGENTS: "Registry[type[AgentConfig]]" = Registry(
     sort="agent",
     group="irgym.agents",
     builtin={"ppo": "irgym.agents.ppo:PPOConfig", "dqn": "irgym.agents.dqn:DQNConfig"},
