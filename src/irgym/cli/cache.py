@@ -7,6 +7,7 @@ from typing import Literal
 from rich.table import Table
 from tyro.conf import Positional
 
+from irgym.cli.options import check_file
 from irgym.cli.output import console, write_json
 from irgym.measure.cache import CostCache, default_path
 
@@ -22,6 +23,7 @@ class Cache:
 
     def run(self) -> None:
         """Show or clear."""
+        check_file(self.json)
         path = default_path()
         if self.action == "clear":
             CostCache.clear(path)

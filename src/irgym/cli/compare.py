@@ -7,12 +7,11 @@ from typing import Literal
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
+from irgym.cli.options import budget, check_file, check_limit, check_seed
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS
-from irgym.core.errors import IrgymError
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.tables import table
-from irgym.search.session import Budget
 
 
 @dataclass(frozen=True)
@@ -46,12 +45,15 @@ class Compare:
 
     def run(self) -> None:
         """Compare, print, record."""
-        if self.limit is not None and self.limit < 1:
-            raise IrgymError(f"a limit of {self.limit} leaves nothing to compare: give at least 1")
+        limits = budget(self.evaluations, self.seconds)
+        check_limit(self.limit)
+        check_seed(self.seed)
+        recorded = self.run_folder / "comparison.json" if self.run_folder else None
+        check_file(self.json)
+        check_file(recorded)
         environment = ENVIRONMENTS.load(self.environment)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         uris = list(self.programs) or spread(dataset.split(self.split), self.limit)
-        seconds = self.seconds if self.seconds or self.evaluations else 10.0
         out = console()
         with environment.bench() as bench, out.status("comparing") as status:
             comparison = run_comparison(
@@ -59,7 +61,7 @@ class Compare:
                 bench,
                 uris,
                 [method for method in self.methods.split(",") if method],
-                Budget(self.evaluations, seconds),
+                limits,
                 self.seed,
                 lambda name, task: load_policy(environment, name, task),
                 lambda uri, method: status.update(f"{uri}: {method}"),
@@ -67,5 +69,4 @@ class Compare:
             )
         out.print(table(comparison))
         write_json(self.json, comparison.to_json())
-        if self.run_folder:
-            write_json(self.run_folder / "comparison.json", comparison.to_json())
+        write_json(recorded, comparison.to_json())

@@ -2,9 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
+from irgym.cli.options import check_file
 from irgym.cli.output import console, write_json
 from irgym.core.environment import ENVIRONMENTS
 
@@ -18,8 +20,9 @@ class Envs:
 
     def run(self) -> None:
         """Print the table."""
+        check_file(self.json)
         table = Table("environment", "back end", "runs here", "detail", "to mend it")
-        rows: list[dict[str, object]] = []
+        rows: list[dict[str, Any]] = []
         for name in ENVIRONMENTS.names():
             environment = ENVIRONMENTS.load(name)
             for status in environment.backends():

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from rich.table import Table
 from tyro.conf import Positional
 
+from irgym.cli.options import check_file, check_limit, check_seed
 from irgym.cli.output import console, load_policy, nanoseconds, write_json
 from irgym.core.environment import ENVIRONMENTS
 from irgym.evaluate.comparison import run_comparison
@@ -38,6 +39,9 @@ class Evaluate:
 
     def run(self) -> None:
         """Evaluate, print, record."""
+        check_limit(self.limit)
+        check_seed(self.seed)
+        check_file(self.json)
         problem = read_problem(self.folder)
         environment = ENVIRONMENTS.load(problem.environment)
         programs = environment.dataset(self.dataset or problem.dataset).split(self.split)

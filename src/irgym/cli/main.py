@@ -1,5 +1,6 @@
 """The `irgym` command."""
 
+import os
 import sys
 from typing import Annotated, Protocol
 
@@ -57,6 +58,10 @@ def main(arguments: list[str] | None = None) -> None:
     except IrgymError as error:
         print(f"irgym: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as in `irgym programs loops | head`: nothing is left to say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except KeyboardInterrupt:
         print("irgym: interrupted", file=sys.stderr)
         sys.exit(130)

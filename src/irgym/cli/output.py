@@ -33,7 +33,8 @@ def write_json(path: Path | None, data: Any) -> None:
         temporary.write_text(json.dumps(data, indent=2) + "\n")
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        if temporary.exists():
+            temporary.unlink()
         raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
+from irgym.cli.options import check_file
 from irgym.cli.output import write_json
 from irgym.core.environment import ENVIRONMENTS
 
@@ -25,6 +26,7 @@ class Programs:
 
     def run(self) -> None:
         """Print the URIs."""
+        check_file(self.json)
         environment = ENVIRONMENTS.load(self.environment)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         print(

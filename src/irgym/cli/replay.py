@@ -6,6 +6,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
+from irgym.cli.options import check_file, check_seed
 from irgym.cli.output import console, write_json
 from irgym.core.environment import environment_of
 from irgym.core.schedule import Schedule
@@ -31,15 +32,16 @@ class Replay:
 
     def run(self) -> None:
         """Apply, confirm, print, export."""
+        check_seed(self.seed)
+        check_file(self.json)
+        check_file(self.export)
         environment = environment_of(self.uri)
         task = environment.task(self.uri, self.backend)
         schedule = Schedule.parse(self.schedule, task.space)
         with environment.bench() as bench:
             finding = confirm(environment, bench, task, schedule, self.seed)
             data = data_of(environment, bench, task, finding)
-        files = task.export(finding.state, self.export) if self.export else []
-        out = console()
-        print_finding(out, task, finding, data)
-        for file in files:
-            out.print(f"written: {file}")
+        print_finding(console(), task, finding, data)
         write_json(self.json, data)
+        for file in task.export(finding.state, self.export) if self.export else ():
+            print(f"written: {file}")

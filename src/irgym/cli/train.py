@@ -1,13 +1,16 @@
 """`irgym train`."""
 
+import io
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import tyro
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
+from irgym.cli.options import check_seed
 from irgym.cli.output import console, require_torch
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
@@ -29,7 +32,7 @@ class Train:
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     seconds: float | None = None
-    """Stop after this time; with --resume, the time of this part."""
+    """Stop after this training time, that before a resumption included."""
     iterations: int | None = None
     """Stop after this number of iterations in all; by default the agent's own number."""
     seed: int = 0
@@ -45,6 +48,7 @@ class Train:
 
     def run(self) -> None:
         """Train until the end or the time limit; an interrupt loses what came after the last checkpoint."""
+        self._check()
         require_torch("training")
         from irgym.agents import AGENTS
         from irgym.agents.problem import Problem
@@ -52,6 +56,8 @@ class Train:
 
         environment = ENVIRONMENTS.load(self.environment)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
+        if not dataset.train:
+            raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
         config = self._config(AGENTS.load(self.agent))
         out = console()
         with environment.bench() as bench:
@@ -74,7 +80,17 @@ class Train:
             )
         out.print(f"policy: {self.folder / 'policy.pt'}")
 
+    def _check(self) -> None:
+        check_seed(self.seed)
+        if self.seconds is not None and not self.seconds > 0:
+            raise IrgymError(f"{self.seconds:g} seconds are too short to train: give more than 0")
+        if self.iterations is not None and self.iterations < 1:
+            raise IrgymError(f"{self.iterations} iterations are too few to train: give at least 1")
+        if self.validate < 0:
+            raise IrgymError(f"there are no {self.validate} programs to validate on: give 0 or more")
+
     def _config(self, sort: type[Any]) -> Any:
+        """Return the agent's configuration with the hyper-parameters that `--set` gives."""
         arguments = ["--seed", str(self.seed)]
         for word in self.set:
             name, equals, value = word.partition("=")
@@ -83,8 +99,30 @@ class Train:
                     f"{word!r} is no hyper-parameter of {self.agent}: write name=value with one of "
                     + ", ".join(sort.__dataclass_fields__)
                 )
-            arguments += [f"--{name.replace('_', '-')}", *value.split(",")]
-        return tyro.cli(sort, args=arguments)
+            argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(sort)[name])]
+            try:
+                # tyro prints a page about options that the user did not write.
+                with redirect_stderr(io.StringIO()):
+                    _parse(sort, argument)
+            except SystemExit:
+                raise IrgymError(
+                    f"{name} of {self.agent} cannot be {value!r}: give a value such as "
+                    f"{sort.__dataclass_fields__[name].default}"
+                ) from None
+            arguments += argument
+        return _parse(sort, arguments)
+
+
+def _values(text: str, kind: Any) -> list[str]:
+    """Return the words of a value as tyro reads them: true, false and none in any case."""
+    words = {"true": "True", "false": "False"} if kind is bool else {}
+    if type(None) in get_args(kind):
+        words["none"] = "None"
+    return [words.get(word.lower(), word) for word in text.split(",")]
+
+
+def _parse(sort: type[Any], arguments: list[str]) -> Any:
+    return tyro.cli(sort, args=arguments, config=(tyro.conf.FlagConversionOff,))
 
 
 def _line(metrics: "Metrics") -> str:

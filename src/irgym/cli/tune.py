@@ -7,11 +7,12 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
+from irgym.cli.options import budget, check_file, check_seed
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import Environment, environment_of
+from irgym.core.errors import IrgymError
 from irgym.evaluate.tuning import tune
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
 
 
 @dataclass(frozen=True)
@@ -39,30 +40,33 @@ class Tune:
 
     def run(self) -> None:
         """Search, confirm, print, export."""
+        limits = budget(self.evaluations, self.seconds)
+        check_seed(self.seed)
+        check_file(self.json)
+        check_file(self.export)
         environment = environment_of(self.uri)
         task = environment.task(self.uri, self.backend)
         name, policy_name = self._method(environment)
         strategy = SEARCHES.load(name)()
         policy = load_policy(environment, policy_name, task) if policy_name else None
-        seconds = self.seconds if self.seconds or self.evaluations else 10.0
-        budget = Budget(self.evaluations, seconds)
         label = f"{name} search" + (f" led by policy {policy_name}" if policy_name else "")
         out = console()
         with environment.bench() as bench, out.status(f"{task.uri}: {label}"):
-            finding, result = tune(environment, bench, task, strategy, budget, self.seed, policy)
+            finding, result = tune(environment, bench, task, strategy, limits, self.seed, policy)
             data = data_of(environment, bench, task, finding) | {
                 "search": label,
                 "evaluations": result.evaluations,
                 "seconds": result.seconds,
             }
-        files = task.export(finding.state, self.export) if self.export else []
         print_finding(out, task, finding, data)
-        for file in files:
-            out.print(f"written: {file}")
         write_json(self.json, data)
+        for file in task.export(finding.state, self.export) if self.export else ():
+            print(f"written: {file}")
 
     def _method(self, environment: Environment) -> tuple[str, str | None]:
         """Return the names of the search and of the policy; the output says which were chosen."""
+        if self.policy and self.search in set(SEARCHES.builtin) - {"guided", "rollout"}:
+            raise IrgymError(f"the search {self.search} takes no policy: choose guided or rollout")
         if self.policy or self.search in ("guided", "rollout"):
             return self.search or "guided", self.policy or "default"
         if self.search is None and "default" in environment.policies() and importlib.util.find_spec("torch"):

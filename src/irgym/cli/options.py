@@ -1,0 +1,60 @@
+"""Options that several commands share, checked before any work is done."""
+
+import math
+import os
+from pathlib import Path
+
+from irgym.core.errors import IrgymError, StorageError
+from irgym.search.session import Budget
+
+DEFAULT_SECONDS = 10.0
+"""Time of a search where neither time nor evaluations are given."""
+
+
+def budget(evaluations: int | None, seconds: float | None) -> Budget:
+    """Return the budget that the options mean.
+
+    Raises:
+        IrgymError: One of them is too small or no number.
+    """
+    if evaluations is None and seconds is None:
+        seconds = DEFAULT_SECONDS
+    if seconds == math.inf:
+        raise IrgymError("a search needs an end: give a finite number of seconds")
+    return Budget(evaluations, seconds)
+
+
+def check_seed(seed: int) -> None:
+    """Make sure that random generators take the seed.
+
+    Raises:
+        IrgymError: It is negative.
+    """
+    if seed < 0:
+        raise IrgymError(f"a seed of {seed} is negative: give 0 or more")
+
+
+def check_limit(limit: int | None) -> None:
+    """Make sure that a limit leaves some programs.
+
+    Raises:
+        IrgymError: It leaves none.
+    """
+    if limit is not None and limit < 1:
+        raise IrgymError(f"a limit of {limit} leaves no program: give at least 1")
+
+
+def check_file(path: Path | None) -> None:
+    """Make sure that a file can be written where an option says, if it says so.
+
+    Raises:
+        StorageError: Its folder does not exist or is not writable, or the path is a folder.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise StorageError(f"{path} cannot be written (it is a folder): name a file")
+    if not path.parent.is_dir():
+        raise StorageError(f"{path} cannot be written ({path.parent} is no folder): choose another place")
+    if not os.access(path.parent, os.W_OK):
+        raise StorageError(f"{path} cannot be written ({path.parent} is read-only): choose another place")
