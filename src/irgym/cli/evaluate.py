@@ -1,7 +1,7 @@
 """`irgym evaluate`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -10,10 +10,12 @@ from tyro.conf import Positional
 
 from irgym.cli.options import check_file, check_limit, check_seed
 from irgym.cli.output import console, load_policy, nanoseconds, write_json
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.environment import ENVIRONMENTS, Bench, Environment
+from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.results import Comparison
 from irgym.evaluate.run import read_problem
+from irgym.evaluate.steps import Step, steps_of
 from irgym.evaluate.tables import conditions, interval_text
 from irgym.search.session import Budget
 
@@ -22,7 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Run a trained policy, greedily and without search, on every program of a split."""
+    """Run a trained policy, greedily and without search, on every program of a split.
+
+    The folder gets evaluation.json, and steps.json: the schedule of the greatest speedup step by step.
+    """
 
     folder: Positional[Path]
     """Run folder."""
@@ -60,6 +65,7 @@ class Evaluate:
                 lambda uri, _: status.update(uri),
                 problem.backend,
             )
+            steps = _steps(environment, bench, comparison, problem.backend)
         out.print(_table(comparison))
         [line] = comparison.summary
         out.print(
@@ -69,6 +75,7 @@ class Evaluate:
         )
         out.print(conditions(comparison), style="dim", highlight=False)
         write_json(self.folder / "evaluation.json", comparison.to_json())
+        write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         write_json(self.json, comparison.to_json())
 
 
@@ -77,6 +84,16 @@ def spread(programs: Sequence[T], limit: int | None) -> list[T]:
     if limit is None or limit >= len(programs):
         return list(programs)
     return [programs[place * len(programs) // limit] for place in range(limit)]
+
+
+def _steps(environment: Environment, bench: Bench, comparison: Comparison, backend: str | None) -> list[Step]:
+    """Return the steps of the schedule with the greatest speedup; none where the policy failed everywhere."""
+    rows = [row for row in comparison.rows if row.speedup is not None]
+    if not rows:
+        return []
+    best = max(rows, key=lambda row: row.speedup or 0.0)
+    task = environment.task(best.program, backend)
+    return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
 
 
 def _table(comparison: Comparison) -> Table:

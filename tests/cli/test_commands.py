@@ -1,0 +1,375 @@
+"""Every command from its arguments to its exit code, with tiny programs and budgets."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irgym.cli.main import main
+
+pytest.importorskip("torch")
+
+PROGRAM = "loops://mm/16x16x16"
+SCHEDULE = "split_8 down swap_down"
+DATASET = "mm_random:count=8,low=8,high=24,seed=1"
+QUICK = ("--evaluations", "8")
+TRAINING = ("--dataset", DATASET, "--set", "episodes=4", "hidden=8")
+
+TUNE_KEYS = {
+    "program",
+    "schedule",
+    "cost_ns",
+    "baseline_ns",
+    "speedup",
+    "gflops",
+    "peak_share",
+    "numpy_ratio",
+    "validated",
+    "evaluations",
+    "seconds",
+}
+ROW_KEYS = {
+    "program",
+    "method",
+    "cost_ns",
+    "speedup",
+    "numpy_ratio",
+    "seconds",
+    "evaluations",
+    "validated",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def irgym(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*arguments: object) -> Result:
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("training")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IRGYM_CACHE_DIR", str(folder / "cache"))
+        main(["train", "loops", "--run", str(folder / "run"), "--iterations", "2", *TRAINING])
+    return folder / "run"
+
+
+@pytest.fixture
+def run_folder(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def refused(result: Result, *words: str) -> None:
+    """One sentence on stderr that has these words, and exit code 2."""
+    assert result.code == 2, result
+    assert result.err.startswith("irgym: ") and result.err.count("\n") == 1, result.err
+    for word in words:
+        assert word in result.err
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+def test_envs_say_what_runs_here(irgym: Command, tmp_path: Path):
+    result = irgym("envs", "--json", tmp_path / "envs.json")
+    assert result.code == 0 and "loops" in result.out and "llvm" in result.out
+    rows = read(tmp_path / "envs.json")
+    assert {row["name"] for row in rows} == {"avx512", "avx2", "llvm"}
+    assert all(isinstance(row["available"], bool) for row in rows)
+
+
+def test_programs_of_a_split(irgym: Command, tmp_path: Path):
+    result = irgym("programs", "loops", "--dataset", "mm64_128_16_range", "--split", "test")
+    uris = [line for line in result.out.splitlines() if not line.startswith("#")]
+    everything = irgym("programs", "loops", "--dataset", "mm64_128_16_range", "--json", tmp_path / "all.json")
+    assert result.code == everything.code == 0
+    assert uris and set(uris) < set(read(tmp_path / "all.json")["programs"])
+    assert len(read(tmp_path / "all.json")["programs"]) == 125
+
+
+def test_tune_finds_checks_exports(irgym: Command, tmp_path: Path):
+    result = irgym(
+        "tune",
+        *(PROGRAM, "--search", "random", *QUICK),
+        *("--json", tmp_path / "tune.json", "--export", tmp_path / "mm.c"),
+    )
+    assert result.code == 0
+    data = read(tmp_path / "tune.json")
+    assert set(data) >= TUNE_KEYS
+    assert data["program"] == PROGRAM and data["validated"] is True and data["evaluations"] == 8
+    assert data["speedup"] == pytest.approx(data["baseline_ns"] / data["cost_ns"])
+    assert data["gflops"] == pytest.approx(2 * 16**3 / data["cost_ns"])
+    assert data["schedule"] in result.out and "numpy" in result.out
+    assert "irgym_kernel" in (tmp_path / "mm.c").read_text()
+
+
+def test_tune_stops_at_the_time_limit(irgym: Command, tmp_path: Path):
+    assert irgym("tune", PROGRAM, "--seconds", "0.2", "--json", tmp_path / "tune.json").code == 0
+    assert read(tmp_path / "tune.json")["seconds"] < 2
+
+
+def test_tuned_schedule_replays(irgym: Command, tmp_path: Path):
+    assert irgym("tune", PROGRAM, *QUICK, "--backend", "llvm", "--json", tmp_path / "tune.json").code == 0
+    schedule = read(tmp_path / "tune.json")["schedule"]
+    replayed = irgym("replay", PROGRAM, schedule, "--json", tmp_path / "replay.json")
+    assert replayed.code == 0
+    assert read(tmp_path / "replay.json")["schedule"] == schedule
+    assert read(tmp_path / "replay.json")["program_after"] == read(tmp_path / "tune.json")["program_after"]
+
+
+def test_replay_shows_the_nest(irgym: Command):
+    result = irgym("replay", PROGRAM, SCHEDULE)
+    assert result.code == 0 and "for m (2 x 8)" in result.out and "validated" in result.out
+
+
+def test_train_leaves_a_whole_run(trained: Path):
+    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [1, 2]
+    assert {"reward_mean", "speedup", "entropy", "value_loss", "evaluations_per_s"} <= set(rows[0])
+    assert all((trained / name).is_file() for name in ("config.json", "checkpoint.pt", "policy.pt"))
+    assert read(trained / "config.json")["dataset"] == DATASET
+
+
+def test_training_resumes(irgym: Command, run_folder: Path):
+    result = irgym("train", "loops", "--run", run_folder, "--resume", "--iterations", "3", *TRAINING)
+    assert result.code == 0 and "iteration    3" in result.out and "iteration    2" not in result.out
+
+
+def test_dqn_trains(irgym: Command, tmp_path: Path):
+    settings = ("--set", "episodes=4", "hidden=8", "updates=1", "warmup=8", "minibatch=8")
+    arguments = ("--agent", "dqn", "--iterations", "1", "--dataset", DATASET, *settings)
+    assert irgym("train", "loops", "--run", tmp_path / "dqn", *arguments).code == 0
+    assert (tmp_path / "dqn" / "policy.pt").is_file()
+
+
+def test_evaluate_shows_final_and_best_state(irgym: Command, run_folder: Path, tmp_path: Path):
+    result = irgym(
+        "evaluate", run_folder, "--split", "train", "--limit", "2", "--json", tmp_path / "evaluation.json"
+    )
+    assert result.code == 0 and "best state seen" in result.out and "geometric mean" in result.out
+    data = read(tmp_path / "evaluation.json")
+    assert data == read(run_folder / "evaluation.json")
+    assert len(data["rows"]) == 2 and set(data["rows"][0]) >= ROW_KEYS
+    assert all(row["validated"] and row["best_seen_ns"] <= row["cost_ns"] for row in data["rows"])
+    steps = read(run_folder / "steps.json")
+    best = max(data["rows"], key=lambda row: row["speedup"])
+    assert " ".join(step["action"] for step in steps[1:]) == best["schedule"] and steps[0]["action"] == ""
+
+
+def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    methods = ["base", "random", f"policy:{run_folder}", f"guided:{run_folder}", "numpy"]
+    result = irgym(
+        "compare",
+        *("loops", "--programs", PROGRAM, *QUICK, "--methods", ",".join(methods)),
+        *("--json", tmp_path / "compare.json", "--run-folder", run_folder),
+    )
+    assert result.code == 0 and "geometric means" in result.out
+    data = read(tmp_path / "compare.json")
+    assert [row["method"] for row in data["rows"]] == methods and set(data["summary"]) == set(methods)
+    assert all(set(row) >= ROW_KEYS for row in data["rows"])
+    base, random, *_ = data["rows"]
+    assert base["speedup"] == 1.0 and random["evaluations"] == 8 and random["validated"]
+    assert irgym("report", run_folder, "--out", tmp_path / "report.html").code == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "mm/16x16x16" in page and "<svg" in page
+
+
+def test_cache_counts_and_clears(irgym: Command, tmp_path: Path, cache: Path):
+    irgym("tune", PROGRAM, "--search", "random", *QUICK)
+    assert irgym("cache", "stats", "--json", tmp_path / "stats.json").code == 0
+    assert read(tmp_path / "stats.json")["rows"] == 8
+    assert irgym("cache", "clear").code == 0
+    irgym("cache", "stats", "--json", tmp_path / "stats.json")
+    assert read(tmp_path / "stats.json")["rows"] == 0
+
+
+BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("tune", "mm/4x4x4"): ("loops:",),
+    ("tune", "nowhere://mm/4x4x4"): ("not a program",),
+    ("tune", "loops://nothing/4x4x4"): ("no program family", "conv"),
+    ("tune", "loops://mm/0x4x4"): ("at least 1",),
+    ("tune", "loops://mm/4x4"): ("loops://mm/MxNxK",),
+    ("tune", "loops://mm/99999x99999x9"): ("too large",),
+    ("tune", PROGRAM, "--search", "oracle"): ("no search 'oracle'", "beam"),
+    ("tune", PROGRAM, "--policy", "nowhere"): ("no policy 'nowhere'", "run folder"),
+    ("tune", PROGRAM, "--search", "random", "--policy", "x"): ("takes no policy",),
+    ("tune", PROGRAM, "--backend", "gpu"): ("no back end 'gpu'", "llvm"),
+    ("tune", PROGRAM, "--seconds", "-1"): ("more than 0",),
+    ("tune", PROGRAM, "--seconds", "0"): ("more than 0",),
+    ("tune", PROGRAM, "--seconds", "nan"): ("more than 0",),
+    ("tune", PROGRAM, "--seconds", "inf"): ("finite",),
+    ("tune", PROGRAM, "--evaluations", "0"): ("at least 1",),
+    ("tune", PROGRAM, "--seed", "-1"): ("negative",),
+    ("tune", PROGRAM, "--json", "/nowhere/a.json"): ("/nowhere/a.json", "choose"),
+    ("tune", PROGRAM, "--json", ""): ("name a file",),
+    ("tune", PROGRAM, "--export", "/nowhere/a.c"): ("/nowhere/a.c", "choose"),
+    ("tune", PROGRAM, *QUICK, "--export", "a.txt"): (".so",),
+    ("replay", PROGRAM, "split_9"): ("no action 'split_9'", "split_8"),
+    ("replay", PROGRAM, "down up merge"): ("action 3", "merge", "does not apply"),
+    ("replay", PROGRAM, "stop up"): ("action 2", "stopped"),
+    ("programs", "towers"): ("no environment 'towers'",),
+    ("programs", "loops", "--dataset", "mine"): ("no data set 'mine'", "mm64_128_16_range"),
+    ("programs", "loops", "--dataset", "mm_random:count=0"): ("at least 1",),
+    ("programs", "loops", "--json", "/nowhere/a.json"): ("choose",),
+    ("envs", "--json", "/nowhere/a.json"): ("choose",),
+    ("train", "towers", "--run", "x"): ("no environment",),
+    ("train", "loops", "--run", "x", "--agent", "sarsa"): ("no agent 'sarsa'", "ppo, dqn"),
+    ("train", "loops", "--run", "x", "--dataset", "mine"): ("no data set",),
+    ("train", "loops", "--run", "x", "--dataset", "mm_random:count=1,seed=2"): ("no training programs",),
+    ("train", "loops", "--run", "x", "--set", "speed=3"): ("'speed=3'", "epochs"),
+    ("train", "loops", "--run", "x", "--set", "lr"): ("name=value",),
+    ("train", "loops", "--run", "x", "--set", "lr=fast"): ("lr of ppo", "0.001"),
+    ("train", "loops", "--run", "x", "--set", "reuse=all"): ("reuse of ppo",),
+    ("train", "loops", "--run", "x", "--set", "episodes=0"): ("episodes", "1 or more"),
+    ("train", "loops", "--run", "x", "--seconds", "-1"): ("more than 0",),
+    ("train", "loops", "--run", "x", "--iterations", "0"): ("at least 1",),
+    ("train", "loops", "--run", "x", "--validate", "-1"): ("0 or more",),
+    ("train", "loops", "--run", "x", "--resume"): ("no run in x",),
+    ("evaluate", "x"): ("not a training run",),
+    ("evaluate", "x", "--limit", "0"): ("at least 1",),
+    ("compare", "loops", "--methods", "magic"): ("no method 'magic'", "beam"),
+    ("compare", "loops", "--methods", ""): ("nothing to compare",),
+    ("compare", "loops", "--methods", "guided"): ("needs a policy",),
+    ("compare", "loops", "--methods", "policy:nowhere"): ("no policy 'nowhere'",),
+    ("compare", "loops", "--programs", "loops://mm/1x1"): ("loops://mm/MxNxK",),
+    ("compare", "loops", "--limit", "0"): ("at least 1",),
+    ("compare", "loops", "--seconds", "0"): ("more than 0",),
+    ("compare", "loops", "--run-folder", "nowhere"): ("choose",),
+    ("report", "nowhere"): ("no folder nowhere",),
+    ("report", "."): ("nothing to report",),
+    ("cache", "stats", "--json", "/nowhere/a.json"): ("choose",),
+}
+
+
+@pytest.mark.parametrize("arguments", BAD_OPTIONS, ids=" ".join)
+def test_bad_options_get_one_sentence(
+    arguments: tuple[str, ...], irgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    refused(irgym(*arguments), *BAD_OPTIONS[arguments])
+    assert not list(empty.iterdir()), "a refused command leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("fly",),
+        ("tune",),
+        ("tune", PROGRAM, "--seconds", "soon"),
+        ("tune", PROGRAM, "--speed", "1"),
+        ("programs", "loops", "--split", "both"),
+        ("train", "loops"),
+        ("cache", "shrink"),
+    ],
+)
+def test_malformed_command_lines_exit_with_2(arguments: tuple[str, ...], irgym: Command):
+    result = irgym(*arguments)
+    assert result.code == 2 and result.err and not result.out
+
+
+def test_help_of_every_command(irgym: Command):
+    for command in ["envs", "programs", "tune", "replay", "train", "evaluate", "compare", "report", "cache"]:
+        result = irgym(command, "--help")
+        assert result.code == 0 and f"irgym {command}" in result.out
+
+
+def test_damaged_cache_is_named_and_can_be_cleared(irgym: Command, cache: Path):
+    cache.mkdir()
+    (cache / "costs.sqlite").write_text("this is no database, " * 100)
+    refused(irgym("tune", PROGRAM, *QUICK), "costs.sqlite", "irgym cache clear")
+    refused(irgym("cache", "stats"), "costs.sqlite", "irgym cache clear")
+    assert irgym("cache", "clear").code == 0
+    assert irgym("cache", "stats").code == 0
+
+
+def test_cache_folder_that_cannot_be(irgym: Command, cache: Path):
+    cache.write_text("a file where the folder should be")
+    refused(irgym("tune", PROGRAM, *QUICK), "IRGYM_CACHE_DIR")
+
+
+def test_second_run_in_a_folder_is_refused(irgym: Command, run_folder: Path):
+    refused(irgym("train", "loops", "--run", run_folder, *TRAINING), "already holds a run", "--resume")
+
+
+def test_resuming_with_other_options_is_refused(irgym: Command, run_folder: Path):
+    other = ("--dataset", DATASET, "--set", "episodes=5", "hidden=8")
+    refused(irgym("train", "loops", "--run", run_folder, "--resume", *other), "episodes = 4, not 5")
+
+
+def test_truncated_checkpoint_names_the_way_back(irgym: Command, run_folder: Path):
+    checkpoint, previous = run_folder / "checkpoint.pt", run_folder / "checkpoint.previous.pt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:200])
+    resume = ("train", "loops", "--run", run_folder, "--resume", "--iterations", "3", *TRAINING)
+    refused(irgym(*resume), f"mv {previous} {checkpoint}")
+    previous.replace(checkpoint)
+    assert irgym(*resume).code == 0
+
+
+def test_truncated_policy(irgym: Command, run_folder: Path):
+    policy = run_folder / "policy.pt"
+    policy.write_bytes(policy.read_bytes()[:200])
+    refused(irgym("evaluate", run_folder, "--limit", "1"), "policy.pt", "train again")
+    refused(irgym("tune", PROGRAM, *QUICK, "--policy", run_folder), "policy.pt", "train again")
+
+
+def test_damaged_run_files(irgym: Command, run_folder: Path):
+    (run_folder / "comparison.json").write_text('{"rows": [')
+    refused(irgym("report", run_folder), "comparison.json")
+    (run_folder / "config.json").write_text("[]")
+    refused(irgym("evaluate", run_folder), "config.json")
+
+
+def test_unwritable_results_lose_nothing(irgym: Command, run_folder: Path, tmp_path: Path):
+    refused(irgym("report", run_folder, "--out", tmp_path / "nowhere" / "a.html"), "choose")
+    refused(irgym("train", "loops", "--run", "/proc/nowhere", *TRAINING), "choose")
+    late = irgym("tune", PROGRAM, *QUICK, "--export", tmp_path / "mm.txt", "--json", tmp_path / "tune.json")
+    refused(late, ".so")
+    assert read(tmp_path / "tune.json")["schedule"] in late.out
+
+
+def test_a_reader_that_stops_reading_is_no_error():
+    command = [sys.executable, "-c", "from irgym.cli.main import main; main(['programs', 'loops'])"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
