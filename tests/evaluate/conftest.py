@@ -51,7 +51,6 @@ def versus(name: str, uri: str, values: tuple[int, int]) -> Versus:
 FUNCTIONS = {
     "toy:measure": measure,
     "toy:validate": validate,
-    "toy:peer": peer,
     "toy:versus": versus,
 }
 
@@ -131,9 +130,6 @@ class ToyEnvironment(Environment):
 
     def baselines(self) -> list[Baseline]:
         return [Baseline("numpy", "1 thread"), Baseline("other", "1 thread"), Baseline("absent", "1 thread")]
-
-    def baseline_call(self, name: str, task: Task[Any]) -> Call:
-        return Call("toy:peer", (name, task.uri))
 
     def versus_call(self, name: str, task: Task[Any], state: Pair) -> Call:
         return Call("toy:versus", (name, task.uri, state.values))

@@ -56,7 +56,7 @@ def test_base_and_peers(compare):
     assert (base.speedup, base.cost_ns, base.schedule, base.evaluations) == (1.0, 6000.0, "", 0)
     assert (numpy.speedup, numpy.peer_ratio) == (3.0, 1.0)
     assert (other.speedup, other.peer_ratio) == (1.5, 0.5)
-    assert "not in turn" in other.detail
+    assert other.detail == "numpy 9, 1 thread"
 
 
 def test_a_policy_is_judged_by_its_final_state_and_the_best_seen_is_told(compare):

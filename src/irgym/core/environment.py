@@ -168,12 +168,8 @@ class Environment(ABC):
         """Return the peers that a comparison may include."""
 
     @abstractmethod
-    def baseline_call(self, name: str, task: Task[Any]) -> Call:
-        """Return the call that runs the named peer on the task's program; it returns a `Measurement`."""
-
-    @abstractmethod
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        """Return the call that times the peer and `state` in turn; it returns a `Versus`."""
+        """Return the call that checks a peer, and times it and `state` in turn; it returns a `Versus`."""
 
     def peak_call(self, task: Task[Any], state: Any) -> Call | None:
         """Return the call that times `state` and the machine's peak in turn; it returns a `Versus`.

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from irgym.core.cost import Measurement
-from irgym.core.environment import Bench, Environment
+import numpy as np
+
+from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
@@ -141,26 +142,28 @@ class Peer:
     name: str
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
-        """Check and time the peer, apart from everything else."""
+        """Check the peer and time it in turn with the program as written."""
         reference = conditions.environment.reference_peer
         started = time.perf_counter()
-        cost = _peer_cost(conditions, self.name, task)
+        versus = _against_written(conditions, self.name, task)
         seconds = time.perf_counter() - started
-        written = min(measure_anew(conditions.bench, task, task.initial()).cost for _ in range(3))
+        speedup = 1.0 / float(np.median(versus.ratios))
         ratio = None
         if reference is not None:
-            ratio = 1.0 if self.name == reference else _peer_cost(conditions, reference, task) / cost
-        note = "timed apart, not in turn" if self.name != reference else ""
-        speedup = written / cost if written < float("inf") else None
-        return Outcome(Row(task.uri, self.name, cost, speedup, ratio, seconds, None, True, detail=note))
+            same = self.name == reference
+            written = versus if same else _against_written(conditions, reference, task)
+            ratio = 1.0 if same else float(np.median(written.ratios)) * speedup
+        row = Row(
+            task.uri, self.name, versus.peer_ns, speedup, ratio, seconds, None, True, detail=versus.detail
+        )
+        return Outcome(row)
 
 
-def _peer_cost(conditions: Conditions, name: str, task: Task[Any]) -> float:
-    call = conditions.environment.baseline_call(name, task)
-    measurement: Measurement = conditions.bench.call(call, PEER_TIMEOUT_S)
-    if not measurement.ok:
-        raise IrgymError(f"{name}: {measurement.outcome.value} {measurement.detail}".rstrip())
-    return measurement.cost
+def _against_written(conditions: Conditions, peer: str, task: Task[Any]) -> Versus:
+    """Return timings of a peer in turn with the program as written."""
+    call = conditions.environment.versus_call(peer, task, task.initial())
+    versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
+    return versus
 
 
 def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
@@ -188,6 +191,7 @@ def _outcome(
         validated=finding.validation.ok,
         schedule=finding.schedule.text(task.space),
         best_seen_ns=best_seen_ns,
+        peak_share=finding.peak_share,
     )
     versus = finding.versus
     return Outcome(row, trace, f"{versus.detail}; {len(versus.ratios)} rounds" if versus else "")

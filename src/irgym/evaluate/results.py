@@ -28,6 +28,7 @@ class Row:
         schedule: Text of the schedule; empty for peers.
         detail: For a failure, why; otherwise what should be known about the numbers.
         best_seen_ns: For a policy, the least cost of the states that it passed through.
+        peak_share: Share of the machine's peak, timed in turn with it; None where no peak bounds the cost.
     """
 
     program: str
@@ -41,6 +42,7 @@ class Row:
     schedule: str = ""
     detail: str = ""
     best_seen_ns: float | None = None
+    peak_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -225,4 +227,7 @@ def _summary(method: str, rows: list[Row], solved: Mapping[str, Row], best: Mapp
 
 
 def _quotient(best: Row, row: Row) -> float | None:
+    """Return the best cost over a row's; from shares of the peak where known, as clocks change between rows."""
+    if best.peak_share and row.peak_share:
+        return row.peak_share / best.peak_share
     return best.cost_ns / row.cost_ns if best.cost_ns and row.cost_ns else None

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def _shifted_matmuls(contraction: Contraction, a: Floats, b: Floats, c: Floats) 
 def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     """Return torch's own operator: mm, bmm, conv2d (channels last) or einsum; one thread, no gradients."""
     try:
-        import torch
+        torch: Any = import_module("torch")
     except ImportError:
         raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
     torch.set_num_threads(1)

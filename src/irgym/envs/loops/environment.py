@@ -69,11 +69,6 @@ class LoopsEnvironment(Environment):
             Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
         ]
 
-    def baseline_call(self, name: str, task: Task[LoopsState]) -> Call:
-        """Return the call that checks and times a peer."""
-        assert isinstance(task, LoopsTask)
-        return Call("irgym.envs.loops.runner:measure_peer", (task.uri, name, task.timing))
-
     def versus_call(self, name: str, task: Task[LoopsState], state: LoopsState) -> Call:
         """Return the call that times a peer and a nest in turn."""
         assert isinstance(task, LoopsTask)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
+from irgym.core.errors import IrgymError
 from irgym.envs.loops.baselines import PEERS
 from irgym.envs.loops.codegen.backends import Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
@@ -101,9 +102,17 @@ def validate(uri: str, nest: Nest, backend_name: str, inputs: int, seed: int) ->
 
 
 def compare(uri: str, nest: Nest, backend_name: str, peer: str, rounds: int) -> Versus:
-    """Time a nest and a peer in turn, on the same inputs, in this process."""
-    contraction, a, b, _ = _problem(uri, SEED)
+    """Time a nest and a peer in turn, on the same inputs, in this process.
+
+    Raises:
+        IrgymError: The peer is not installed, or its result is wrong.
+    """
+    contraction, a, b, reference = _problem(uri, SEED)
     theirs = PEERS[peer](contraction, a, b)
+    theirs.run(1)
+    error = _error(theirs.result().reshape(reference.shape), reference)
+    if error > tolerance(contraction):
+        raise IrgymError(f"{peer} gives a wrong result for {uri} (error {error:.3g}): leave it out")
     with closing(backend(backend_name).compile(contraction, nest)) as executable:
         ours = _bind(executable, a, b, _output(contraction.shapes[2]))
         pairs = interleave(ours, theirs.run, rounds)
@@ -131,7 +140,11 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
     ):
         iterations = max(1, contraction.flops // peak.flops)
         ours = _bind(executable, a, b, _output(contraction.shapes[2]))
-        pairs = interleave(ours, lambda count: peak.run(count * iterations), rounds)
+
+        def at_peak(count: int) -> None:
+            peak.run(count * iterations)
+
+        pairs = interleave(ours, at_peak, rounds)
         scale = contraction.flops / (peak.flops * iterations)
     return Versus(
         ratios=tuple(scale * peak_ns / ours_ns for ours_ns, peak_ns in pairs),
@@ -139,16 +152,3 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=peak.method,
     )
-
-
-def measure_peer(uri: str, peer: str, timing: Timing) -> Measurement:
-    """Check and time a peer on the program."""
-    contraction, a, b, reference = _problem(uri, SEED)
-    started = time.perf_counter()
-    theirs = PEERS[peer](contraction, a, b)
-    prepared_s = time.perf_counter() - started
-    theirs.run(1)
-    error = _error(theirs.result().reshape(reference.shape), reference)
-    if error > tolerance(contraction):
-        return Measurement(Outcome.WRONG_RESULT, compile_s=prepared_s, detail=f"{peer} errs by {error:.3g}")
-    return Measurement(Outcome.OK, sample(theirs.run, timing), prepared_s, theirs.detail)
