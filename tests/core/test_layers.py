@@ -16,7 +16,7 @@ ALLOWED = {
     "search": {"core", "measure", "search"},
     "nets": {"core", "measure", "nets"},
     "envs": {"core", "measure", "envs"},
-    "agents": {"core", "measure", "nets", "agents"},
+    "agents": {"core", "measure", "search", "nets", "agents"},
     "evaluate": {"core", "measure", "search", "nets", "agents", "evaluate"},
     "cli": {"core", "measure", "search", "nets", "agents", "evaluate", "cli"},
 }

@@ -6,6 +6,7 @@ trajectories with off-policy correction.
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -99,6 +100,8 @@ class PPOConfig:
     """Iterations between greedy evaluations on validation programs; 0 for none."""
     checkpoint_every: float = 30.0
     """Seconds between checkpoints."""
+    start: str = ""
+    """File of a policy to start from, such as one that imitates searches; empty for random weights."""
     seed: int = 0
     """Of all random choices."""
     threads: int = 1
@@ -210,6 +213,8 @@ class PPO:
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
+        if config.start and self.iteration == 0:
+            self._start_from(Path(config.start))
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
@@ -228,6 +233,21 @@ class PPO:
         statistics = self._learn(steps)
         self.iteration += 1
         return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
+
+    def _start_from(self, path: Path) -> None:
+        """Take over the weights of a policy.
+
+        Raises:
+            IrgymError: Its network differs from the one to be trained.
+        """
+        network = TorchPolicy.load(path).network
+        actor = self.network.actor
+        if (type(network), network.spec, network.layout) != (type(actor), actor.spec, actor.layout):
+            raise IrgymError(
+                f"the policy {path} has another network than this training: set hidden, activation and "
+                "actions as they were when it was made"
+            )
+        actor.load_state_dict(network.state_dict())
 
     def _with_past(self, fresh: Trajectories) -> Trajectories:
         """Return the fresh episodes with some past ones, and keep the fresh ones for later."""

@@ -9,7 +9,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from irgym.cli.options import check_file, check_limit, check_seed
-from irgym.cli.output import console, load_policy, nanoseconds, write_json
+from irgym.cli.output import console, cost_text, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench, Environment
 from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
@@ -66,7 +66,7 @@ class Evaluate:
                 problem.backend,
             )
             steps = _steps(environment, bench, comparison, problem.backend)
-        out.print(_table(comparison))
+        out.print(_table(comparison, environment.task(uris[0]).objective))
         [line] = comparison.summary
         out.print(
             f"geometric mean over {line.programs} programs: speedup {interval_text(line.speedup, 'x')}"
@@ -96,9 +96,9 @@ def _steps(environment: Environment, bench: Bench, comparison: Comparison, backe
     return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
 
 
-def _table(comparison: Comparison) -> Table:
-    peer = f"ratio to {comparison.peer}"
-    table = Table("program", "schedule", "final state", "best state seen", "speedup", peer, "decided in")
+def _table(comparison: Comparison, objective: str) -> Table:
+    peer = [f"ratio to {comparison.peer}"] if comparison.peer else []
+    table = Table("program", "schedule", "final state", "best state seen", "speedup", *peer, "decided in")
     for row in comparison.rows:
         if row.cost_ns is None or row.best_seen_ns is None:
             table.add_row(row.program, f"failed: {row.detail}")
@@ -106,10 +106,10 @@ def _table(comparison: Comparison) -> Table:
         table.add_row(
             row.program,
             row.schedule,
-            nanoseconds(row.cost_ns),
-            nanoseconds(row.best_seen_ns),
+            cost_text(row.cost_ns, objective),
+            cost_text(row.best_seen_ns, objective),
             f"{row.speedup:.2f}x",
-            "-" if row.peer_ratio is None else f"{row.peer_ratio:.2f}",
+            *(["-" if row.peer_ratio is None else f"{row.peer_ratio:.2f}"] if peer else []),
             "-" if row.seconds is None else f"{row.seconds * 1e3:.1f} ms",
         )
     return table

@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from irgym.cli.output import nanoseconds
+from irgym.cli.output import cost_text
 from irgym.core.environment import Bench, Environment
 from irgym.core.task import Task
 from irgym.evaluate.tuning import Finding
@@ -24,7 +24,7 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "gflops": None if work is None else work / finding.cost,
         "peak_gflops": peak,
         "peak_share": finding.peak_share,
-        f"{environment.reference_peer}_ratio": finding.peer_ratio,
+        f"{environment.reference_peer or 'peer'}_ratio": finding.peer_ratio,
         "validated": finding.validation.ok,
         "validation_error": finding.validation.error,
         "tolerance": finding.validation.tolerance,
@@ -40,7 +40,8 @@ def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[st
     out.print(f"schedule: [bold]{data['schedule'] or '(none)'}[/bold]", highlight=False)
     out.print(data["program_after"], highlight=False, markup=False)
     table = Table(show_header=False)
-    table.add_row("time", f"{nanoseconds(finding.cost)} (as written: {nanoseconds(finding.baseline)})")
+    cost, baseline = (cost_text(value, task.objective) for value in (finding.cost, finding.baseline))
+    table.add_row(task.objective, f"{cost} (as written: {baseline})")
     table.add_row("speedup", f"{finding.speedup:.2f}x over the program as written")
     if finding.peak:
         table.add_row(

@@ -11,6 +11,7 @@ from irgym.cli.cache import Cache
 from irgym.cli.compare import Compare
 from irgym.cli.envs import Envs
 from irgym.cli.evaluate import Evaluate
+from irgym.cli.imitate import Imitate
 from irgym.cli.programs import Programs
 from irgym.cli.replay import Replay
 from irgym.cli.report import Report
@@ -36,6 +37,7 @@ Commands = (
     | Annotated[Programs, subcommand("programs")]
     | Annotated[Tune, subcommand("tune")]
     | Annotated[Replay, subcommand("replay")]
+    | Annotated[Imitate, subcommand("imitate")]
     | Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Compare, subcommand("compare")]

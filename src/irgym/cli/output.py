@@ -38,8 +38,10 @@ def write_json(path: Path | None, data: Any) -> None:
         raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
 
 
-def nanoseconds(value: float) -> str:
-    """Return a duration with a fitting unit."""
+def cost_text(value: float, objective: str) -> str:
+    """Return a cost for people: a time, which is in nanoseconds, with a fitting unit; a count as it is."""
+    if objective != "time":
+        return f"{value:g}"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"

@@ -1,15 +1,14 @@
 """`irgym train`."""
 
-import io
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
+from irgym.cli.hyperparameters import configured
 from irgym.cli.options import check_seed
 from irgym.cli.output import console, require_torch
 from irgym.core.environment import ENVIRONMENTS
@@ -58,7 +57,7 @@ class Train:
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         if not dataset.train:
             raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
-        config = self._config(AGENTS.load(self.agent))
+        config = configured(AGENTS.load(self.agent), self.set, self.seed, self.agent)
         out = console()
         with environment.bench() as bench:
             tasks = [environment.task(uri, self.backend) for uri in dataset.train]
@@ -88,41 +87,6 @@ class Train:
             raise IrgymError(f"{self.iterations} iterations are too few to train: give at least 1")
         if self.validate < 0:
             raise IrgymError(f"there are no {self.validate} programs to validate on: give 0 or more")
-
-    def _config(self, sort: type[Any]) -> Any:
-        """Return the agent's configuration with the hyper-parameters that `--set` gives."""
-        arguments = ["--seed", str(self.seed)]
-        for word in self.set:
-            name, equals, value = word.partition("=")
-            if not equals or name not in sort.__dataclass_fields__:
-                raise IrgymError(
-                    f"{word!r} is no hyper-parameter of {self.agent}: write name=value with one of "
-                    + ", ".join(sort.__dataclass_fields__)
-                )
-            argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(sort)[name])]
-            try:
-                # tyro prints a page about options that the user did not write.
-                with redirect_stderr(io.StringIO()):
-                    _parse(sort, argument)
-            except SystemExit:
-                raise IrgymError(
-                    f"{name} of {self.agent} cannot be {value!r}: give a value such as "
-                    f"{sort.__dataclass_fields__[name].default}"
-                ) from None
-            arguments += argument
-        return _parse(sort, arguments)
-
-
-def _values(text: str, kind: Any) -> list[str]:
-    """Return the words of a value as tyro reads them: true, false and none in any case."""
-    words = {"true": "True", "false": "False"} if kind is bool else {}
-    if type(None) in get_args(kind):
-        words["none"] = "None"
-    return [words.get(word.lower(), word) for word in text.split(",")]
-
-
-def _parse(sort: type[Any], arguments: list[str]) -> Any:
-    return tyro.cli(sort, args=arguments, config=(tyro.conf.FlagConversionOff,))
 
 
 def _line(metrics: "Metrics") -> str:

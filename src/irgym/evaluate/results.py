@@ -227,7 +227,7 @@ def _summary(method: str, rows: list[Row], solved: Mapping[str, Row], best: Mapp
 
 
 def _quotient(best: Row, row: Row) -> float | None:
-    """Return the best cost over a row's; from shares of the peak where known, as clocks change between rows."""
+    """Return the best cost over a row's; from shares of the peak where known, as clocks change."""
     if best.peak_share and row.peak_share:
         return row.peak_share / best.peak_share
     return best.cost_ns / row.cost_ns if best.cost_ns and row.cost_ns else None

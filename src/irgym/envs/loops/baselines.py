@@ -157,7 +157,11 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
             results[0] = torch.einsum(subscripts, left, right)
 
     detail = f"torch {torch.__version__}, 1 thread"
-    return Peer(_repeat(run), lambda: results[0].numpy(), detail)
+
+    def result() -> NDArray[np.floating]:
+        return results[0].numpy()
+
+    return Peer(_repeat(run), result, detail)
 
 
 def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:

@@ -4,6 +4,11 @@ TVM's own builder and runner start process pools; in process, a trial costs less
 runs in is isolated already.
 """
 
+# TVM ships no types.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+import logging
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError
-from irgym.envs.loops.contraction import Axis, Contraction, Floats
+from irgym.envs.loops.contraction import Axis, Contraction, Floats, aligned
 
 
 def _einsum(te: Any, contraction: Contraction) -> list[Any]:
@@ -104,11 +109,12 @@ def tune(
         from tvm.s_tir.meta_schedule.measure_callback import AddToDatabase, UpdateCostModel
     except ImportError:
         raise BackendError("TVM is not installed: run pip install 'irgym[tvm]'") from None
+    logging.getLogger("tvm").setLevel(logging.WARNING)
     target: Any = tvm.target.Target(
         {"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": 1}
     )
     function: Any = te.create_prim_func(_einsum(te, contraction))
-    arguments = [tvm.runtime.tensor(array) for array in (a, b, np.empty(contraction.shapes[2], np.float32))]
+    arguments: list[Any] = [tvm.runtime.tensor(array) for array in (a, b, aligned(contraction.shapes[2]))]
     builder, runner = _in_process(
         lambda module, chosen: default_build(module, chosen, None), tvm.cpu(0), arguments
     )
@@ -125,12 +131,16 @@ def tune(
             num_tuning_cores=1,
             seed=0,
         )
-        best = meta_schedule.tir_integration.compile_tir(database, function, target)
+        best: Any = meta_schedule.tir_integration.compile_tir(database, function, target)
     if best is None:
         raise BackendError(f"TVM found no schedule for {contraction.uri}: leave tvm out of the methods")
     kernel: Any = default_build(best.mod, target, None)["main"]
+
+    def result() -> NDArray[np.floating]:
+        return arguments[2].numpy()
+
     return (
         lambda: kernel(*arguments),
-        arguments[2].numpy,
+        result,
         f"TVM {tvm.__version__} MetaSchedule, {trials} trials, 1 thread",
     )

@@ -1,0 +1,78 @@
+"""`irgym imitate`."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+from tyro.conf import Positional
+
+from irgym.cli.evaluate import spread
+from irgym.cli.hyperparameters import configured
+from irgym.cli.output import console, require_torch
+from irgym.core.environment import ENVIRONMENTS
+from irgym.search import SEARCHES
+from irgym.search.session import Budget
+
+
+@dataclass(frozen=True)
+class Imitate:
+    """Train a policy to repeat what a search finds; `train --set start=FILE` goes on from it."""
+
+    environment: Positional[str]
+    """Name of the environment."""
+    policy: Annotated[Path, tyro.conf.arg(name="out")]
+    """File to write the policy to."""
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    search: str = "evolutionary"
+    """Search that finds the schedules."""
+    searched: int = 24
+    """Number of training programs to search."""
+    seconds: float = 8.0
+    """Time for each search."""
+    programs: int = 400
+    """Number of training programs to which the schedules found are transferred."""
+    seed: int = 0
+    """Seed of all random choices."""
+    backend: str | None = None
+    """Code generator; by default the best for this CPU."""
+    set: tuple[str, ...] = ()
+    """Hyper-parameters of the cloning as name=value, such as epochs=100."""
+
+    def run(self) -> None:
+        """Search, transfer, clone, write."""
+        require_torch("imitation")
+        from irgym.agents.imitation import ImitationConfig, clone, search_schedules, transfer
+
+        environment = ENVIRONMENTS.load(self.environment)
+        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        config = configured(ImitationConfig, self.set, self.seed, "imitation")
+        strategy = SEARCHES.load(self.search)()
+        out = console()
+        started = time.perf_counter()
+        with environment.bench() as bench, out.status("searching") as status:
+            tasks = [environment.task(uri, self.backend) for uri in dataset.train]
+            schedules = search_schedules(
+                spread(tasks, self.searched),
+                bench.evaluator,
+                strategy,
+                Budget(seconds=self.seconds),
+                self.seed,
+                progress=status.update,
+            )
+            shown = transfer(schedules, spread(tasks, self.programs), bench.evaluator, status.update)
+            status.update(f"cloning {len(shown)} demonstrations")
+            policy = clone(config, shown)
+            policy.environment = environment.name
+            policy.save(self.policy)
+            shares = [(demo.task.ideal_cost(bench.peak_gflops) or np.nan) / demo.cost for demo in shown]
+        distinct = len({demo.schedule for demo in shown})
+        out.print(
+            f"{len(shown)} programs, {distinct} of {len(schedules)} schedules in use, at "
+            f"{np.nanmean(shares):.0%} of the peak on average; {time.perf_counter() - started:.0f} s",
+            highlight=False,
+        )
+        out.print(f"written: {self.policy}")
