@@ -1,0 +1,74 @@
+"""The environment: programs, data sets, observations, and what measures them."""
+
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from irgym.core.cost import Call
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.observation import ObservationView
+from irgym.core.reward import LogSpeedup
+from irgym.core.task import Task
+from irgym.measure.bench import MeasuringBench
+from irgym_chain.task import MAX_DIMS, ChainTask
+
+DIMS = ObservationView(
+    "dims",
+    f"logarithms of the dimensions left, [{MAX_DIMS}]",
+    lambda: spaces.Box(0.0, 8.0, (MAX_DIMS,), np.float32),
+    lambda task, state, cost: task.observe(state),
+)
+
+
+class ChainEnvironment(Environment):
+    """Orders of matrix products."""
+
+    name = "chain"
+    summary = "order of a chain of matrix products; cost: scalar multiplications"
+    gym_id = "Chain-v0"
+    default_dataset = "random"
+    default_reward = LogSpeedup()
+
+    def backends(self) -> list[BackendStatus]:
+        return [BackendStatus("count", True, "counts multiplications")]
+
+    def task(self, uri: str, backend: str | None = None) -> ChainTask:
+        match = re.fullmatch(r"chain://(\d{1,6}(?:x\d{1,6})+)", uri)
+        dims = tuple(map(int, match.group(1).split("x"))) if match else ()
+        if not 3 <= len(dims) <= MAX_DIMS or min(dims) < 1:
+            raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
+        return ChainTask(dims)
+
+    def dataset_names(self) -> list[str]:
+        return ["random"]
+
+    def dataset(self, name: str) -> Dataset:
+        if name != "random":
+            raise ProgramError(f"there is no data set {name!r}: choose random")
+        rng = random.Random(0)
+        uris = tuple("chain://" + "x".join(str(rng.randint(1, 64)) for _ in range(6)) for _ in range(200))
+        return Dataset("random", "random chains of five matrices", train=uris[20:], test=uris[:20])
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        return {DIMS.name: DIMS}
+
+    def bench(self) -> Bench:
+        return MeasuringBench()
+
+    def baselines(self) -> list[Baseline]:
+        return []
+
+    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
+        raise IrgymError(f"chain has no peer {name!r}: leave it out")
+
+    def policies(self) -> Mapping[str, Path]:
+        return {}
+
+
+CHAIN = ChainEnvironment()

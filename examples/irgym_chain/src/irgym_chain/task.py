@@ -1,0 +1,92 @@
+"""The task: join neighbouring matrices of a chain until one is left."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
+from irgym.core.task import Task
+
+MAX_DIMS = 12
+SPACE = ActionSpace((ActionKind("join", (tuple(range(1, MAX_DIMS - 1)),)),))
+
+Joins = tuple[int, ...]
+"""A state: the places joined so far. It is immutable and hashable, so a fork is a variable."""
+
+
+def expression(dims: Sequence[int], joins: Joins) -> tuple[str, int]:
+    """Return the product as text, and its multiplications; what is not joined yet is joined from the left."""
+    left = list(dims)
+    names = [f"A{place}" for place in range(len(dims) - 1)]
+    cost = 0
+    for place in (*joins, *[1] * (len(dims) - 2 - len(joins))):
+        cost += left[place - 1] * left[place] * left[place + 1]
+        del left[place]
+        names[place - 1 : place + 1] = [f"({names[place - 1]} @ {names[place]})"]
+    return names[0], cost
+
+
+def multiplications(dims: tuple[int, ...], joins: Joins) -> Measurement:
+    """Return the cost; this runs in the isolated child process."""
+    return Measurement(Outcome.OK, (float(expression(dims, joins)[1]),))
+
+
+def validate(dims: tuple[int, ...], joins: Joins, inputs: int, seed: int) -> Validation:
+    """Multiply random matrices in both orders."""
+    rng = np.random.default_rng(seed)
+    worst = 0.0
+    for _ in range(inputs):
+        matrices = {f"A{place}": rng.standard_normal(shape) for place, shape in enumerate(pairwise(dims))}
+        expected = np.linalg.multi_dot(list(matrices.values())) if len(matrices) > 1 else matrices["A0"]
+        result = eval(expression(dims, joins)[0], matrices)
+        worst = max(worst, float(np.abs(result - expected).max() / np.abs(expected).max()))
+    return Validation(worst < 1e-9, worst, "relative error 1e-9 on standard-normal inputs", inputs)
+
+
+class ChainTask(Task[Joins]):
+    """A chain of matrices; the cost is the number of scalar multiplications."""
+
+    space = SPACE
+    objective = "multiplications"
+
+    def __init__(self, dims: tuple[int, ...]) -> None:
+        self.dims = dims
+        self.uri = "chain://" + "x".join(map(str, dims))
+        self.horizon = len(dims) - 2
+
+    def initial(self) -> Joins:
+        return ()
+
+    def mask(self, state: Joins) -> Mask:
+        left = self.horizon - len(state)
+        return SPACE.mask([left > 0], [place <= left for place in SPACE.kinds[0].slots[0]])
+
+    def step(self, state: Joins, action: Action) -> Joins:
+        return (*state, SPACE.kinds[0].slots[0][action.params[0]])
+
+    def terminal(self, state: Joins) -> bool:
+        return len(state) == self.horizon
+
+    def observe(self, state: Joins) -> NDArray[np.float32]:
+        left = list(self.dims)
+        for place in state:
+            del left[place]
+        return np.log2(np.array(left + [1] * (MAX_DIMS - len(left)), np.float32)) / 8
+
+    def job(self, state: Joins) -> Job:
+        call = Call("irgym_chain.task:multiplications", (self.dims, state))
+        return Job(call, self.uri, self.describe(state), toolchain="chain 1", objective=self.objective)
+
+    def validation(self, state: Joins, inputs: int, seed: int) -> Call:
+        return Call("irgym_chain.task:validate", (self.dims, state, inputs, seed))
+
+    def describe(self, state: Joins) -> str:
+        return expression(self.dims, state)[0]
+
+    def export(self, state: Joins, path: Path) -> list[Path]:
+        path.write_text(self.describe(state) + "\n")
+        return [path]

@@ -1,0 +1,82 @@
+"""The examples run as they are, and the plug-in works through its entry points."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PLUGIN = EXAMPLES / "irgym_chain"
+Irgym = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def irgym(tmp_path: Path) -> Irgym:
+    """Commands in a process that finds the plug-in as if it were installed."""
+    metadata = tmp_path / "irgym_chain-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: irgym-chain\nVersion: 0.1.0\n")
+    groups = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]["entry-points"]
+    lines: list[str] = []
+    for group, parts in groups.items():
+        lines += [f"[{group}]", *(f"{name} = {part}" for name, part in parts.items())]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PLUGIN / "src"), str(tmp_path)])}
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from irgym.cli.main import main; main()", *map(str, arguments)]
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        return done
+
+    return run
+
+
+def example(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tune_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    example("tune_in_python").main("loops://mm/32x32x32", 0.5, tmp_path / "kernel.c")
+    assert "checked on 3 inputs: right" in capsys.readouterr().out
+    assert "irgym_kernel" in (tmp_path / "kernel.c").read_text()
+
+
+def test_train_sb3(capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("sb3_contrib")
+    example("train_sb3").main(steps=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["loops://mm/48x48x48", "loops://mm/64x80x64"]
+    assert all("x over the program as written" in line for line in lines)
+
+
+def test_plugin_search_finds_the_optimum(irgym: Irgym):
+    # Cormen et al., Introduction to Algorithms, section 15.2: the optimum of this chain is 15,125.
+    chain = "chain://30x35x15x5x10x20x25"
+    done = irgym("tune", chain, "--search", "hill-climbing", "--evaluations", 200, "--export", "chain.txt")
+    assert "15125" in done.stdout and "as written: 40500" in done.stdout
+
+
+def test_plugin_agent_trains_and_resumes(irgym: Irgym, tmp_path: Path):
+    pytest.importorskip("torch")
+    train = ("train", "chain", "--agent", "reinforce", "--run", "run", "--set", "episodes=16")
+    irgym(*train, "--iterations", 3)
+    assert "iteration    4" in irgym(*train, "--iterations", 4, "--resume").stdout
+    assert "speedup" in irgym("evaluate", "run", "--limit", 2).stdout
