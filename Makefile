@@ -20,8 +20,10 @@ $(VENV)/.docs: $(INSTALLED)
 	touch $@
 
 demo: $(INSTALLED)
-	rm -rf $(DEMO)
-	$(BIN)/irgym train loops --run $(DEMO) --dataset mm64_128_16_range --seconds 120
+	rm -rf $(DEMO) && mkdir -p runs
+	$(BIN)/irgym imitate loops --dataset mm64_128_16_range --searched 8 --seconds 4 --programs 60 --out runs/demo-start.pt
+	$(BIN)/irgym train loops --dataset mm64_128_16_range --seconds 75 --run $(DEMO) \
+		--set start=runs/demo-start.pt episodes=128 lr=3e-4 iterations=150 validate_every=10
 	$(BIN)/irgym evaluate $(DEMO) --limit 10
 	$(BIN)/irgym compare loops --dataset mm64_128_16_range --limit 5 --seconds 3 --run-folder $(DEMO) \
 		--methods base,random,greedy,beam,evolutionary,policy:$(DEMO),guided:$(DEMO),numpy

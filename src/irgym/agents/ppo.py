@@ -30,7 +30,7 @@ from irgym.agents.rollout import (
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.actor_critic import ActorCritic
+from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
@@ -182,6 +182,11 @@ def normalise(advantages: FloatArray, how: Literal["standard", "max-abs", "none"
     return advantages
 
 
+def _shape(actor: Actor) -> tuple[object, ...]:
+    """Return what must agree for one actor's weights to suit another."""
+    return actor.spec, actor.layout.sort, actor.layout.space
+
+
 class PPO:
     """PPO in training. The main path is `iterate`.
 
@@ -242,7 +247,7 @@ class PPO:
         """
         network = TorchPolicy.load(path).network
         actor = self.network.actor
-        if (type(network), network.spec, network.layout) != (type(actor), actor.spec, actor.layout):
+        if not isinstance(network, Actor) or _shape(network) != _shape(actor):
             raise IrgymError(
                 f"the policy {path} has another network than this training: set hidden, activation and "
                 "actions as they were when it was made"
