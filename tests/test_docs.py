@@ -1,0 +1,56 @@
+"""What the documentation shows can be run: Python blocks, command lines, links between files."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+from tyro.conf import OmitSubcommandPrefixes
+
+from irgym.cli.main import Commands
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    found: list[str] = []
+    for page in PAGES:
+        for block in blocks(page, "bash"):
+            lines = block.replace("\\\n", " ").splitlines()
+            found += [line for line in lines if re.match(r"(\.venv/bin/)?irgym ", line)]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
+def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    # Blocks that show a file of examples/ are tested with the examples.
+    code = [block for block in blocks(page, "python") if "--8<--" not in block]
+    exec(compile("\n".join(code), str(page), "exec"), {"__name__": page.stem})
+
+
+@pytest.mark.parametrize("line", commands())
+def test_command_lines_parse(line: str):
+    arguments = shlex.split(line, comments=True)[1:]
+    if "reinforce" in arguments or "hill-climbing" in arguments:
+        pytest.skip("names a part of the plug-in, which tests/test_examples.py runs")
+    tyro.cli(Commands, args=arguments, config=(OmitSubcommandPrefixes,))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_files_exist(page: Path):
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+    for snippet in re.findall(r'--8<-- "([^":]+)', text):
+        assert (ROOT / snippet).exists(), snippet
+    for path in re.findall(r"`((?:examples|benchmarks|tests)/[\w/.]+)`", text):
+        assert (ROOT / path).exists(), path
