@@ -18,6 +18,11 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
+def python(page: Path) -> list[str]:
+    """Blocks that show a file of examples/ are left out: they are tested with the examples."""
+    return [block for block in blocks(page, "python") if "--8<--" not in block]
+
+
 def commands() -> list[str]:
     found: list[str] = []
     for page in PAGES:
@@ -27,21 +32,15 @@ def commands() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", filter(python, PAGES), ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
-    # Blocks that show a file of examples/ are tested with the examples.
-    code = [block for block in blocks(page, "python") if "--8<--" not in block]
-    exec(compile("\n".join(code), str(page), "exec"), {"__name__": page.stem})
+    exec(compile("\n".join(python(page)), str(page), "exec"), {"__name__": page.stem})
 
 
 @pytest.mark.parametrize("line", commands())
 def test_command_lines_parse(line: str):
     arguments = shlex.split(line, comments=True)[1:]
-    if "reinforce" in arguments or "hill-climbing" in arguments:
-        pytest.skip("names a part of the plug-in, which tests/test_examples.py runs")
     tyro.cli(Commands, args=arguments, config=(OmitSubcommandPrefixes,))
 
 
