@@ -19,8 +19,7 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def python(page: Path) -> list[str]:
-    """Blocks that show a file of examples/ are left out: they are tested with the examples."""
-    return [block for block in blocks(page, "python") if "--8<--" not in block]
+    return blocks(page, "python")
 
 
 def commands() -> list[str]:
