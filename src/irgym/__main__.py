@@ -1,0 +1,5 @@
+"""`python -m irgym`."""
+
+from irgym.cli.main import main
+
+main()
