@@ -177,6 +177,14 @@ def test_dqn_trains(irgym: Command, tmp_path: Path):
     assert (tmp_path / "dqn" / "policy.pt").is_file()
 
 
+def test_imitation_gives_a_policy_to_start_from(irgym: Command, tmp_path: Path):
+    quick = ("--searched", "2", "--programs", "3", "--seconds", "0.2", "--set", "epochs=2", "hidden=8")
+    assert irgym("imitate", "loops", "--out", tmp_path / "start.pt", "--dataset", DATASET, *quick).code == 0
+    settings = ("--set", "episodes=4", "hidden=8", f"start={tmp_path / 'start.pt'}")
+    arguments = ("--run", tmp_path / "run", "--iterations", "1", "--dataset", DATASET, *settings)
+    assert irgym("train", "loops", *arguments).code == 0
+
+
 def test_evaluate_shows_final_and_best_state(irgym: Command, run_folder: Path, tmp_path: Path):
     result = irgym(
         "evaluate", run_folder, "--split", "train", "--limit", "2", "--json", tmp_path / "evaluation.json"
@@ -261,6 +269,13 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("train", "loops", "--run", "x", "--iterations", "0"): ("at least 1",),
     ("train", "loops", "--run", "x", "--validate", "-1"): ("0 or more",),
     ("train", "loops", "--run", "x", "--resume"): ("no run in x",),
+    ("imitate", "loops", "--out", "/nowhere/a.pt"): ("/nowhere/a.pt", "choose"),
+    ("imitate", "loops", "--out", "x", "--searched", "0"): ("at least 1",),
+    ("imitate", "loops", "--out", "x", "--programs", "0"): ("at least 1",),
+    ("imitate", "loops", "--out", "x", "--seconds", "-1"): ("more than 0",),
+    ("imitate", "loops", "--out", "x", "--seed", "-1"): ("negative",),
+    ("imitate", "loops", "--out", "x", "--search", "oracle"): ("no search 'oracle'",),
+    ("imitate", "loops", "--out", "x", "--set", "epochs=many"): ("epochs of imitation",),
     ("evaluate", "x"): ("not a training run",),
     ("evaluate", "x", "--limit", "0"): ("at least 1",),
     ("compare", "loops", "--methods", "magic"): ("no method 'magic'", "beam"),
@@ -307,7 +322,18 @@ def test_malformed_command_lines_exit_with_2(arguments: tuple[str, ...], irgym: 
 
 
 def test_help_of_every_command(irgym: Command):
-    for command in ["envs", "programs", "tune", "replay", "train", "evaluate", "compare", "report", "cache"]:
+    for command in [
+        "envs",
+        "programs",
+        "tune",
+        "replay",
+        "train",
+        "imitate",
+        "evaluate",
+        "compare",
+        "report",
+        "cache",
+    ]:
         result = irgym(command, "--help")
         assert result.code == 0 and f"irgym {command}" in result.out
 

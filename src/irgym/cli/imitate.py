@@ -11,10 +11,10 @@ from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
+from irgym.cli.options import budget, check_file, check_limit, check_seed
 from irgym.cli.output import console, require_torch
 from irgym.core.environment import ENVIRONMENTS
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Imitate:
 
     def run(self) -> None:
         """Search, transfer, clone, write."""
+        limits = budget(None, self.seconds)
+        check_limit(self.searched)
+        check_limit(self.programs)
+        check_seed(self.seed)
+        check_file(self.policy)
         require_torch("imitation")
         from irgym.agents.imitation import ImitationConfig, clone, search_schedules, transfer
 
@@ -59,7 +64,7 @@ class Imitate:
                 spread(tasks, self.searched),
                 bench.evaluator,
                 strategy,
-                Budget(seconds=self.seconds),
+                limits,
                 self.seed,
                 progress=status.update,
             )

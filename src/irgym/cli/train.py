@@ -40,8 +40,11 @@ class Train:
     """Continue the run in the folder exactly where its last checkpoint left it."""
     backend: str | None = None
     """Code generator; by default the best for this CPU."""
-    validate: int = 32
-    """Number of training programs on which the policy to keep is chosen greedily; 0 keeps the newest."""
+    validate: int = 0
+    """Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
+
+    Costs drift with the processor's clock, so that the best of many validations may only be the luckiest.
+    """
     set: tuple[str, ...] = ()
     """Hyper-parameters of the agent as name=value, such as lr=3e-4 episodes=256."""
 
