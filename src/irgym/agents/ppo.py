@@ -101,7 +101,10 @@ class PPOConfig:
     checkpoint_every: float = 30.0
     """Seconds between checkpoints."""
     start: str = ""
-    """File of a policy to start from, such as one that imitates searches; empty for random weights."""
+    """File of a policy to start from, such as one that imitates searches; empty for random weights.
+
+    A resumption needs the file too.
+    """
     seed: int = 0
     """Of all random choices."""
     threads: int = 1
@@ -116,6 +119,9 @@ class PPOConfig:
         for name in ("iterations", "episodes", "epochs", "minibatch", "reuse_capacity", "threads"):
             if getattr(self, name) < 1:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose 1 or more")
+        for name in ("lr", "clip", "max_grad_norm", "importance_limit"):
+            if not getattr(self, name) > 0.0:
+                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose more than 0")
         if self.activation not in ACTIVATIONS:
             raise IrgymError(
                 f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
@@ -214,12 +220,12 @@ class PPO:
         if not joint:
             self.value_descent = Descent(self.network.critic_parameters(), config.lr, config.max_grad_norm)
         self.past: Trajectories | None = None
+        if config.start:
+            self._start_from(Path(config.start))
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
-        if config.start and self.iteration == 0:
-            self._start_from(Path(config.start))
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
