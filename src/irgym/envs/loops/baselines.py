@@ -62,7 +62,8 @@ def numpy_kernels() -> str:
     text = f"numpy {np.__version__}, {blas['name']} {blas['version']}"
     core = _openblas_core()
     threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-    return f"{text}{f' on {core} kernels' if core else ''}, {threads} thread(s)"
+    count = "1 thread" if threads == "1" else f"{threads} threads"
+    return f"{text}{f' on {core} kernels' if core else ''}, {count}"
 
 
 def _openblas_core() -> str | None:
