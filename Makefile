@@ -11,6 +11,7 @@ DEMO := runs/demo
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	# torch first and by name: asked for by another package, pip may take a build with CUDA libraries
 	$(BIN)/pip install --quiet -c constraints.txt torch
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
 	touch $@
@@ -23,7 +24,7 @@ demo: $(INSTALLED)
 	rm -rf $(DEMO) && mkdir -p runs
 	$(BIN)/irgym imitate loops --dataset mm64_128_16_range --searched 8 --seconds 4 --programs 60 --out runs/demo-start.pt
 	$(BIN)/irgym train loops --dataset mm64_128_16_range --seconds 75 --run $(DEMO) \
-		--set start=runs/demo-start.pt episodes=128 lr=3e-4 iterations=150 validate_every=10
+		--set start=runs/demo-start.pt episodes=128 lr=3e-4 iterations=150
 	$(BIN)/irgym evaluate $(DEMO) --limit 10
 	$(BIN)/irgym compare loops --dataset mm64_128_16_range --limit 5 --seconds 3 --run-folder $(DEMO) \
 		--methods base,random,greedy,beam,evolutionary,policy:$(DEMO),guided:$(DEMO),numpy

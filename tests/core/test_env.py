@@ -243,7 +243,7 @@ def test_bad_arguments_get_one_sentence(make: Make, options: dict[str, Any], mes
 def test_reward_that_needs_the_peak_says_so(make: Make):
     env = make(peak_gflops=None)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="peak_gflops was not given"):
+    with pytest.raises(IrgymError, match="give peak_gflops"):
         env.step(place(env, "stop"))
 
 

@@ -3,6 +3,7 @@ import math
 
 import pytest
 
+from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement, ThroughputGain
 
 
@@ -21,7 +22,7 @@ def test_a_failed_state_has_no_throughput():
 
 
 def test_throughput_needs_an_ideal_cost():
-    with pytest.raises(ValueError, match="ideal"):
+    with pytest.raises(IrgymError, match="ideal"):
         ThroughputGain()(EpisodeCosts(1.0, 1.0, 1.0), final=True)
 
 

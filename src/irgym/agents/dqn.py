@@ -82,6 +82,8 @@ class DQNConfig:
         for name in ("iterations", "episodes", "minibatch", "n_step", "replay", "target_every", "threads"):
             if getattr(self, name) < 1:
                 raise IrgymError(f"{name} of DQN is {getattr(self, name)}: choose 1 or more")
+        if not all(width > 0 for width in self.hidden):
+            raise IrgymError(f"hidden of DQN is {self.hidden}: choose widths of 1 or more")
         if not self.lr > 0.0:
             raise IrgymError(f"lr of DQN is {self.lr}: choose more than 0")
         if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):

@@ -21,7 +21,7 @@ from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
 from irgym.nets import heads
 from irgym.nets.actor_critic import Actor
-from irgym.nets.encoders import spec_for
+from irgym.nets.encoders import ACTIVATIONS, spec_for
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
 from irgym.search.session import Budget, Strategy, run_search
@@ -49,6 +49,20 @@ class ImitationConfig:
     """Of all random choices."""
     threads: int = 1
     """Threads of torch."""
+
+    def check(self) -> None:
+        """Make sure that the values make sense, before any search is done.
+
+        Raises:
+            IrgymError: One does not; the message says which.
+        """
+        for name in ("epochs", "minibatch", "lr", "max_grad_norm", "threads"):
+            if not getattr(self, name) > 0:
+                raise IrgymError(f"{name} of imitation is {getattr(self, name)}: choose more than 0")
+        if self.activation not in ACTIVATIONS or not all(width > 0 for width in self.hidden):
+            raise IrgymError(
+                f"imitation needs widths of 1 or more and an activation among {', '.join(ACTIVATIONS)}"
+            )
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,8 @@ class PPOConfig:
     """Steps in a gradient step."""
     lr: float = 1e-3
     """Learning rate of Adam at the start."""
-    lr_end: float = 0.0
-    """Learning rate at the end."""
+    lr_end: float = 1e-4
+    """Learning rate at the end, and from then on."""
     gamma: float = 1.0
     """Discount."""
     gae_lambda: float = 0.95
@@ -125,6 +125,10 @@ class PPOConfig:
         if self.activation not in ACTIVATIONS:
             raise IrgymError(
                 f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
+            )
+        if self.value_epochs < 0 or not all(width > 0 for width in self.hidden):
+            raise IrgymError(
+                "value_epochs and hidden of PPO must not be negative: choose 0 or more, 1 or more"
             )
         for name in ("epsilon", "epsilon_end"):
             if not 0.0 <= getattr(self, name) < 1.0:

@@ -58,9 +58,12 @@ def train_sb3(
         vectorised: Any = import_module("stable_baselines3.common.vec_env").DummyVecEnv
     except ImportError as error:
         raise BackendError(f"{package} is not installed: run pip install 'irgym[sb3]'") from error
-    policy = "MlpPolicy"
-    model = kind(policy, vectorised([make] * environments), seed=seed, device="cpu", **hyperparameters)
-    model.learn(steps)
+    envs = vectorised([make] * environments)
+    try:
+        model = kind("MlpPolicy", envs, seed=seed, device="cpu", **hyperparameters)
+        model.learn(steps)
+    finally:
+        envs.close()
     return Sb3Policy(model, space)
 
 

@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -155,7 +156,13 @@ def train(
                 progress(metrics)
             last = _done(course, iterations, seconds)
             if last or time.monotonic() - saved >= config.checkpoint_every:
-                _save(folder, learner, course, environment, keep_newest=not validates)
+                _save(
+                    folder,
+                    learner,
+                    course,
+                    environment,
+                    keep_newest=not (validates and course.best_validation > -math.inf),
+                )
                 saved = time.monotonic()
     finally:
         board.close()
@@ -242,6 +249,14 @@ def _save(folder: RunFolder, learner: Learner, course: _Course, environment: str
     folder.save({"learner": learner.state_dict(), "course": asdict(course)})
 
 
+@contextmanager
+def _storage() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write TensorBoard's events: {error.strerror}; free some space") from error
+
+
 class _Board:
     """Writes metrics for TensorBoard, where it is installed; metrics.jsonl has them in any case."""
 
@@ -252,7 +267,8 @@ class _Board:
             self._writer: Any = None
             return
         writer = cast(Any, tensorboard).SummaryWriter
-        self._writer = writer(log_dir=str(path), purge_step=iteration + 1 if iteration else None)
+        with _storage():
+            self._writer = writer(log_dir=str(path), purge_step=iteration + 1 if iteration else None)
 
     def write(self, metrics: Metrics) -> None:
         """Add the metrics of one iteration.
@@ -262,16 +278,17 @@ class _Board:
         """
         if self._writer is None:
             return
-        try:
+        with _storage():
             for name, value in asdict(metrics).items():
                 if name != "iteration" and value is not None:
                     self._writer.add_scalar(f"train/{name}", value, metrics.iteration)
-        except OSError as error:
-            raise StorageError(
-                f"cannot write TensorBoard's events: {error.strerror}; free some space"
-            ) from error
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write what is left.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
         if self._writer is not None:
-            self._writer.close()
+            with _storage():
+                self._writer.close()

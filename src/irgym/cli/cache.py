@@ -19,7 +19,7 @@ class Cache:
     action: Positional[Literal["stats", "clear"]]
     """What to do."""
     json: Path | None = None
-    """Write the statistics as JSON to this file."""
+    """Write the statistics, or which file was removed, as JSON to this file."""
 
     def run(self) -> None:
         """Show or clear."""
@@ -28,6 +28,7 @@ class Cache:
         if self.action == "clear":
             CostCache.clear(path)
             print(f"cleared: {path}")
+            write_json(self.json, {"cleared": str(path)})
             return
         with CostCache(path) as cache:
             stats = cache.stats()

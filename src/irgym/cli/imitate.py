@@ -12,7 +12,7 @@ from tyro.conf import Positional
 from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
 from irgym.cli.options import budget, check_file, check_limit, check_seed
-from irgym.cli.output import console, require_torch
+from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS
 from irgym.search import SEARCHES
 
@@ -39,6 +39,8 @@ class Imitate:
     """Seed of all random choices."""
     backend: str | None = None
     """Code generator; by default the best for this CPU."""
+    json: Path | None = None
+    """Write the result as JSON to this file."""
     set: tuple[str, ...] = ()
     """Hyper-parameters of the cloning as name=value, such as epochs=100."""
 
@@ -55,6 +57,7 @@ class Imitate:
         environment = ENVIRONMENTS.load(self.environment)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         config = configured(ImitationConfig, self.set, self.seed, "imitation")
+        config.check()
         strategy = SEARCHES.load(self.search)()
         out = console()
         started = time.perf_counter()
@@ -81,3 +84,12 @@ class Imitate:
             highlight=False,
         )
         out.print(f"written: {self.policy}")
+        write_json(
+            self.json,
+            {
+                "policy": str(self.policy),
+                "programs": len(shown),
+                "schedules": distinct,
+                "peak_share": float(np.nanmean(shares)),
+            },
+        )

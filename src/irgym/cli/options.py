@@ -28,10 +28,10 @@ def check_seed(seed: int) -> None:
     """Make sure that random generators take the seed.
 
     Raises:
-        IrgymError: It is negative.
+        IrgymError: It is negative or too large.
     """
-    if seed < 0:
-        raise IrgymError(f"a seed of {seed} is negative: give 0 or more")
+    if not 0 <= seed < 2**63:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
 
 
 def check_limit(limit: int | None) -> None:

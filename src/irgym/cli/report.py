@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from irgym.cli.output import write_json
 from irgym.evaluate.report import write_report
 
 
@@ -16,9 +17,12 @@ class Report:
     """Run folder."""
     out: Path | None = None
     """File to write; by default report.html in the folder."""
+    json: Path | None = None
+    """Write where the page is as JSON to this file."""
 
     def run(self) -> None:
         """Write the page."""
         out = self.out or self.folder / "report.html"
         write_report(self.folder, out)
         print(f"written: {out}")
+        write_json(self.json, {"report": str(out)})

@@ -9,10 +9,11 @@ from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
-from irgym.cli.options import check_seed
-from irgym.cli.output import console, require_torch
+from irgym.cli.options import check_file, check_seed
+from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
+from irgym.evaluate.run import read_problem
 
 if TYPE_CHECKING:
     from irgym.agents.training import Metrics
@@ -45,15 +46,19 @@ class Train:
 
     Costs drift with the processor's clock, so that the best of many validations may only be the luckiest.
     """
+    json: Path | None = None
+    """Write the metrics of all iterations as JSON to this file at the end."""
     set: tuple[str, ...] = ()
     """Hyper-parameters of the agent as name=value, such as lr=3e-4 episodes=256."""
 
     def run(self) -> None:
         """Train until the end or the time limit; an interrupt loses what came after the last checkpoint."""
         self._check()
+        check_file(self.json)
         require_torch("training")
         from irgym.agents import AGENTS
         from irgym.agents.problem import Problem
+        from irgym.agents.run_folder import RunFolder
         from irgym.agents.training import train
 
         environment = ENVIRONMENTS.load(self.environment)
@@ -61,13 +66,20 @@ class Train:
         if not dataset.train:
             raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
         config = configured(AGENTS.load(self.agent), self.set, self.seed, self.agent)
+        if bool(self.validate) != bool(config.validate_every):
+            raise IrgymError(
+                "validation needs both --validate N and --set validate_every=N: give both or none"
+            )
+        # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
+        recorded = read_problem(self.folder) if self.resume else None
         out = console()
         with environment.bench() as bench:
             tasks = [environment.task(uri, self.backend) for uri in dataset.train]
             out.print(
                 f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False
             )
-            problem = Problem(tasks, bench.evaluator, environment.default_reward, bench.peak_gflops)
+            peak = bench.peak_gflops if recorded is None else recorded.peak_gflops
+            problem = Problem(tasks, bench.evaluator, environment.default_reward, peak)
             train(
                 config,
                 problem,
@@ -78,9 +90,15 @@ class Train:
                 progress=lambda metrics: out.print(_line(metrics), highlight=False),
                 validation=spread(tasks, self.validate),
                 environment=environment.name,
-                details={"dataset": dataset.name, "backend": self.backend},
+                details={
+                    "dataset": dataset.name,
+                    "backend": self.backend,
+                    "validate": self.validate,
+                    "peak_gflops": peak,
+                },
             )
         out.print(f"policy: {self.folder / 'policy.pt'}")
+        write_json(self.json, RunFolder(self.folder).read_metrics())
 
     def _check(self) -> None:
         check_seed(self.seed)

@@ -13,6 +13,7 @@ from irgym.core.environment import Environment, environment_of
 from irgym.core.errors import IrgymError
 from irgym.evaluate.tuning import tune
 from irgym.search import SEARCHES
+from irgym.search.session import needs_policy
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,10 @@ class Tune:
 
     def _method(self, environment: Environment) -> tuple[str, str | None]:
         """Return the names of the search and of the policy; the output says which were chosen."""
-        if self.policy and self.search in set(SEARCHES.builtin) - {"guided", "rollout"}:
+        led = self.search is not None and needs_policy(SEARCHES.load(self.search)())
+        if self.policy and self.search and not led:
             raise IrgymError(f"the search {self.search} takes no policy: choose guided or rollout")
-        if self.policy or self.search in ("guided", "rollout"):
+        if self.policy or led:
             return self.search or "guided", self.policy or "default"
         if self.search is None and "default" in environment.policies() and importlib.util.find_spec("torch"):
             return "guided", "default"

@@ -1,5 +1,6 @@
 """The Gymnasium view: episodes over a set of programs, an evaluator and a reward."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -163,6 +164,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         return self._observation(), reward, terminated, truncated, self._info(applied)
 
     def _reward(self, previous: float, final: bool) -> float:
+        if math.isinf(self._first):
+            return 0.0  # as in the learners' rollouts: there is nothing to compare with
         current = self.cost() if final or self.reward.every_step else previous
         costs = EpisodeCosts(self._first, previous, current, self._ideal_cost())
         return float(self.reward(costs, final))
@@ -184,7 +187,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
             "applied": applied,
         }
         cost = self._costs.get(self._task.job(self._state).schedule)
-        return info if cost is None else info | {"cost_ns": cost, "speedup": self._first / cost}
+        if cost is None or math.isinf(self._first):
+            return info
+        return info | {"cost_ns": cost, "speedup": self._first / cost}
 
     def render(self) -> str | None:
         """Return the program as text in mode `ansi`."""

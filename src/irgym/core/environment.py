@@ -1,12 +1,12 @@
 """What an environment brings: tasks from URIs, data sets, back ends, baselines, trained policies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from irgym.core.cost import Call, Evaluator
+from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import ProgramError
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
@@ -90,6 +90,10 @@ class Bench(Protocol):
         """The machine, threads and load, in words."""
         ...
 
+    def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Measure jobs anew, without the cache; failures are measurements too."""
+        ...
+
     def call(self, call: Call, timeout_s: float | None = None) -> Any:
         """Run a function in isolation and return its result.
 
@@ -117,7 +121,6 @@ class Environment(ABC):
     Attributes:
         name: The scheme of its URIs: `loops`.
         summary: One line.
-        gym_id: Id below `irgym/` under which Gymnasium knows it.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
         reference_peer: The baseline that results are timed against side by side, if there is one.
@@ -125,7 +128,6 @@ class Environment(ABC):
 
     name: str
     summary: str
-    gym_id: str
     default_dataset: str
     default_reward: Reward
     reference_peer: str | None = None

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from irgym.core.errors import IrgymError
+
 
 @dataclass(frozen=True)
 class EpisodeCosts:
@@ -41,7 +43,7 @@ class Reward(Protocol):
 
 def _ideal(costs: EpisodeCosts) -> float:
     if costs.ideal is None:
-        raise ValueError("this reward needs an ideal cost: the task has none, or peak_gflops was not given")
+        raise IrgymError("this reward needs an ideal cost, which takes a peak: give peak_gflops")
     return costs.ideal
 
 

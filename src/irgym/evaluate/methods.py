@@ -16,7 +16,7 @@ from irgym.evaluate.results import BASE, Row, Trace
 from irgym.evaluate.tuning import Finding, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.rollout import rollout
-from irgym.search.session import Budget, Strategy, run_search
+from irgym.search.session import Budget, Strategy, needs_policy, run_search
 
 PEER_TIMEOUT_S = 900.0
 """What a peer may take for a program, its own tuning included."""
@@ -221,11 +221,14 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
         )
     if name == "policy" and colon:
         return RolledOut(text, load_policy(policy))
-    if name in ("guided", "rollout") and not colon:
-        raise IrgymError(
-            f"{text!r} needs a policy: write {text}:NAME with a policy that ships, or a run folder"
-        )
     if name not in SEARCHES.names():
         known = [BASE, *SEARCHES.names(), "policy:NAME", "guided:NAME", *peers]
         raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
-    return Searched(text, SEARCHES.load(name)(), load_policy(policy) if colon else None)
+    strategy = SEARCHES.load(name)()
+    if needs_policy(strategy) and not colon:
+        raise IrgymError(
+            f"{text!r} needs a policy: write {text}:NAME with a policy that ships, or a run folder"
+        )
+    if colon and not needs_policy(strategy):
+        raise IrgymError(f"the search {name} takes no policy: write {name}, or guided:{policy}")
+    return Searched(text, strategy, load_policy(policy) if colon else None)

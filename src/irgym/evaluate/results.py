@@ -130,11 +130,11 @@ class Comparison:
             "peer": self.peer,
             "machine": self.machine,
             "settings": dict(self.settings),
-            "rows": [_renamed(asdict(row), "peer_ratio", ratio) for row in self.rows],
+            "rows": [_renamed(_plain(asdict(row)), "peer_ratio", ratio) for row in self.rows],
             "summary": {
                 line.method: _renamed(_plain(asdict(line)), "peer_ratio", ratio) for line in self.summary
             },
-            "traces": [asdict(trace) for trace in self.traces],
+            "traces": [_plain(asdict(trace)) for trace in self.traces],
         }
 
     @staticmethod
@@ -180,26 +180,16 @@ def _plain(value: Any) -> Any:
 
 def summarise(rows: Sequence[Row]) -> list[Summary]:
     """Return a summary for each method, in the order of the rows."""
-    methods = list(dict.fromkeys(row.method for row in rows))
-    solved = {
-        method: {row.program: row for row in rows if row.method == method and row.cost_ns is not None}
-        for method in methods
-    }
-    best = _best(solved)
+    best: dict[str, Row] = {}
+    for row in rows:
+        if row.cost_ns is not None:
+            holder = best.setdefault(row.program, row)
+            if (_quotient(row, holder) or 0.0) < 1.0:
+                best[row.program] = row
     return [
-        _summary(method, [row for row in rows if row.method == method], solved[method], solved.get(best, {}))
-        for method in methods
+        _summary(method, [row for row in rows if row.method == method], best)
+        for method in dict.fromkeys(row.method for row in rows)
     ]
-
-
-def _best(solved: Mapping[str, Mapping[str, Row]]) -> str:
-    """Return the method that solved most programs, of several the one with the greatest speedup."""
-
-    def merit(method: str) -> tuple[int, float]:
-        interval = _interval(row.speedup for row in solved[method].values())
-        return len(solved[method]), interval.mean if interval else 0.0
-
-    return max(solved, key=merit, default="")
 
 
 def _interval(values: Any) -> Interval | None:
@@ -207,7 +197,8 @@ def _interval(values: Any) -> Interval | None:
     return geometric_interval(ratios) if ratios else None
 
 
-def _summary(method: str, rows: list[Row], solved: Mapping[str, Row], best: Mapping[str, Row]) -> Summary:
+def _summary(method: str, rows: list[Row], best: Mapping[str, Row]) -> Summary:
+    solved = {row.program: row for row in rows if row.cost_ns is not None}
     speedup = _interval(row.speedup for row in solved.values())
     peer_ratio = _interval(row.peer_ratio for row in solved.values())
     decisive = peer_ratio or speedup
@@ -219,9 +210,7 @@ def _summary(method: str, rows: list[Row], solved: Mapping[str, Row], best: Mapp
         speedup=speedup,
         peer_ratio=peer_ratio,
         verdict=decisive.verdict if decisive else None,
-        to_best=_interval(
-            _quotient(best[program], row) for program, row in solved.items() if program in best
-        ),
+        to_best=_interval(_quotient(best[program], row) for program, row in solved.items()),
         seconds=math.fsum(times) / len(times) if times else None,
     )
 

@@ -15,11 +15,13 @@ class RunProblem:
         environment: Name of the environment.
         dataset: Name of the data set, whose training split was used.
         backend: Back end that was asked for; None for the preferred one.
+        peak_gflops: The machine's peak that rewards refer to.
     """
 
     environment: str
     dataset: str
-    backend: str | None = None
+    backend: str | None
+    peak_gflops: float
 
 
 def read_problem(folder: Path) -> RunProblem:
@@ -31,7 +33,7 @@ def read_problem(folder: Path) -> RunProblem:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text())
-        return RunProblem(config["environment"], config["dataset"], config["backend"])
+        return RunProblem(config["environment"], config["dataset"], config["backend"], config["peak_gflops"])
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(f"{folder} is not a training run: name a folder that irgym train wrote") from None
     except (OSError, ValueError, TypeError, KeyError) as error:

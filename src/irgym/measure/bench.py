@@ -1,9 +1,10 @@
 """The bench: isolated children on one core, the user's cost cache, and the machine's peak."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from irgym.core.cost import Call, Evaluator
+from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.child import Child
@@ -24,6 +25,7 @@ class MeasuringBench:
 
     def __init__(self, cache: CostCache | None = None, limits: Limits | None = None) -> None:
         self._limits = limits or Limits(core=timing_core())
+        self._owns_cache = cache is None
         self._cache = cache or CostCache(default_path())
         self._farm = LocalFarm(limits=self._limits)
         self._child = Child(self._limits)
@@ -45,9 +47,13 @@ class MeasuringBench:
     @property
     def machine(self) -> str:
         """The machine, the core and the threads used, and how busy it is."""
-        core = timing_core()
+        core = self._limits.core
         where = "1 thread" if core is None else f"1 thread on core {core}"
         return f"{fingerprint().text()}; {where}; {load().text()}"
+
+    def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """Measure jobs anew, without the cache; failures are measurements too."""
+        return Measured(self._farm).evaluate(jobs)
 
     def call(self, call: Call, timeout_s: float | None = None) -> Any:
         """Run a function in isolation and return its result.
@@ -69,7 +75,8 @@ class MeasuringBench:
         """End the children and close the cache."""
         self._child.close()
         self._farm.close()
-        self._cache.close()
+        if self._owns_cache:
+            self._cache.close()
 
     def __enter__(self) -> "MeasuringBench":
         return self

@@ -1,6 +1,7 @@
 """Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Guided:
         hottest: Greatest temperature.
     """
 
+    needs_policy: ClassVar[bool] = True
     rollouts: int = 4
     mutations: int = 24
     elite: int = 8

@@ -1,7 +1,7 @@
 """A policy without a search: its episodes, and the strategy that evaluates the most probable one."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from irgym.search.session import Node, Session
 @dataclass(frozen=True)
 class Rollout:
     """The most probable episode of the policy, all its states evaluated: the policy without a search."""
+
+    needs_policy: ClassVar[bool] = True
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Roll out and evaluate.

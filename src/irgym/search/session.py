@@ -251,6 +251,11 @@ class Strategy(Protocol):
         ...
 
 
+def needs_policy(strategy: Strategy) -> bool:
+    """Say whether a policy leads the strategy: whether it declares `needs_policy` as true."""
+    return bool(getattr(strategy, "needs_policy", False))
+
+
 class StrategyFactory(Protocol):
     """Makes a strategy with its default parameters."""
 

@@ -117,7 +117,8 @@ def test_validation_agrees_with_numpy(uri: str):
 
 def test_the_bench_measures_loops_in_a_child(tmp_path):
     task = LOOPS.task("loops://mm/128x128x128")
-    states = [replay(task, Schedule.parse(text, task.space)) for text in ("", "split_8 down swap_down")]
+    good = "split_8 down swap_down down split_32 swap_up swap_up"
+    states = [replay(task, Schedule.parse(text, task.space)) for text in ("", good)]
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         slow, fast = (found.cost for found in bench.evaluator.evaluate([task.job(s) for s in states]))
         assert fast < slow

@@ -31,7 +31,6 @@ class ChainEnvironment(Environment):
 
     name = "chain"
     summary = "order of a chain of matrix products; cost: scalar multiplications"
-    gym_id = "Chain-v0"
     default_dataset = "random"
     default_reward = LogSpeedup()
 

@@ -132,7 +132,6 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     except ImportError:
         raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
     torch.set_num_threads(1)
-    torch.set_grad_enabled(False)
     left, right = torch.from_numpy(a), torch.from_numpy(b)
     family = contraction.uri.split("/")[2]
     results: list[Any] = [None]
@@ -162,7 +161,12 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     def result() -> NDArray[np.floating]:
         return results[0].numpy()
 
-    return Peer(_repeat(run), result, detail)
+    def run_all(repetitions: int) -> None:
+        with torch.inference_mode():
+            for _ in range(repetitions):
+                run()
+
+    return Peer(run_all, result, detail)
 
 
 def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:

@@ -168,7 +168,7 @@ def dataset(name: str) -> Dataset:
     """
     if name in FIXED:
         return FIXED[name]()
-    match = re.fullmatch(r"([a-z]+)_random(?::((?:[a-z]+=\d+,?)*))?", name)
+    match = re.fullmatch(r"([a-z]+)_random(?::([a-z]+=\d{1,9}(?:,[a-z]+=\d{1,9})*))?", name)
     if not match:
         raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
     given = dict(word.split("=") for word in (match.group(2) or "").split(",") if word)

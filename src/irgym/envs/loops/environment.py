@@ -22,7 +22,6 @@ class LoopsEnvironment(Environment):
 
     name = "loops"
     summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
-    gym_id = "Loops-v0"
     default_dataset = "mm64_256_16_range"
     default_reward = ThroughputGain(every_step=False)
     reference_peer = "numpy"

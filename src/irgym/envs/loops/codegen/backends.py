@@ -245,12 +245,13 @@ BACKENDS: tuple[Backend, ...] = (AVX512, AVX2, LLVM)
 
 @cache
 def _sources() -> str:
-    """Return a hash of the sources that turn a nest into code."""
+    """Return a hash of the sources that turn a nest into code, check and time it."""
     loops = resources.files("irgym.envs.loops")
-    files = [loops / "contraction.py", loops / "nest.py", *(loops / "codegen").iterdir()]
+    files = [loops / "contraction.py", loops / "nest.py", loops / "runner.py", *(loops / "codegen").iterdir()]
+    exports = ("export.py", "elf.py", "c_source.py")
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.name):
-        if file.name.endswith(".py"):
+        if file.name.endswith(".py") and file.name not in exports:
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
