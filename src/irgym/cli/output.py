@@ -80,7 +80,10 @@ def load_policy(environment: Environment, name: str, task: Task[Any]) -> Policy:
     from irgym.nets.policy import TorchPolicy
 
     policy = TorchPolicy.load(path)
-    policy.check(task.space, task.observe(task.initial()))
+    state = task.initial()
+    policy.check(task.space, task.observe(state))
+    # The first call is slow: torch prepares itself.
+    policy.act([task.observe(state)], [task.mask(state)], None)
     return policy
 
 
