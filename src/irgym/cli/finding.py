@@ -1,5 +1,6 @@
 """How `tune` and `replay` show a result."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -31,6 +32,7 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "program_after": task.describe(finding.state),
         "peer": finding.versus.detail if finding.versus else None,
         "machine": bench.machine,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
@@ -47,12 +49,13 @@ def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[st
         table.add_row(
             "throughput",
             f"{data['gflops']:.1f} GFLOP/s, {finding.peak_share:.0%} of the core's peak timed in turn "
-            f"({finding.peak.detail})",
+            f"({finding.peak.detail}; median of {len(finding.peak.ratios)} rounds)",
         )
     if finding.versus and finding.peer_ratio:
         verdict = "faster" if finding.peer_ratio > 1 else "slower"
         factor = max(finding.peer_ratio, 1 / finding.peer_ratio)
-        table.add_row("peer", f"{factor:.2f}x {verdict} than {finding.versus.detail}")
+        rounds = f"median of {len(finding.versus.ratios)} rounds"
+        table.add_row("peer", f"{factor:.2f}x {verdict} than {finding.versus.detail}; {rounds}")
     table.add_row(
         "validated",
         f"yes: {finding.validation.inputs} inputs, greatest error {finding.validation.error:.2g} "
@@ -62,5 +65,5 @@ def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[st
         table.add_row(
             "search", f"{data['search']}: {data['evaluations']} candidates in {data['seconds']:.1f} s"
         )
-    table.add_row("machine", data["machine"])
+    table.add_row("machine", f"{data['machine']}; {data['date']}")
     out.print(table)
