@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO := runs/demo
 
-.PHONY: demo test lint bench docs format clean
+.PHONY: demo again-demo test lint bench docs format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +20,14 @@ $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-demo: $(INSTALLED)
+demo: $(DEMO)/report.html
+	@echo "open $(DEMO)/report.html; make again-demo runs it anew"
+
+again-demo:
+	rm -rf $(DEMO)
+	$(MAKE) demo
+
+$(DEMO)/report.html: $(INSTALLED)
 	rm -rf $(DEMO) && mkdir -p runs
 	$(BIN)/irgym imitate loops --dataset mm64_128_16_range --searched 8 --seconds 4 --programs 60 --out runs/demo-start.pt
 	$(BIN)/irgym train loops --dataset mm64_128_16_range --seconds 75 --run $(DEMO) \

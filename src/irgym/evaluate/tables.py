@@ -16,11 +16,12 @@ def table(comparison: Comparison) -> Group:
 def conditions(comparison: Comparison) -> str:
     """Return in words what the numbers depend on and refer to."""
     settings = comparison.settings
-    budget = [f"{settings[name]:g} {name}" for name in ("seconds", "evaluations") if settings.get(name)]
+    words = [f"{settings[name]:g} {name}" for name in ("seconds", "evaluations") if settings.get(name)]
     sentences = [
         f"Machine: {comparison.machine or 'not recorded'}.",
         f"Date: {settings.get('date', 'not recorded')}.",
-        f"Budget of a search: {' or '.join(budget) or 'not recorded'}, seed {settings.get('seed')}.",
+        *([f"Budget of a search: {' or '.join(words)}."] if words and comparison.traces else []),
+        f"Seed: {settings.get('seed', 'not recorded')}.",
         "Speedups refer to the program as written; means are geometric, with 95 % confidence intervals.",
         f"Results were checked on {settings.get('validation_inputs', '?')} random inputs and measured anew.",
     ]

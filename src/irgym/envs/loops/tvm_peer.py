@@ -4,9 +4,10 @@ TVM's own builder and runner start process pools; in process, a trial costs less
 runs in is isolated already.
 """
 
-# TVM ships no types.
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
+# TVM ships no types, and need not be installed where this is checked.
+# pyright: reportMissingTypeStubs=false, reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportUntypedClassDecorator=false
 
 import logging
 import tempfile
