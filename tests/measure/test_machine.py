@@ -12,7 +12,6 @@ from irgym.measure.machine import (
     SLOT,
     Load,
     Slot,
-    busy,
     cache_dir,
     core_lock,
     fingerprint,
@@ -83,7 +82,6 @@ def test_load():
     now = load(0.01)
     assert 0 <= now.used <= 1
     assert now.cores == os.cpu_count()
-    assert isinstance(busy(0.01), bool)
     assert Load(0.1, 0.2, 2).text() == "quiet: 20% of 2 cores in use, load average 0.1"
     assert Load(2.5, 0.9, 2).busy
 

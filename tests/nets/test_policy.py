@@ -1,7 +1,9 @@
 import io
 import subprocess
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,9 +102,12 @@ def test_a_policy_with_a_flipped_bit_is_refused(tmp_path):
         TorchPolicy.load(path)
 
 
+HARM = Path(tempfile.gettempdir()) / "irgym-was-harmed"
+
+
 class Harmful:
     def __reduce__(self):
-        return (open, ("/tmp/irgym-was-harmed", "w"))
+        return (open, (str(HARM), "w"))
 
 
 def foreign_files():
@@ -130,6 +135,7 @@ def test_foreign_files_are_refused(name, tmp_path):
     with pytest.raises(StorageError) as caught:
         TorchPolicy.load(path)
     assert "\n" not in str(caught.value)
+    assert not HARM.exists()
 
 
 def test_missing_file(tmp_path):

@@ -26,7 +26,7 @@ class MeasuringBench:
     def __init__(self, cache: CostCache | None = None, limits: Limits | None = None) -> None:
         self._limits = limits or Limits(core=timing_core())
         self._owns_cache = cache is None
-        self._cache = cache or CostCache(default_path())
+        self._cache = cache or CostCache(default_path(), _conditions(self._limits))
         self._farm = LocalFarm(limits=self._limits)
         self._child = Child(self._limits)
         self._peak: Peak | None = None
@@ -83,6 +83,11 @@ class MeasuringBench:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+def _conditions(limits: Limits) -> str:
+    """Return the machine and what a candidate may use: limits decide whether one times out."""
+    return f"{fingerprint().key}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB"
 
 
 def _value(call: Call, reply: Reply) -> Any:

@@ -71,7 +71,8 @@ class CostCache:
 
     Args:
         path: The file; made if missing, with its folder.
-        machine: Key of the machine whose rows are read and written; by default this one.
+        machine: Key of the machine, and of other conditions, whose rows are read and written; by default
+            this machine's.
 
     Raises:
         StorageError: The file cannot be opened, is damaged, or is not a cost cache of this version.

@@ -149,11 +149,6 @@ def load(seconds: float = 0.05) -> Load:
     return Load(average=os.getloadavg()[0], used=used, cores=os.cpu_count() or 1)
 
 
-def busy(seconds: float = 0.05) -> bool:
-    """Say whether other work is likely to disturb timing now."""
-    return load(seconds).busy
-
-
 def timing_core() -> int | None:
     """Return the core to time on: the last that this process may use, as interrupts favour the first.
 
