@@ -8,7 +8,7 @@ from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.child import Child
-from irgym.measure.evaluators import Measured
+from irgym.measure.evaluators import Measured, error_of
 from irgym.measure.farm import LocalFarm
 from irgym.measure.machine import fingerprint, load, timing_core
 from irgym.measure.peak import Peak
@@ -95,9 +95,7 @@ def _value(call: Call, reply: Reply) -> Any:
         return reply.value
     name = call.function.rpartition(":")[2]
     if isinstance(reply, Raised):
-        if reply.user_error is not None:
-            raise reply.user_error
-        raise RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")
+        raise error_of(call, reply)
     if isinstance(reply, Crashed):
         raise IrgymError(f"the isolated process crashed in {name} ({reply.detail}): try again, or report it")
     if isinstance(reply, OutOfMemory):

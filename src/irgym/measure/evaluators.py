@@ -136,13 +136,14 @@ def _outcome(call: Call, reply: Reply) -> Measurement | Exception:
     if isinstance(reply, OutOfMemory):
         return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
     if isinstance(reply, Raised):
-        return _error(call, reply)
+        return error_of(call, reply)
     if isinstance(reply.value, Measurement):
         return reply.value
     return _not_a_measurement(call, reply.value)
 
 
-def _error(call: Call, reply: Raised) -> IrgymError | RuntimeError:
+def error_of(call: Call, reply: Raised) -> IrgymError | RuntimeError:
+    """Return what a call that raised means: the user's error, or a bug with its traceback."""
     if reply.user_error is not None:
         return reply.user_error
     return RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")

@@ -4,6 +4,8 @@ from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import x86
 from irgym.envs.loops.codegen.assembler import evex, evex_memory
 from irgym.envs.loops.codegen.kernel import Kernel, Target
+from irgym.envs.loops.codegen.lower import CodeTooLarge
+from irgym.envs.loops.codegen.scalar import Scalar
 
 TARGET = Target(lanes=16, registers=32, accumulators=28)
 
@@ -11,45 +13,12 @@ _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
 
 
+_SCALAR = Scalar(TARGET.registers, (asm.VPXORD, asm.ZMM), evex, evex_memory)
+
+
 def emit(kernel: Kernel) -> bytes:
     """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
-    return x86.emit(kernel, _Scalar() if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
-
-
-class _Scalar:
-    """One lane a register."""
-
-    registers = TARGET.registers
-
-    def setup(self) -> bytes:
-        return b""
-
-    def teardown(self) -> bytes:
-        return b""
-
-    def zero(self, register: int) -> bytes:
-        return evex(asm.VPXORD, register, register, register)
-
-    def load(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
-        return evex_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
-
-    broadcast = load
-
-    def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
-        return evex(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
-
-    def multiply_add_memory(
-        self, accumulator: int, x: int, base: int, displacement: int, _lanes: int, _broadcast: bool
-    ) -> bytes:
-        return evex_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
-
-    def store(self, accumulator: int, base: int, displacement: int, _lanes: int, _scratch: int) -> bytes:
-        return evex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
-
-    def store_sum(
-        self, _accumulator: int, _base: int, _displacement: int, _add: bool, _scratch: int
-    ) -> bytes:
-        raise NotImplementedError("scalar code has no lanes to add up")
+    return x86.emit(kernel, _SCALAR if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
 
 
 class _Vector:
@@ -66,7 +35,7 @@ class _Vector:
             return 0
         mask = self.masks.setdefault(lanes, len(self.masks) + 1)
         if mask > 7:
-            raise ValueError("a kernel may have seven different widths of tails, this one has more")
+            raise CodeTooLarge("a kernel may have seven different widths of tails, this one has more")
         return mask
 
     def setup(self) -> bytes:

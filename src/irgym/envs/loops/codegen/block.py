@@ -16,7 +16,10 @@ class InstructionSet(Protocol):
         registers: Number of vector registers.
     """
 
-    registers: int
+    @property
+    def registers(self) -> int:
+        """Number of vector registers."""
+        ...
 
     def setup(self) -> bytes:
         """Prepare what the instructions handed out so far rely on; `SCRATCH` may be used."""

@@ -17,8 +17,8 @@ Point = tuple[int, int, int, int]
 """Offsets from pointers A, B and C, and the lanes that take part."""
 
 
-class CodeTooLarge(Exception):
-    """The code of a nest would have more than `MAX_FMAS` FMAs: a failed compile, not a user's error."""
+class CodeTooLarge(ValueError):
+    """A back end cannot hold the code of a nest, mostly for its length: a failed compile, not a user's error."""
 
 
 def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
