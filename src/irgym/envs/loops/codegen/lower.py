@@ -18,7 +18,7 @@ Point = tuple[int, int, int, int]
 
 
 class CodeTooLarge(ValueError):
-    """A back end cannot hold the code of a nest, mostly for its length: a failed compile, not a user's error."""
+    """A back end cannot hold the code of a nest: a failed compile, not an error of the user."""
 
 
 def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
