@@ -70,6 +70,7 @@ class Job:
         schedule: Canonical text of what is measured: equal texts mean equal code.
         toolchain: Versions of everything that makes the code and measures it.
         objective: What is measured, such as `time`.
+        known: The result where the state knows it already, such as an op count: nothing is run.
     """
 
     call: Call
@@ -77,6 +78,7 @@ class Job:
     schedule: str
     toolchain: str
     objective: str = "time"
+    known: Measurement | None = None
 
 
 @dataclass(frozen=True)

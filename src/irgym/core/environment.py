@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
-from irgym.core.errors import ProgramError
+from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import Reward
+from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 
 
@@ -124,6 +125,7 @@ class Environment(ABC):
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
         reference_peer: The baseline that results are timed against side by side, if there is one.
+        reference_pipeline: The default schedule that costs are compared with, if there is one.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Environment(ABC):
     default_dataset: str
     default_reward: Reward
     reference_peer: str | None = None
+    reference_pipeline: str | None = None
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:
@@ -165,9 +168,26 @@ class Environment(ABC):
     def bench(self) -> Bench:
         """Start what measures this environment's programs, with the user's cost cache."""
 
+    def objectives(self) -> Mapping[str, str]:
+        """Return what may be minimised, each with a line that names its unit; the default first."""
+        return {"time": "measured time in nanoseconds"}
+
     @abstractmethod
     def baselines(self) -> list[Baseline]:
         """Return the peers that a comparison may include."""
+
+    def pipelines(self) -> list[Baseline]:
+        """Return the compiler's own default schedules, which a comparison may include; there may be none."""
+        return []
+
+    def pipeline(self, name: str, task: Task[Any]) -> Schedule:
+        """Return what a default schedule comes to on a program.
+
+        Raises:
+            IrgymError: There is none of that name.
+        """
+        known = ", ".join(pipeline.name for pipeline in self.pipelines()) or "none"
+        raise IrgymError(f"{self.name} has no default schedule {name!r}: choose among {known}; {task.uri}")
 
     @abstractmethod
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:

@@ -1,7 +1,7 @@
 """Rewards: functions of an episode's costs and potentials, never of how they were obtained."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from irgym.core.errors import IrgymError
@@ -16,12 +16,14 @@ class EpisodeCosts:
         previous: Cost before the action.
         current: Cost after the action.
         ideal: Lower bound on the cost, or None where none is known.
+        potentials: The task's potentials before and after the action; 0 unless the reward asks for them.
     """
 
     first: float
     previous: float
     current: float
     ideal: float | None = None
+    potentials: tuple[float, float] = (0.0, 0.0)
 
 
 class Reward(Protocol):
@@ -29,7 +31,13 @@ class Reward(Protocol):
 
     Attributes:
         every_step: Whether the cost of every state is needed; otherwise only first and last.
+        shaped: Whether the potential of every state is needed.
     """
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the potential of every state is needed (`Task.potential`)."""
+        ...
 
     @property
     def every_step(self) -> bool:
@@ -55,6 +63,7 @@ class ThroughputGain:
     """
 
     every_step: bool = True
+    shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
         """Return the gain of this step; without `every_step`, of the whole episode at its end."""
@@ -78,6 +87,7 @@ class LogSpeedup:
     base: float = 10.0
     failure: float = -5.0
     every_step: bool = False
+    shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
         """Return 0 before the end, then the logarithm of first over current."""
@@ -99,6 +109,7 @@ class RelativeImprovement:
 
     failure: float = -1.0
     every_step: bool = True
+    shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
         """Return (before - after) / first."""
@@ -108,3 +119,55 @@ class RelativeImprovement:
             return self.failure
         before = costs.previous if self.every_step and math.isfinite(costs.previous) else costs.first
         return (before - costs.current) / costs.first
+
+
+@dataclass(frozen=True)
+class NegativeCost:
+    """Minus the cost as a share of the first one, at every step (arXiv 2308.14364: scaled op count).
+
+    Every step costs something, so that a policy learns to shrink early and to stop.
+
+    Attributes:
+        scale: What the reward is multiplied by.
+        failure: Reward of a step into a failed state, before scaling.
+    """
+
+    scale: float = 1.0
+    failure: float = -1.0
+    every_step: bool = True
+    shaped: bool = False
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return -scale * current / first."""
+        del final
+        share = self.failure if math.isinf(costs.current) else -costs.current / costs.first
+        return self.scale * share
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A reward with potential-based shaping: F = gamma * after - before is added (Ng et al. 1999).
+
+    With the learner's own discount this leaves the best policies the best. In arXiv 2308.14364 potentials
+    come from XLA's cost analysis; here from `Task.potential`.
+
+    Attributes:
+        reward: What is shaped.
+        gamma: The learner's discount.
+        weight: What the potentials are multiplied by.
+    """
+
+    reward: Reward = field(default_factory=RelativeImprovement)
+    gamma: float = 1.0
+    weight: float = 1.0
+    shaped: bool = True
+
+    @property
+    def every_step(self) -> bool:
+        """Whether the shaped reward needs the cost of every state."""
+        return self.reward.every_step
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return the reward plus the shaping; an episode ends at potential 0 (arXiv 1704.02882)."""
+        before, after = costs.potentials
+        return self.reward(costs, final) + self.weight * (self.gamma * (0.0 if final else after) - before)

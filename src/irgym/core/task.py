@@ -5,8 +5,12 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
+from irgym.core.errors import IrgymError
 
 S = TypeVar("S", bound=Hashable)
 
@@ -45,9 +49,19 @@ class Task(ABC, Generic[S]):
             ScheduleError: The action does not apply.
         """
 
+    @classmethod
+    def step_many(
+        cls, tasks: "Sequence[Task[Any]]", states: Sequence[Any], actions: Sequence[Action]
+    ) -> list[Any]:
+        """Step a state of each of some tasks of this class, which may repeat.
+
+        A back end whose transitions are slow overrides this to spread them over processes.
+        """
+        return [task.step(state, action) for task, state, action in zip(tasks, states, actions, strict=True)]
+
     def step_batch(self, states: Sequence[S], actions: Sequence[Action]) -> list[S]:
-        """Step many states at once; a back end with slow transitions overrides this to spread them."""
-        return [self.step(state, action) for state, action in zip(states, actions, strict=True)]
+        """Step many states of this task at once."""
+        return self.step_many([self] * len(states), states, actions)
 
     @abstractmethod
     def terminal(self, state: S) -> bool:
@@ -83,6 +97,44 @@ class Task(ABC, Generic[S]):
         Returns:
             The files written.
         """
+
+    def under(self, objective: str) -> "Task[S]":
+        """Return the same program with another objective; states of either suit both.
+
+        Raises:
+            IrgymError: Its cost cannot be had under that objective.
+        """
+        if objective == self.objective:
+            return self
+        raise IrgymError(f"{self.uri} has no objective {objective!r}: choose {self.objective}")
+
+    def identity(self, state: S) -> Hashable:
+        """Return what searches tell states apart by; states with equal identities have equal futures.
+
+        Coarser than equality where states remember the way that they were reached. A wrong match costs a
+        search a candidate, never a wrong result.
+        """
+        return state
+
+    def analysis(self, state: S) -> NDArray[np.float64] | None:
+        """Return costs of the state by a cheap model, each as a share of the initial state's, shape [K].
+
+        They are what shaping and a critic may see beyond the observation. None where there is no model.
+        """
+        del state
+        return None
+
+    def potential(self, state: S) -> float:
+        """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
+
+        By default minus the mean of `analysis`; 0 without one.
+        """
+        analysis = self.analysis(state)
+        return 0.0 if analysis is None else -float(analysis.mean())
+
+    def analysed(self) -> "Task[S]":
+        """Return this task in a form that has the analysis of every state at hand; states suit both."""
+        return self
 
     def ideal_cost(self, peak_gflops: float) -> float | None:
         """Return a lower bound on the cost on a machine with that peak, or None where none is known."""

@@ -41,10 +41,13 @@ class Measured:
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
-        distinct = {_identity(job): job for job in jobs}
-        known = self._recorded(distinct)
+        known = {_identity(job): job.known for job in jobs if job.known is not None}
+        if len(known) == len(jobs):
+            return [known[_identity(job)] for job in jobs]
+        distinct = {_identity(job): job for job in jobs if job.known is None}
+        known |= self._recorded(distinct)
         missing = {identity: job for identity, job in distinct.items() if identity not in known}
-        self.hits += len(known)
+        self.hits += len(distinct) - len(missing)
         for chunk in _chunks(list(missing.items()), CHUNK * self._farm.workers):
             known |= self._measure(dict(chunk))
         return [known[_identity(job)] for job in jobs]
@@ -83,7 +86,7 @@ class Inline:
         Raises:
             TypeError: A call returned something else.
         """
-        return [_checked(job.call, resolve(job.call)(*job.call.arguments)) for job in jobs]
+        return [job.known or _checked(job.call, resolve(job.call)(*job.call.arguments)) for job in jobs]
 
 
 class Recorded:
@@ -104,7 +107,8 @@ class Recorded:
         """
         found = self._cache.get_many(jobs)
         measurements: list[Measurement] = []
-        for job, measurement in zip(jobs, found, strict=True):
+        for job, recorded in zip(jobs, found, strict=True):
+            measurement = job.known or recorded
             if measurement is None:
                 raise StorageError(
                     f"{self._cache.path} has no cost of {job.program} scheduled as {job.schedule!r} "
