@@ -124,16 +124,20 @@ class Environment(ABC):
         summary: One line.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
+        default_methods: What `compare` runs unless told otherwise.
         reference_peer: The baseline that results are timed against side by side, if there is one.
         reference_pipeline: The default schedule that costs are compared with, if there is one.
+        validation_inputs: Random inputs on which optimised programs are compared with the originals.
     """
 
     name: str
     summary: str
     default_dataset: str
     default_reward: Reward
+    default_methods: tuple[str, ...] = ("base", "random", "greedy", "beam", "evolutionary")
     reference_peer: str | None = None
     reference_pipeline: str | None = None
+    validation_inputs: int = 3
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:
@@ -171,6 +175,15 @@ class Environment(ABC):
     def objectives(self) -> Mapping[str, str]:
         """Return what may be minimised, each with a line that names its unit; the default first."""
         return {"time": "measured time in nanoseconds"}
+
+    def rewards(self) -> Mapping[str, Reward]:
+        """Return the rewards that agents may be trained on, `default` among them."""
+        return {"default": self.default_reward}
+
+    def family(self, uri: str) -> str:
+        """Return the name of a program's family, by which tables group results; empty: no grouping."""
+        del uri
+        return ""
 
     @abstractmethod
     def baselines(self) -> list[Baseline]:

@@ -24,6 +24,16 @@ class LoopsEnvironment(Environment):
     summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
     default_dataset = "mm64_256_16_range"
     default_reward = ThroughputGain(every_step=False)
+    default_methods = (
+        "base",
+        "random",
+        "greedy",
+        "beam",
+        "evolutionary",
+        "guided:default",
+        "policy:default",
+        "numpy",
+    )
     reference_peer = "numpy"
 
     def backends(self) -> list[BackendStatus]:
