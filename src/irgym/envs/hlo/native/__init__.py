@@ -1,0 +1,1 @@
+"""The compiled part: XLA's passes behind a C interface."""

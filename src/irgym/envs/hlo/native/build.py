@@ -1,0 +1,192 @@
+"""Builds the engine once per machine: C++ over the XLA that tensorflow-cpu's wheel ships headers and libraries of.
+
+The result is kept in irgym's cache folder under a name made of the source, the TensorFlow version, the compiler
+and the flags. A lock lets many processes ask at once; the file is moved into place whole.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from irgym.core.errors import BackendError
+from irgym.measure.machine import cache_dir
+
+TENSORFLOW = "2.21.0"
+"""The version whose headers the source is written for; others differ in names and places."""
+
+INSTALL = "pip install 'irgym[hlo]'"
+"""The command that installs what is missing."""
+
+SOURCE = Path(__file__).with_name("engine.cc")
+
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-DNDEBUG",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-w",  # the headers are TensorFlow's: their warnings are not ours to mend
+    "-D_GLIBCXX_USE_CXX11_ABI=1",
+    "-DEIGEN_MAX_ALIGN_BYTES=64",
+    "-Wl,--no-undefined",
+)
+"""The ABI flags are those that the wheel was built with."""
+
+INCLUDES = (
+    "include",
+    "include/external/ml_dtypes_py",
+    "include/external/highwayhash",
+    "include/external/farmhash_archive/src",
+    "include/external/llvm-project/mlir/include",
+)
+
+LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
+
+BUILD_TIMEOUT_S = 900.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the engine is built from.
+
+    Attributes:
+        tensorflow: Folder of the installed package.
+        compiler: Path of the C++ compiler.
+    """
+
+    tensorflow: Path
+    compiler: str
+
+    @cached_property
+    def compiler_version(self) -> str:
+        """First line of what the compiler says of itself."""
+        try:
+            said = subprocess.run(
+                [self.compiler, "--version"], capture_output=True, text=True, timeout=30, check=True
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise BackendError(f"the compiler {self.compiler} does not run ({error}): set CXX") from error
+        return said.stdout.partition("\n")[0]
+
+    @property
+    def target(self) -> Path:
+        """Where the built library is kept."""
+        parts = (SOURCE.read_bytes(), TENSORFLOW, self.compiler_version, str(self.tensorflow), *FLAGS)
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part if isinstance(part, bytes) else part.encode())
+            digest.update(b"\0")
+        return cache_dir() / "hlo" / f"engine-{digest.hexdigest()[:16]}.so"
+
+    def command(self, target: Path) -> list[str]:
+        """Return the compiler's command line."""
+        return [
+            self.compiler,
+            *FLAGS,
+            *(f"-I{self.tensorflow / folder}" for folder in INCLUDES),
+            str(SOURCE),
+            "-o",
+            str(target),
+            f"-L{self.tensorflow}",
+            *(f"-l:{library}" for library in LIBRARIES),
+            f"-Wl,-rpath,{self.tensorflow}",
+        ]
+
+
+def recipe() -> Recipe:
+    """Return what to build from on this machine.
+
+    Raises:
+        BackendError: The system, TensorFlow or a compiler is missing or of the wrong version.
+    """
+    if sys.platform != "linux":
+        raise BackendError(
+            f"hlo runs on Linux only, not on {sys.platform}: tensorflow-cpu ships XLA's C++ parts only there"
+        )
+    tensorflow = _tensorflow()
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    if compiler is None:
+        raise BackendError(
+            f"there is no C++ compiler {os.environ.get('CXX', 'g++')!r}, which hlo needs once to build its "
+            "engine: install g++ (apt-get install g++) or set CXX"
+        )
+    return Recipe(tensorflow, compiler)
+
+
+def _tensorflow() -> Path:
+    for name in ("tensorflow-cpu", "tensorflow"):
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        if found.version != TENSORFLOW:
+            raise BackendError(
+                f"hlo needs {name} {TENSORFLOW} for its XLA headers, but {found.version} is installed: "
+                f"run {INSTALL}"
+            )
+        return Path(str(found.locate_file("tensorflow")))
+    raise BackendError(f"tensorflow-cpu {TENSORFLOW} is not installed, whose XLA hlo uses: run {INSTALL}")
+
+
+def build() -> Path:
+    """Return the engine's library, building it first where there is none yet (about half a minute, 1.3 GB).
+
+    Raises:
+        BackendError: Something is missing, or the compiler failed.
+    """
+    chosen = recipe()
+    target = chosen.target
+    if target.exists():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.with_suffix(".lock")):
+            if not target.exists():
+                _compile(chosen, target)
+    except OSError as error:
+        raise BackendError(
+            f"the engine of hlo cannot be written to {target.parent} ({error.strerror}): free some space or "
+            "set IRGYM_CACHE_DIR"
+        ) from error
+    return target
+
+
+def _compile(chosen: Recipe, target: Path) -> None:
+    fresh = target.with_suffix(f".{os.getpid()}.tmp")
+    print("irgym: building the engine of hlo, once on this machine (half a minute) ...", file=sys.stderr)
+    try:
+        subprocess.run(
+            chosen.command(fresh), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=True
+        )
+        fresh.replace(target)
+    except subprocess.CalledProcessError as error:
+        said = [line for line in error.stderr.splitlines() if "error" in line or "killed" in line.lower()]
+        reason = said[0] if said else f"status {error.returncode}"
+        raise BackendError(
+            f"{chosen.compiler} cannot build the engine of hlo ({reason}): use g++ 9 or later, with 2 GB of "
+            "memory to spare"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise BackendError(
+            f"{chosen.compiler} took longer than {BUILD_TIMEOUT_S:g} s to build the engine of hlo: try again"
+        ) from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Hold the lock of a file; the system gives it back when the process ends, however it does."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

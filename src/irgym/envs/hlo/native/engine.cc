@@ -1,0 +1,445 @@
+// A C interface to XLA's HLO passes, as they are compiled into tensorflow-cpu's libraries: parse a module, run
+// one pass on it, look at the result. irgym/envs/hlo/engine.py is its only caller.
+//
+// Functions that can fail return nullptr or -1; irgym_error() then says why, for the calling thread. A pass that
+// returned an error may have left its module invalid: the caller must free it. A failed CHECK within XLA aborts
+// the process.
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "xla/hlo/ir/hlo_casting_utils.h"
+#include "xla/hlo/ir/hlo_instructions.h"
+#include "xla/hlo/ir/hlo_module.h"
+#include "xla/hlo/ir/hlo_opcode.h"
+#include "xla/hlo/parser/hlo_parser.h"
+#include "xla/hlo/pass/hlo_pass_fix.h"
+#include "xla/hlo/pass/hlo_pass_interface.h"
+#include "xla/hlo/transforms/expanders/bitcast_dtypes_expander.h"
+#include "xla/hlo/transforms/expanders/cholesky_expander.h"
+#include "xla/hlo/transforms/expanders/comparison_expander.h"
+#include "xla/hlo/transforms/expanders/dot_decomposer.h"
+#include "xla/hlo/transforms/expanders/dynamic_index_splitter.h"
+#include "xla/hlo/transforms/expanders/eigh_expander.h"
+#include "xla/hlo/transforms/expanders/logistic_expander.h"
+#include "xla/hlo/transforms/expanders/optimization_barrier_expander.h"
+#include "xla/hlo/transforms/expanders/qr_expander.h"
+#include "xla/hlo/transforms/expanders/reduce_decomposer.h"
+#include "xla/hlo/transforms/expanders/reshape_decomposer.h"
+#include "xla/hlo/transforms/expanders/rng_bit_generator_expander.h"
+#include "xla/hlo/transforms/expanders/rng_expander.h"
+#include "xla/hlo/transforms/expanders/stochastic_convert_decomposer.h"
+#include "xla/hlo/transforms/operand_upcaster.h"
+#include "xla/hlo/transforms/simplifiers/algebraic_simplifier.h"
+#include "xla/hlo/transforms/simplifiers/batch_dot_simplification.h"
+#include "xla/hlo/transforms/simplifiers/broadcast_canonicalizer.h"
+#include "xla/hlo/transforms/simplifiers/conditional_canonicalizer.h"
+#include "xla/hlo/transforms/simplifiers/convolution_group_converter.h"
+#include "xla/hlo/transforms/simplifiers/dynamic_dimension_simplifier.h"
+#include "xla/hlo/transforms/simplifiers/flatten_call_graph.h"
+#include "xla/hlo/transforms/simplifiers/gather_simplifier.h"
+#include "xla/hlo/transforms/simplifiers/hlo_constant_folding.h"
+#include "xla/hlo/transforms/simplifiers/hlo_dce.h"
+#include "xla/hlo/transforms/simplifiers/reduce_window_resizer.h"
+#include "xla/hlo/transforms/simplifiers/reduce_window_rewriter.h"
+#include "xla/hlo/transforms/simplifiers/reshape_mover.h"
+#include "xla/hlo/transforms/simplifiers/result_caster.h"
+#include "xla/hlo/transforms/simplifiers/simplify_fp_conversions.h"
+#include "xla/hlo/transforms/simplifiers/slice_sinker.h"
+#include "xla/hlo/transforms/simplifiers/sort_simplifier.h"
+#include "xla/hlo/transforms/simplifiers/tree_reduction_rewriter.h"
+#include "xla/hlo/transforms/simplifiers/tuple_simplifier.h"
+#include "xla/hlo/transforms/simplifiers/zero_sized_hlo_elimination.h"
+#include "xla/hlo/transforms/while_loop_trip_count_annotator.h"
+#include "xla/printer.h"
+#include "xla/service/batched_gather_scatter_normalizer.h"
+#include "xla/service/batchnorm_expander.h"
+#include "xla/service/call_inliner.h"
+#include "xla/service/conditional_simplifier.h"
+#include "xla/service/conditional_to_select.h"
+#include "xla/service/cpu/small_while_loop_hoisting_pass.h"
+#include "xla/service/dynamic_padder.h"
+#include "xla/service/gather_expander.h"
+#include "xla/service/hlo_cost_analysis.h"
+#include "xla/service/hlo_cse.h"
+#include "xla/service/hlo_verifier.h"
+#include "xla/service/map_inliner.h"
+#include "xla/service/scatter_expander.h"
+#include "xla/service/scatter_simplifier.h"
+#include "xla/service/select_and_scatter_expander.h"
+#include "xla/service/topk_rewriter.h"
+#include "xla/service/transpose_folding.h"
+#include "xla/service/triangular_solve_expander.h"
+#include "xla/service/while_loop_constant_sinking.h"
+#include "xla/service/while_loop_invariant_code_motion.h"
+#include "xla/service/while_loop_simplifier.h"
+
+#define IRGYM_API extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using namespace xla;  // NOLINT: every second word here is XLA's
+
+thread_local std::string last_error;
+
+using PassFactory = std::function<std::unique_ptr<HloPassInterface>()>;
+
+struct NamedPass {
+  std::string name;
+  PassFactory make;
+};
+
+// What CpuCompiler sets before layout assignment.
+AlgebraicSimplifierOptions SimplifierOptions() {
+  AlgebraicSimplifierOptions options;
+  options.set_enable_dot_strength_reduction(false);
+  options.set_minmax_propagate_nan(false);
+  options.set_supports_non_canonical_dots(false);
+  options.set_executing_on_cpu(true);
+  return options;
+}
+
+template <typename Pass, typename... Arguments>
+PassFactory Make(Arguments... arguments) {
+  return [=] { return std::make_unique<Pass>(arguments...); };
+}
+
+PassFactory Simplifier(const std::function<void(AlgebraicSimplifierOptions&)>& change) {
+  return [change] {
+    AlgebraicSimplifierOptions options = SimplifierOptions();
+    change(options);
+    return std::make_unique<AlgebraicSimplifier>(options);
+  };
+}
+
+std::vector<NamedPass> MakePasses() {
+  return {
+      {"algsimp", Simplifier([](AlgebraicSimplifierOptions&) {})},
+      {"algsimp-fixpoint", Make<HloPassFix<AlgebraicSimplifier>>(SimplifierOptions())},
+      {"algsimp-dot-strength",
+       Simplifier([](AlgebraicSimplifierOptions& o) { o.set_enable_dot_strength_reduction(true); })},
+      {"algsimp-reassociate",
+       Simplifier([](AlgebraicSimplifierOptions& o) { o.set_use_associative_reordering(true); })},
+      {"algsimp-sink-broadcast", Simplifier([](AlgebraicSimplifierOptions& o) {
+         o.set_enable_sink_broadcast(true);
+         o.set_unconditionally_simplify_reduce_of_transpose_or_reshape(true);
+       })},
+      {"batch-dot-simplification", Make<BatchDotSimplification>()},
+      {"batched-gather-scatter-normalizer", Make<BatchedGatherScatterNormalizer>()},
+      {"batchnorm-expander", Make<BatchNormExpander>(true, true, true)},
+      {"bitcast-dtypes-expander", Make<BitcastDtypesExpander>()},
+      {"broadcast-canonicalizer", Make<BroadcastCanonicalizer>()},
+      {"call-inliner", Make<CallInliner>()},
+      {"cholesky-expander", Make<CholeskyExpander>()},
+      {"comparison-expander", Make<ComparisonExpander>()},
+      {"conditional-canonicalizer", Make<ConditionalCanonicalizer>()},
+      {"conditional-to-select", Make<ConditionalToSelect>()},
+      {"constant-folding", Make<HloConstantFolding>()},
+      {"convolution-group-converter",
+       [] {
+         return std::make_unique<ConvolutionGroupConverter>([](HloInstruction*) { return true; },
+                                                            [](HloInstruction*) { return false; },
+                                                            /*convert_batch_groups_only=*/false);
+       }},
+      {"cse", Make<HloCSE>(/*is_layout_sensitive=*/false)},
+      {"dce", Make<HloDCE>()},
+      {"dot-decomposer", Make<DotDecomposer>()},
+      {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
+      {"dynamic-index-splitter", Make<DynamicIndexSplitter>()},
+      {"dynamic-padder", Make<DynamicPadder>()},
+      {"eigh-expander", Make<EighExpander>()},
+      {"flatten-call-graph", Make<FlattenCallGraph>()},
+      {"gather-expander", Make<GatherExpander>(GatherExpander::kEliminateAllGathers)},
+      {"gather-expander-simple", Make<GatherExpander>(GatherExpander::kEliminateSimpleGathers)},
+      {"gather-simplifier", Make<GatherSimplifier>()},
+      {"logistic-expander", Make<LogisticExpander>()},
+      {"map-inline", Make<MapInliner>()},
+      {"operand-upcaster", Make<OperandUpcaster>()},
+      {"optimization-barrier-expander", Make<OptimizationBarrierExpander>()},
+      {"qr-expander", Make<QrExpander>()},
+      {"reduce-decomposer", Make<ReduceDecomposer>()},
+      {"reduce-window-resizer", Make<ReduceWindowResizer>()},
+      {"reduce-window-rewriter", Make<ReduceWindowRewriter>(/*base_length=*/32)},
+      {"reshape-decomposer", Make<ReshapeDecomposer>()},
+      {"reshape-mover", Make<ReshapeMover>()},
+      {"reshape-mover-broadcasts", Make<ReshapeMover>(ReshapeMoverOptions{true})},
+      {"result-caster", Make<ResultCaster>()},
+      {"rng-bit-generator-expander", Make<RngBitGeneratorExpander>(RandomAlgorithm::RNG_PHILOX)},
+      {"rng-expander", Make<RngExpander>()},
+      {"scatter-expander", Make<ScatterExpander>(ScatterExpander::kEliminateAllScatters)},
+      {"scatter-expander-simple", Make<ScatterExpander>(ScatterExpander::kEliminateSimpleScatters)},
+      {"scatter-simplifier", Make<ScatterSimplifier>()},
+      {"select-and-scatter-expander", Make<SelectAndScatterExpander>()},
+      {"simplify-conditional", Make<ConditionalSimplifier>()},
+      {"simplify-fp-conversions", Make<SimplifyFPConversions>()},
+      {"simplify-sorts", Make<SortSimplifier>()},
+      {"simplify-while-loops", Make<WhileLoopSimplifier>()},
+      {"slice-sinker", Make<SliceSinker>()},
+      {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024)},
+      {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>()},
+      {"topk-decomposer", Make<TopkDecomposer>()},
+      {"topk-rewriter",
+       [] { return std::make_unique<TopkRewriter>([](const HloSortInstruction*, int64_t) { return true; }); }},
+      {"transpose-folding", Make<TransposeFolding>()},
+      {"tree-reduction-rewriter", Make<TreeReductionRewriter>()},
+      {"triangular-solve-expander", Make<TriangularSolveExpander>()},
+      {"tuple-simplifier", Make<TupleSimplifier>()},
+      {"while-loop-constant-sinking", Make<WhileLoopConstantSinking>()},
+      {"while-loop-invariant-code-motion", Make<WhileLoopInvariantCodeMotion>()},
+      {"while-loop-trip-count-annotator", Make<WhileLoopTripCountAnnotator>()},
+      {"zero-sized-hlo-elimination", Make<ZeroSizedHloElimination>()},
+  };
+}
+
+const std::vector<NamedPass>& Passes() {
+  static const auto* const passes = new std::vector<NamedPass>(MakePasses());
+  return *passes;
+}
+
+HloModule* AsModule(void* module) { return static_cast<HloModule*>(module); }
+
+template <typename Value>
+bool Failed(const Value& value) {
+  if (value.ok()) return false;
+  if constexpr (std::is_same_v<Value, absl::Status>) {
+    last_error = value.ToString();
+  } else {
+    last_error = value.status().ToString();
+  }
+  return true;
+}
+
+char* Copied(const std::string& text, size_t* size) {
+  char* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  *size = text.size();
+  return copy;
+}
+
+// --- A digest of a module's graph, whatever the order and the names of its instructions ---------------------
+
+uint64_t Mix(uint64_t seed, uint64_t value) {  // splitmix64's finaliser
+  uint64_t z = seed + 0x9e3779b97f4a7c15ULL + value * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+uint64_t MixAll(uint64_t seed, absl::Span<const int64_t> values) {
+  for (int64_t value : values) seed = Mix(seed, static_cast<uint64_t>(value));
+  return Mix(seed, values.size());
+}
+
+uint64_t MixShape(uint64_t seed, const Shape& shape) {
+  seed = Mix(seed, shape.element_type());
+  if (shape.IsTuple()) {
+    for (const Shape& part : shape.tuple_shapes()) seed = MixShape(seed, part);
+  } else if (shape.IsArray()) {
+    seed = MixAll(seed, shape.dimensions());
+  }
+  return seed;
+}
+
+// Only constants that passes look into are told apart by value; of a large one the first bytes do.
+uint64_t MixLiteral(uint64_t seed, const Literal& literal) {
+  if (!literal.shape().IsArray()) return seed;
+  const auto* bytes = static_cast<const unsigned char*>(literal.untyped_data());
+  const int64_t size = std::min<int64_t>(literal.size_bytes(), 256);
+  for (int64_t place = 0; place < size; ++place) seed = Mix(seed, bytes[place]);
+  return seed;
+}
+
+uint64_t MixAttributes(uint64_t seed, const HloInstruction* instruction) {
+  switch (instruction->opcode()) {
+    case HloOpcode::kConstant:
+      return MixLiteral(seed, instruction->literal());
+    case HloOpcode::kParameter:
+      return Mix(seed, instruction->parameter_number());
+    case HloOpcode::kGetTupleElement:
+      return Mix(seed, instruction->tuple_index());
+    case HloOpcode::kCompare:
+      return Mix(seed, static_cast<uint64_t>(instruction->comparison_direction()));
+    case HloOpcode::kSlice:
+      seed = MixAll(seed, instruction->slice_starts());
+      return MixAll(seed, instruction->slice_strides());
+    case HloOpcode::kBroadcast:
+    case HloOpcode::kConcatenate:
+    case HloOpcode::kReduce:
+    case HloOpcode::kReverse:
+    case HloOpcode::kTranspose:
+      return MixAll(seed, instruction->dimensions());
+    default:
+      return seed;
+  }
+}
+
+using Digests = absl::flat_hash_map<const void*, uint64_t>;
+
+uint64_t ComputationDigest(const HloComputation* computation, Digests& known) {
+  if (auto found = known.find(computation); found != known.end()) return found->second;
+  uint64_t sum = 0;
+  for (const HloInstruction* instruction : computation->MakeInstructionPostOrder()) {
+    uint64_t digest = MixShape(static_cast<uint64_t>(instruction->opcode()), instruction->shape());
+    digest = MixAttributes(digest, instruction);
+    for (const HloInstruction* operand : instruction->operands()) digest = Mix(digest, known.at(operand));
+    for (const HloComputation* called : instruction->called_computations()) {
+      digest = Mix(digest, ComputationDigest(called, known));
+    }
+    known[instruction] = digest;
+    sum += Mix(digest, instruction->user_count());
+  }
+  return known[computation] = Mix(sum, known.at(computation->root_instruction()));
+}
+
+uint64_t ModuleDigest(const HloModule* module) {
+  Digests known;
+  known.reserve(module->instruction_count() + module->computation_count());
+  uint64_t sum = 0;
+  for (const HloComputation* computation : module->computations()) sum += ComputationDigest(computation, known);
+  return Mix(sum, known.at(module->entry_computation()));
+}
+
+int64_t ShapeSize(const Shape& shape) {
+  return shape.IsOpaque() ? sizeof(void*) : ShapeUtil::ByteSizeOf(shape, sizeof(void*));
+}
+
+}  // namespace
+
+IRGYM_API const char* irgym_error() { return last_error.c_str(); }
+
+IRGYM_API int irgym_pass_count() { return Passes().size(); }
+
+IRGYM_API const char* irgym_pass_name(int pass) { return Passes()[pass].name.c_str(); }
+
+IRGYM_API int irgym_opcode_count() { return HloOpcodeCount(); }
+
+IRGYM_API char* irgym_opcode_name(int opcode, size_t* size) {
+  return Copied(std::string(HloOpcodeString(static_cast<HloOpcode>(opcode))), size);
+}
+
+IRGYM_API void irgym_free(void* buffer) { std::free(buffer); }
+
+IRGYM_API void* irgym_from_text(const char* text, size_t size) {
+  auto module = ParseAndReturnUnverifiedModule(absl::string_view(text, size));
+  return Failed(module) ? nullptr : module->release();
+}
+
+IRGYM_API void* irgym_from_proto(const char* bytes, size_t size) {
+  HloModuleProto proto;
+  if (!proto.ParseFromArray(bytes, size)) {
+    last_error = "it is no HloModuleProto";
+    return nullptr;
+  }
+  auto config = HloModule::CreateModuleConfigFromProto(proto, DebugOptions());
+  if (Failed(config)) return nullptr;
+  auto module = HloModule::CreateFromProto(proto, *config);
+  return Failed(module) ? nullptr : module->release();
+}
+
+IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
+
+IRGYM_API void* irgym_clone(void* module) { return AsModule(module)->Clone(/*suffix=*/"").release(); }
+
+IRGYM_API char* irgym_text(void* module, size_t* size) {
+  return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable()), size);
+}
+
+IRGYM_API char* irgym_proto(void* module, size_t* size) {
+  HloModuleProto proto;
+  AsModule(module)->ToProto(&proto);
+  return Copied(proto.SerializeAsString(), size);
+}
+
+// Returns 1 if the pass changed the module, 0 if not, -1 on an error.
+IRGYM_API int irgym_run(void* module, int pass) {
+  auto changed = Passes()[pass].make()->Run(AsModule(module));
+  return Failed(changed) ? -1 : static_cast<int>(*changed);
+}
+
+IRGYM_API int irgym_verify(void* module) {
+  HloVerifier verifier(/*layout_sensitive=*/false, /*allow_mixed_precision=*/true);
+  return Failed(verifier.Run(AsModule(module))) ? -1 : 0;
+}
+
+// Fills counts[opcode] over all computations; returns the number of instructions of the entry computation.
+IRGYM_API int64_t irgym_counts(void* module, int32_t* counts) {
+  std::memset(counts, 0, sizeof(int32_t) * HloOpcodeCount());
+  for (const HloComputation* computation : AsModule(module)->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      ++counts[static_cast<int>(instruction->opcode())];
+    }
+  }
+  return AsModule(module)->entry_computation()->instruction_count();
+}
+
+// Equal graphs have equal digests, whatever the order of their instructions; equal digests nearly always mean
+// equal graphs, up to attributes of the rarer instructions.
+IRGYM_API uint64_t irgym_digest(void* module) { return ModuleDigest(AsModule(module)); }
+
+// A fingerprint of the whole module, names left out; the same in every process.
+IRGYM_API uint64_t irgym_fingerprint(void* module) {
+  HighwayHashPrinter printer;
+  AsModule(module)->Print(&printer, HloPrintOptions::Fingerprint());
+  return printer.ToFingerprint();
+}
+
+// Fills in FLOPs, transcendental operations and bytes accessed, as XLA's cost analysis counts them.
+IRGYM_API int irgym_analysis(void* module, double* result) {
+  HloCostAnalysis analysis(ShapeSize);
+  if (Failed(AsModule(module)->entry_computation()->Accept(&analysis))) return -1;
+  result[0] = analysis.flop_count();
+  result[1] = analysis.transcendental_count();
+  result[2] = analysis.bytes_accessed();
+  return 0;
+}
+
+IRGYM_API int64_t irgym_size(void* module) { return AsModule(module)->instruction_count(); }
+
+// The module as a graph: for each instruction its opcode, computation and number of elements; then for each operand
+// an edge from the operand to its user, and for each call an edge from the root of the computation called.
+// Returns the number of edges; fills in the arrays unless `nodes` is null. `nodes` has 3 columns, `edges` 3: from,
+// to, and 1 for a call.
+IRGYM_API int64_t irgym_graph(void* module, int64_t* nodes, int64_t* edges) {
+  absl::flat_hash_map<const HloInstruction*, int64_t> places;
+  int64_t place = 0;
+  int64_t number = 0;
+  for (const HloComputation* computation : AsModule(module)->MakeComputationPostOrder()) {
+    for (const HloInstruction* instruction : computation->MakeInstructionPostOrder()) {
+      places[instruction] = place;
+      if (nodes != nullptr) {
+        const Shape& shape = instruction->shape();
+        nodes[3 * place] = static_cast<int64_t>(instruction->opcode());
+        nodes[3 * place + 1] = number;
+        nodes[3 * place + 2] = shape.IsArray() ? ShapeUtil::ElementsIn(shape) : 0;
+      }
+      ++place;
+    }
+    ++number;
+  }
+  int64_t edge = 0;
+  auto add = [&](const HloInstruction* from, const HloInstruction* to, int64_t call) {
+    if (nodes != nullptr) {
+      edges[3 * edge] = places.at(from);
+      edges[3 * edge + 1] = places.at(to);
+      edges[3 * edge + 2] = call;
+    }
+    ++edge;
+  };
+  for (const HloComputation* computation : AsModule(module)->MakeComputationPostOrder()) {
+    for (const HloInstruction* instruction : computation->MakeInstructionPostOrder()) {
+      for (const HloInstruction* operand : instruction->operands()) add(operand, instruction, 0);
+      for (const HloComputation* called : instruction->called_computations()) {
+        add(called->root_instruction(), instruction, 1);
+      }
+    }
+  }
+  return edge;
+}
