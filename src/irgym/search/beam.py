@@ -1,27 +1,29 @@
 """Beam search, depth-first and breadth-first (LoopTune, section 5: widths 2 and 4)."""
 
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
-from irgym.search.session import Node, Session
-
-
-def _unseen(nodes: Iterable[Node], seen: set[Hashable]) -> list[Node]:
-    """Return the nodes whose states are new, and remember those states."""
-    new: list[Node] = []
-    for node in nodes:
-        if node.state not in seen:
-            seen.add(node.state)
-            new.append(node)
-    return new
+from irgym.search.session import Node, Session, unseen
 
 
 def _cheapest(session: Session, nodes: list[Node], count: int, rng: np.random.Generator) -> list[Node]:
-    """Return the cheapest nodes, ascending; equal costs in random order."""
-    ranks = list(zip(session.costs(nodes), rng.random(len(nodes)), strict=True))
-    return [nodes[place] for place in sorted(range(len(nodes)), key=ranks.__getitem__)[:count]]
+    """Return the cheapest nodes, ascending; of those with equal costs at first no more than half of `count`.
+
+    Equal op counts mostly come from the same actions in another order: they would fill the beam with one
+    idea. Which of them are taken is drawn at random.
+    """
+    costs = session.costs(nodes)
+    order = sorted(range(len(nodes)), key=list(zip(costs, rng.random(len(nodes)), strict=True)).__getitem__)
+    holders = Counter[float]()
+    ranks: dict[int, tuple[int, float]] = {}
+    for place in order:
+        ranks[place] = holders[costs[place]] // -(-count // 2), costs[place]
+        holders[costs[place]] += 1
+    chosen = sorted(order, key=ranks.__getitem__)[:count]
+    return [nodes[place] for place in sorted(chosen, key=costs.__getitem__)]
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class DepthFirstBeam:
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search the whole tree of that width, or until the budget is spent."""
-        seen: set[Hashable] = {session.root.state}
+        seen: set[Hashable] = {session.identity(session.root)}
         stack = [session.root]
         while stack:
-            children = _unseen(session.children(stack.pop()), seen)
+            children = unseen(session, session.children(stack.pop()), seen)
             stack += reversed(_cheapest(session, children, self.width, rng))
 
 
@@ -58,10 +60,10 @@ class BreadthFirstBeam:
         width, cut = self.width, True
         while cut:
             cut = False
-            seen: set[Hashable] = {session.root.state}
+            seen: set[Hashable] = {session.identity(session.root)}
             beam = [session.root]
             while beam:
-                children = _unseen((child for node in beam for child in session.children(node)), seen)
+                children = unseen(session, session.expand(beam), seen)
                 cut |= len(children) > width
                 beam = _cheapest(session, children, width, rng)
             width *= 2

@@ -1,10 +1,11 @@
 """Greedy search with look-ahead (LoopTune, section 5: look-ahead 1 and 2)."""
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
-from irgym.search.session import Node, Session
+from irgym.search.session import Node, Session, unseen
 
 
 @dataclass(frozen=True)
@@ -23,25 +24,25 @@ class Greedy:
         node = session.root
         [cost] = session.costs([node])
         while reach := self._reach(session, node):
-            costs = session.costs(reach)
-            cheapest = int(np.argmin(costs))
-            if not costs[cheapest] < cost:
+            cheapest = min(reach, key=itemgetter(0))
+            if not cheapest[0] < cost:
                 return
-            node, cost = reach[cheapest], costs[cheapest]
+            cost, node = cheapest
 
-    def _reach(self, session: Session, node: Node) -> list[Node]:
-        """Return the distinct states that at most `lookahead` actions lead to, the nearest first."""
-        seen = {node.state}
-        reach: list[Node] = []
+    def _reach(self, session: Session, node: Node) -> list[tuple[float, Node]]:
+        """Return the distinct states that at most `lookahead` actions lead to, with costs, nearest first.
+
+        Costs are asked for parent by parent, so that little is lost when the time is up.
+        """
+        seen = {session.identity(node)}
+        reach: list[tuple[float, Node]] = []
         frontier = [node]
         for _ in range(self.lookahead):
-            children = [child for parent in frontier for child in session.children(parent)]
-            frontier = list[Node]()
-            for child in children:
-                if child.state not in seen:
-                    seen.add(child.state)
-                    frontier.append(child)
-            reach += frontier
+            parents, frontier = frontier, list[Node]()
+            for parent in parents:
+                children = unseen(session, session.children(parent), seen)
+                reach += zip(session.costs(children), children, strict=True)
+                frontier += children
         return reach
 
 

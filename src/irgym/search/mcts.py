@@ -19,15 +19,13 @@ class _Statistics:
     """What is known of a state, on whichever path it was reached.
 
     Attributes:
-        untried: Actions not taken yet.
         tried: Actions taken so far, and the states they led to.
         visits: Simulations that passed through, those that wait for their cost included.
         fruitful: Simulations that evaluated a new program.
-        total: Sum of the throughputs (1 / cost) of these.
-        greatest: Greatest of these throughputs.
+        total: Sum of the gains of these.
+        greatest: Greatest of these gains.
     """
 
-    untried: list[Action]
     tried: dict[Action, Hashable] = field(default_factory=dict[Action, Hashable])
     visits: int = 0
     fruitful: int = 0
@@ -39,8 +37,9 @@ class _Statistics:
 class MonteCarloTreeSearch:
     """Select by UCT, expand by one state, play a random episode on, and back up the better of the two costs.
 
-    The value of a state is its throughput relative to the best so far: half the mean and half the greatest of
-    its simulations, as what counts is the best state, not the average one (after Schadd et al. 2008).
+    A simulation's gain is its throughput (1 / cost) beyond the first program's; less counts as none. The
+    value of a state is its gain relative to the best so far: half the mean and half the greatest of its
+    simulations, as what counts is the best state, not the average one (after Schadd et al. 2008).
     A simulation that only sees known programs counts as a visit without value, so the search moves on.
 
     Attributes:
@@ -55,7 +54,7 @@ class MonteCarloTreeSearch:
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
-        tree = {session.root.state: _Statistics(session.actions(session.root))}
+        tree = {session.identity(session.root): _Statistics()}
         while True:
             paths = [self._select(session, tree, rng) for _ in range(self.batch)]
             ends = [
@@ -68,37 +67,46 @@ class MonteCarloTreeSearch:
                 pair = place, place + self.batch
                 if not any(fresh[index] for index in pair):
                     continue
-                throughput = 1.0 / max(LEAST_COST, min(costs[index] for index in pair))
-                for state in {node.state for node in path}:
-                    tree[state].fruitful += 1
-                    tree[state].total += throughput
-                    tree[state].greatest = max(tree[state].greatest, throughput)
+                gain = _gain(session, min(costs[index] for index in pair))
+                for identity in {session.identity(node) for node in path}:
+                    tree[identity].fruitful += 1
+                    tree[identity].total += gain
+                    tree[identity].greatest = max(tree[identity].greatest, gain)
 
     def _select(
         self, session: Session, tree: dict[Hashable, _Statistics], rng: np.random.Generator
     ) -> list[Node]:
         """Descend to a state with an untried action, take it, and count the visit."""
         path = [session.root]
-        while len(path[-1].schedule) < session.task.horizon:
-            here = tree[path[-1].state]
-            if here.untried:
-                action = random_action(here.untried, rng)
-                here.untried.remove(action)
+        while actions := session.actions(path[-1]):
+            key = session.identity(path[-1])
+            here = tree[key]
+            if untried := [action for action in actions if action not in here.tried]:
+                action = random_action(untried, rng)
                 path.append(session.step(path[-1], action))
-                here.tried[action] = path[-1].state
-                if path[-1].state not in tree:
-                    tree[path[-1].state] = _Statistics(session.actions(path[-1]))
+                here.tried[action] = session.identity(path[-1])
+                tree.setdefault(here.tried[action], _Statistics())
                 break
-            if not here.tried:
+            # What led back here has no effect.
+            onward = [action for action in actions if here.tried[action] != key]
+            if not onward:
                 break
-            scores = {action: self._score(session, here, tree[state]) for action, state in here.tried.items()}
+            scores = {action: self._score(session, here, tree[here.tried[action]]) for action in onward}
             path.append(session.step(path[-1], max(scores, key=scores.__getitem__)))
-        for state in {node.state for node in path}:
-            tree[state].visits += 1
+            # The same action may lead elsewhere on another path, where identities are coarse.
+            tree.setdefault(session.identity(path[-1]), _Statistics())
+        for identity in {session.identity(node) for node in path}:
+            tree[identity].visits += 1
         return path
 
     def _score(self, session: Session, parent: _Statistics, child: _Statistics) -> float:
         """Return the upper confidence bound of a child that was visited."""
-        best = session.best_cost if math.isfinite(session.best_cost) else 0.0
-        value = best * (child.total + child.fruitful * child.greatest) / (2 * child.visits)
-        return value + self.exploration * math.sqrt(math.log(max(1, parent.visits)) / child.visits)
+        best = _gain(session, session.best_cost)
+        mean = (child.total + child.fruitful * child.greatest) / (2 * child.visits)
+        bonus = self.exploration * math.sqrt(math.log(max(1, parent.visits)) / child.visits)
+        return (mean / best if best > 0.0 else 0.0) + bonus
+
+
+def _gain(session: Session, cost: float) -> float:
+    """Return the throughput of a cost beyond the first program's."""
+    return max(0.0, 1.0 / max(LEAST_COST, cost) - 1.0 / max(LEAST_COST, session.first_cost))

@@ -1,6 +1,6 @@
 """Shorter schedules for the same program (after CompilerGym's trajectory minimisation)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from irgym.core.actions import Action
@@ -21,21 +21,42 @@ def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
         A schedule to the same program, from which no action and no pair of neighbours can be left out.
     """
     actions = list(schedule.actions)
-    states = [task.initial()]
-    for action in actions:
-        states.append(task.step(states[-1], action))
+    states = _states(task, task.initial(), actions)
     target = task.job(states[-1]).schedule
-    place = len(actions) - 1
-    while place >= 0:
-        for span in (1, 2):
-            tail = _states(task, states[place], actions[place + span :])
-            if tail and task.job(tail[-1]).schedule == target:
-                actions[place : place + span] = []
-                states[place:] = tail
-                place = len(actions)
-                break
-        place -= 1
+    direct = _without_detours(task, actions, states)
+    if len(direct) < len(actions) and _leads(task, path := _states(task, states[0], direct), target):
+        actions, states = direct, path
+    changed = True
+    while changed:
+        changed = False
+        place = len(actions) - 1
+        while place >= 0:
+            for span in (1, 2):
+                tail = _states(task, states[place], actions[place + span :])
+                if _leads(task, tail, target):
+                    actions[place : place + span] = []
+                    states[place:] = tail
+                    changed = True
+                    break
+            place = min(place, len(actions)) - 1
     return Schedule(tuple(actions))
+
+
+def _without_detours(task: Task[Any], actions: Sequence[Action], states: Sequence[Any]) -> list[Action]:
+    """Return the actions without those between two visits to one state, actions without effect among them."""
+    identities = [task.identity(state) for state in states]
+    last: dict[Hashable, int] = {identity: place for place, identity in enumerate(identities)}
+    direct: list[Action] = []
+    place = last[identities[0]]
+    while place < len(actions):
+        direct.append(actions[place])
+        place = last[identities[place + 1]]
+    return direct
+
+
+def _leads(task: Task[Any], states: Sequence[Any], target: str) -> bool:
+    """Say whether the states end at the program `target`."""
+    return bool(states) and task.job(states[-1]).schedule == target
 
 
 def _states(task: Task[Any], state: Any, actions: Sequence[Action]) -> list[Any]:

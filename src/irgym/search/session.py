@@ -32,7 +32,10 @@ TRANSITIONS = 8192
 
 
 FINALISTS = 8
-"""Number of programs that a search hands on to be measured anew."""
+"""Number of programs that a search hands on to be measured anew; one where costs are known exactly."""
+
+EXPANSION = 64
+"""Number of transitions made between two looks at the clock."""
 
 
 class Exhausted(Exception):
@@ -182,6 +185,10 @@ class Session:
             raise Exhausted
         return [self._costs[job.schedule] for job in jobs]
 
+    def identity(self, node: Node) -> Hashable:
+        """Return what tells a node's state apart from others."""
+        return self.task.identity(node.state)
+
     def knows(self, node: Node) -> bool:
         """Say whether the cost of a node's program is known already."""
         return self.task.job(node.state).schedule in self._costs
@@ -206,7 +213,8 @@ class Session:
             self.trace.append(TracePoint(self.evaluations, self.seconds, cost))
         if math.isfinite(cost):
             insort(self.finalists, (cost, node), key=itemgetter(0))
-            del self.finalists[FINALISTS:]
+            # Costs that are known to the state have no noise that could flatter the first.
+            del self.finalists[1 if job.known else FINALISTS :]
 
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
@@ -221,11 +229,27 @@ class Session:
 
     def children(self, node: Node) -> list[Node]:
         """Return the nodes one action further."""
-        actions = self.actions(node)
-        states = self.task.step_batch([node.state] * len(actions), actions)
-        return [
-            Node(state, node.schedule.then(action)) for state, action in zip(states, actions, strict=True)
-        ]
+        return self.expand([node])
+
+    def expand(self, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes one action further than any of some nodes, in order.
+
+        Raises:
+            Exhausted: The time is up.
+        """
+        moves = [(node, action) for node in nodes for action in self.actions(node)]
+        children: list[Node] = []
+        for begin in range(0, len(moves), EXPANSION):
+            # Where transitions are slow, a wide expansion alone can take longer than the budget.
+            if begin and self.progress >= 1.0:
+                raise Exhausted
+            part = moves[begin : begin + EXPANSION]
+            states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
+            children += [
+                Node(state, node.schedule.then(action))
+                for (node, action), state in zip(part, states, strict=True)
+            ]
+        return children
 
     def step(self, node: Node, action: Action) -> Node:
         """Return the node after a legal action."""
@@ -241,6 +265,17 @@ class Session:
             if self.task.space.allows(self._mask(last.state), action):
                 path.append(self.step(last, action))
         return path
+
+
+def unseen(session: Session, nodes: Iterable[Node], seen: set[Hashable]) -> list[Node]:
+    """Return the nodes whose states are new, and add these to `seen`."""
+    new: list[Node] = []
+    for node in nodes:
+        identity = session.identity(node)
+        if identity not in seen:
+            seen.add(identity)
+            new.append(node)
+    return new
 
 
 class Strategy(Protocol):
