@@ -1,0 +1,1 @@
+"""Environment `hlo`: which XLA pass to run next."""

@@ -1,0 +1,160 @@
+"""From a model in JAX or a file to an HloModuleProto; imports jax, so it runs in child processes."""
+
+# jax leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jax
+from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+
+from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.models.catalogue import BUILDERS
+from irgym.envs.hlo.models.training import inference, training_step
+from irgym.envs.hlo.programs import Program, parse_program
+
+_TEXT = (".hlo", ".txt")
+_PROTO = (".pb",)
+
+
+def lower(uri: str, path: str) -> None:
+    """Write the unoptimised HloModuleProto of a program; for a file see `convert`.
+
+    Sets jax to the CPU and to its default number formats: call it in a process of its own.
+
+    Raises:
+        ProgramError: The URI is malformed, or jax refuses the combination of its parameters.
+        StorageError: `path` cannot be written.
+    """
+    program = parse_program(uri)
+    if program.path is not None:
+        convert(str(program.path), path)
+        return
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_enable_x64", False)
+    jax.config.update("jax_threefry_partitionable", True)
+    # The graph shall not depend on where irgym is installed.
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    _write(path, _model_proto(program))
+
+
+def _model_proto(program: Program) -> bytes:
+    options = program.options
+    try:
+        model = BUILDERS[program.family](options)
+        build = inference if options["mode"] == "forward" else training_step
+        return _proto(*build(model, options))
+    except (TypeError, ValueError) as error:
+        raise ProgramError(f"{program.uri}: jax cannot build it: {_first_line(error)}") from error
+
+
+def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...], path: str) -> None:
+    """Write the unoptimised HloModuleProto of a function, for the CPU; its jax settings are left alone.
+
+    Args:
+        function: What `jax.jit` accepts, or its result.
+        arguments: Arrays or `jax.ShapeDtypeStruct`s, in pytrees.
+        path: Where to write.
+
+    Raises:
+        ProgramError: jax cannot trace or lower it.
+        StorageError: `path` cannot be written.
+    """
+    try:
+        proto = _proto(function, arguments)
+    except (TypeError, ValueError) as error:
+        name = getattr(function, "__name__", "the function")
+        raise ProgramError(f"jax cannot lower {name}: {_first_line(error)}") from error
+    _write(path, proto)
+
+
+def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
+    lowered = jitted.trace(*arguments).lower(lowering_platforms=("cpu",))
+    return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+
+
+def convert(source: str, path: str) -> None:
+    """Write the HloModuleProto that a file holds.
+
+    Args:
+        source: HLO text (.hlo, .txt), an HloModuleProto or HloProto (.pb), or StableHLO as text, bytecode
+            or portable artifact (.mlir, .stablehlo, .mlirbc, .bc).
+        path: Where to write.
+
+    Raises:
+        ProgramError: The file does not parse or has dynamic shapes.
+        StorageError: A file cannot be read or written.
+    """
+    file = Path(source)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise StorageError(f"cannot read {source}: {error.strerror}") from error
+    suffix = file.suffix.lower()
+    if suffix in _TEXT:
+        proto = _from_text(source, content)
+    elif suffix in _PROTO:
+        proto = _from_proto(source, content)
+    else:
+        proto = _from_stablehlo(source, content)
+    _write(path, proto)
+
+
+def _from_text(source: str, content: bytes) -> bytes:
+    try:
+        return load_engine().from_text(content.decode()).proto()
+    except (UnicodeDecodeError, ProgramError) as error:
+        raise ProgramError(f"{source} is no HLO text: {_first_line(error)}") from error
+
+
+def _from_proto(source: str, content: bytes) -> bytes:
+    for candidate in (content, _first_field(content)):
+        with suppress(Exception):
+            return _hlo.HloModule.from_serialized_hlo_module_proto(candidate).as_serialized_hlo_module_proto()
+    raise ProgramError(f"{source} is neither an HloModuleProto nor an HloProto")
+
+
+def _from_stablehlo(source: str, content: bytes) -> bytes:
+    computation = _jax.mlir.mlir_module_to_xla_computation(content, use_tuple_args=False, return_tuple=False)
+    return computation.as_serialized_hlo_module_proto()
+
+
+def _first_field(content: bytes) -> bytes:
+    """Return the bytes of field 1 of a protocol buffer that begins with it, else nothing."""
+    if content[:1] != b"\x0a":
+        return b""
+    length = shift = 0
+    for place, byte in enumerate(content[1:11], start=2):
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return content[place : place + length]
+    return b""
+
+
+def _write(path: str, proto: bytes) -> None:
+    """Write a file at once or not at all."""
+    target = Path(path)
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(proto)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
