@@ -24,8 +24,8 @@ TRAINING = ("--dataset", DATASET, "--set", "episodes=4", "hidden=8")
 TUNE_KEYS = {
     "program",
     "schedule",
-    "cost_ns",
-    "baseline_ns",
+    "cost",
+    "baseline",
     "speedup",
     "gflops",
     "peak_share",
@@ -37,7 +37,7 @@ TUNE_KEYS = {
 ROW_KEYS = {
     "program",
     "method",
-    "cost_ns",
+    "cost",
     "speedup",
     "numpy_ratio",
     "seconds",
@@ -132,8 +132,8 @@ def test_tune_finds_checks_exports(irgym: Command, tmp_path: Path):
     data = read(tmp_path / "tune.json")
     assert set(data) >= TUNE_KEYS
     assert data["program"] == PROGRAM and data["validated"] is True and data["evaluations"] == 8
-    assert data["speedup"] == pytest.approx(data["baseline_ns"] / data["cost_ns"])
-    assert data["gflops"] == pytest.approx(2 * 16**3 / data["cost_ns"])
+    assert data["speedup"] == pytest.approx(data["baseline"] / data["cost"])
+    assert data["gflops"] == pytest.approx(2 * 16**3 / data["cost"])
     assert data["schedule"] in result.out and "numpy" in result.out
     assert "irgym_kernel" in (tmp_path / "mm.c").read_text()
 
@@ -193,7 +193,7 @@ def test_evaluate_shows_final_and_best_state(irgym: Command, run_folder: Path, t
     data = read(tmp_path / "evaluation.json")
     assert data == read(run_folder / "evaluation.json")
     assert len(data["rows"]) == 2 and set(data["rows"][0]) >= ROW_KEYS
-    assert all(row["validated"] and row["best_seen_ns"] <= row["cost_ns"] for row in data["rows"])
+    assert all(row["validated"] and row["best_seen"] <= row["cost"] for row in data["rows"])
     steps = read(run_folder / "steps.json")
     best = max(data["rows"], key=lambda row: row["speedup"])
     assert " ".join(step["action"] for step in steps[1:]) == best["schedule"] and steps[0]["action"] == ""

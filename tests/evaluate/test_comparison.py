@@ -8,8 +8,10 @@ from rich.console import Console
 
 from irgym.core.errors import IrgymError, StorageError
 from irgym.evaluate.comparison import run_comparison
-from irgym.evaluate.results import Comparison, Row, summarise
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.rows import Row
 from irgym.evaluate.statistics import Verdict
+from irgym.evaluate.summary import summarise
 from irgym.evaluate.tables import table
 from irgym.search.session import Budget
 
@@ -44,7 +46,7 @@ def test_every_program_and_method_has_one_row(compare):
 
 def test_searches_find_the_optimum_and_say_so(compare):
     row = row_of(compare(), "evolutionary")
-    assert row.cost_ns == 1000.0 and row.speedup == 6.0 and row.validated
+    assert row.cost == 1000.0 and row.speedup == 6.0 and row.validated
     assert row.peer_ratio == pytest.approx(2.0)
     assert row.evaluations == 16 and row.seconds > 0
     assert sorted(row.schedule.split()) == ["set_0_3", "set_1_2"]
@@ -53,7 +55,7 @@ def test_searches_find_the_optimum_and_say_so(compare):
 def test_base_and_peers(compare):
     comparison = compare()
     base, numpy, other = (row_of(comparison, method) for method in ("base", "numpy", "other"))
-    assert (base.speedup, base.cost_ns, base.schedule, base.evaluations) == (1.0, 6000.0, "", 0)
+    assert (base.speedup, base.cost, base.schedule, base.evaluations) == (1.0, 6000.0, "", 0)
     assert (numpy.speedup, numpy.peer_ratio) == (3.0, 1.0)
     assert (other.speedup, other.peer_ratio) == (1.5, 0.5)
     assert other.detail == "numpy 9, 1 thread"
@@ -61,7 +63,7 @@ def test_base_and_peers(compare):
 
 def test_a_policy_is_judged_by_its_final_state_and_the_best_seen_is_told(compare):
     row = row_of(compare(), "policy:mine")
-    assert row.cost_ns == 5000.0 and row.best_seen_ns == 3000.0
+    assert row.cost == 5000.0 and row.best_seen == 3000.0
     assert row.schedule == "set_0_3 set_0_1 stop"
     assert row.seconds >= 0.001
 
@@ -82,7 +84,7 @@ def test_json_round_trip_and_its_keys(compare):
     comparison = compare()
     data = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
     assert Comparison.from_json(data) == comparison
-    keys = {"program", "method", "cost_ns", "speedup", "numpy_ratio", "seconds", "evaluations", "validated"}
+    keys = {"program", "method", "cost", "speedup", "numpy_ratio", "seconds", "evaluations", "validated"}
     assert all(keys <= set(row) for row in data["rows"])
     assert set(data["summary"]) == set(METHODS)
     assert data["summary"]["evolutionary"]["speedup"]["n"] == 2
@@ -147,7 +149,7 @@ def test_summary_means_verdicts_and_ties():
 
 def test_the_best_is_taken_program_by_program_and_failures_do_not_count():
     lucky = rows("lucky", [9.0, 9.0, 9.0])
-    lucky = [lucky[0], *(replace(row, cost_ns=None, speedup=None, peer_ratio=None) for row in lucky[1:])]
+    lucky = [lucky[0], *(replace(row, cost=None, speedup=None, peer_ratio=None) for row in lucky[1:])]
     lines = summarise([*rows("steady", [2.0, 2.0, 2.0]), *lucky])
     assert lines[0].to_best.mean == pytest.approx((2 / 9) ** (1 / 3)) and lines[1].failed == 2
     assert lines[1].to_best.n == 1 and lines[1].to_best.mean == 1.0

@@ -11,7 +11,8 @@ from irgym.core.errors import StorageError
 from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.report import write_report
-from irgym.evaluate.results import Comparison, Row
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.rows import Row
 from irgym.evaluate.steps import Step, read_steps, steps_of
 from irgym.search.session import Budget
 
@@ -189,9 +190,9 @@ def test_steps_hold_costs_before_and_after_each_action(environment, bench):
     task = environment.task("toy://broken")
     steps = steps_of(task, bench, Schedule.parse("set_0_2 stop", task.space))
     assert [step.action for step in steps] == ["", "set_0_2", "stop"]
-    assert [step.cost_ns for step in steps] == [5000.0, None, None]
+    assert [step.cost for step in steps] == [5000.0, None, None]
     assert read_steps(json.loads(json.dumps([vars(step) for step in steps]))) == steps
-    assert read_steps([{"action": None, "nest_text": "x", "cost_ns": 1}]) == [Step("", "", "x", 1.0)]
+    assert read_steps([{"action": None, "text": "x", "cost": 1}]) == [Step("", "", "x", 1.0)]
 
 
 def test_metrics_that_are_not_numbers_are_left_out(tmp_path):

@@ -7,10 +7,13 @@ from typing import Literal
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
-from irgym.cli.options import budget, check_file, check_limit, check_seed
+from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS
+from irgym.core.errors import IrgymError
 from irgym.evaluate.comparison import run_comparison
+from irgym.evaluate.report import read_json
+from irgym.evaluate.results import Comparison
 from irgym.evaluate.tables import table
 
 
@@ -20,8 +23,11 @@ class Compare:
 
     environment: Positional[str]
     """Name of the environment."""
-    methods: str = "base,random,greedy,beam,evolutionary,guided:default,policy:default,numpy"
-    """Separated by commas: base, a search, policy:DIR, guided:DIR, or a peer such as numpy, torch or tvm."""
+    methods: str | None = None
+    """Separated by commas: base, a default schedule, a search, policy:DIR, guided:DIR, or a peer.
+
+    By default the environment's own choice.
+    """
     programs: tuple[str, ...] = ()
     """URIs; by default a split of the data set."""
     dataset: str | None = None
@@ -36,37 +42,84 @@ class Compare:
     """Number of distinct candidates for each search on each program."""
     seed: int = 0
     """Seed of all random choices."""
+    objective: str | None = None
+    """What is minimised, such as `time`; by default the environment's own objective."""
+    also: tuple[str, ...] = ()
+    """Other objectives under which the schedules found are measured too."""
+    time: bool = False
+    """The same as --also time."""
+    inputs: int | None = None
+    """Random inputs on which each result is checked; by default the environment's own number."""
+    unvalidated: bool = False
+    """Do not check results; the tables then say so."""
     backend: str | None = None
-    """Code generator; by default the best for this CPU."""
+    """Back end; by default the preferred one that runs here."""
     run_folder: Path | None = None
     """Write the comparison into this run folder too, for `irgym report`."""
     json: Path | None = None
-    """Write the comparison as JSON to this file."""
+    """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
+    resume: bool = False
+    """Leave out what the JSON file, or else the run folder, holds already under the same conditions."""
 
     def run(self) -> None:
         """Compare, print, record."""
         limits = budget(self.evaluations, self.seconds)
+        inputs = self._inputs()
         check_limit(self.limit)
         check_seed(self.seed)
         recorded = self.run_folder / "comparison.json" if self.run_folder else None
         check_file(self.json)
         check_file(recorded)
         environment = ENVIRONMENTS.load(self.environment)
+        for objective in (self.objective, *self._others()):
+            check_objective(environment, objective)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         uris = list(self.programs) or spread(dataset.split(self.split), self.limit)
+        methods = environment.default_methods if self.methods is None else self.methods.split(",")
+
+        def record(comparison: Comparison) -> None:
+            data = comparison.to_json()
+            write_json(self.json, data)
+            write_json(recorded, data)
+
+        done = self._done(recorded)
         out = console()
         with environment.bench() as bench, out.status("comparing") as status:
             comparison = run_comparison(
                 environment,
                 bench,
                 uris,
-                [method for method in self.methods.split(",") if method],
+                [method for method in methods if method],
                 limits,
                 self.seed,
                 lambda name, task: load_policy(environment, name, task),
                 lambda uri, method: status.update(f"{uri}: {method}"),
                 self.backend,
+                self.objective,
+                self._others(),
+                inputs,
+                record,
+                done,
             )
         out.print(table(comparison))
-        write_json(self.json, comparison.to_json())
-        write_json(recorded, comparison.to_json())
+        record(comparison)
+
+    def _others(self) -> list[str]:
+        return [*self.also, *(["time"] if self.time else [])]
+
+    def _inputs(self) -> int | None:
+        """Return the number of inputs to check results on, 0 for no checks, None for the environment's."""
+        if self.unvalidated and self.inputs is not None:
+            raise IrgymError("--inputs and --unvalidated exclude each other: give one of them")
+        if self.inputs is not None and self.inputs < 1:
+            raise IrgymError(f"{self.inputs} inputs check nothing: give at least 1, or --unvalidated")
+        return 0 if self.unvalidated else self.inputs
+
+    def _done(self, recorded: Path | None) -> Comparison | None:
+        """Return what an earlier run left; None where there is nothing to resume."""
+        if not self.resume:
+            return None
+        path = self.json or recorded
+        if path is None:
+            raise IrgymError("--resume needs the results so far: name their file by --json or --run-folder")
+        return read_json(path, Comparison.from_json)

@@ -8,15 +8,16 @@ from typing import Literal, TypeVar
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file, check_limit, check_seed
-from irgym.cli.output import console, cost_text, load_policy, write_json
+from irgym.cli.options import check_file, check_limit, check_objective, check_seed, task_of
+from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench, Environment
 from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.results import Comparison
 from irgym.evaluate.run import read_problem
 from irgym.evaluate.steps import Step, steps_of
-from irgym.evaluate.tables import conditions, interval_text
+from irgym.evaluate.tables import conditions, interval_text, ratio_headings
+from irgym.evaluate.units import cost_text, gain_word
 from irgym.search.session import Budget
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ class Evaluate:
     """Name of another data set than the run's."""
     limit: int | None = None
     """Only this many programs, evenly spread over the split."""
+    objective: str | None = None
+    """What costs are, such as `time`; by default what the policy was trained on."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
     json: Path | None = None
@@ -51,6 +54,8 @@ class Evaluate:
         environment = ENVIRONMENTS.load(problem.environment)
         programs = environment.dataset(self.dataset or problem.dataset).split(self.split)
         uris = spread(programs, self.limit)
+        objective = self.objective or problem.objective
+        check_objective(environment, objective)
         method = f"policy:{self.folder}"
         out = console()
         with environment.bench() as bench, out.status("evaluating") as status:
@@ -64,15 +69,11 @@ class Evaluate:
                 lambda name, task: load_policy(environment, name, task),
                 lambda uri, _: status.update(uri),
                 problem.backend,
+                objective,
             )
             steps = _steps(environment, bench, comparison, problem.backend)
-        out.print(_table(comparison, environment.task(uris[0]).objective))
-        [line] = comparison.summary
-        out.print(
-            f"geometric mean over {line.programs} programs: speedup {interval_text(line.speedup, 'x')}"
-            + (f", ratio to {comparison.peer} {interval_text(line.peer_ratio)}" if comparison.peer else ""),
-            highlight=False,
-        )
+        out.print(_table(comparison))
+        out.print(_mean(comparison), highlight=False)
         out.print(conditions(comparison), style="dim", highlight=False)
         write_json(self.folder / "evaluation.json", comparison.to_json())
         write_json(self.folder / "steps.json", [asdict(step) for step in steps])
@@ -92,24 +93,41 @@ def _steps(environment: Environment, bench: Bench, comparison: Comparison, backe
     if not rows:
         return []
     best = max(rows, key=lambda row: row.speedup or 0.0)
-    task = environment.task(best.program, backend)
+    task = task_of(environment, best.program, backend, comparison.objective)
     return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
 
 
-def _table(comparison: Comparison, objective: str) -> Table:
-    peer = [f"ratio to {comparison.peer}"] if comparison.peer else []
-    table = Table("program", "schedule", "final state", "best state seen", "speedup", *peer, "decided in")
+def _mean(comparison: Comparison) -> str:
+    """Return the geometric means in words."""
+    [line] = comparison.summary
+    means = [f"{gain_word(comparison.objective)} {interval_text(line.speedup, 'x')}"]
+    if comparison.peer:
+        means.append(f"ratio to {comparison.peer} {interval_text(line.peer_ratio)}")
+    if comparison.reference:
+        means.append(f"ratio to {comparison.reference} {interval_text(line.reference_ratio)}")
+        means.append(f"gain ratio {interval_text(line.gain_ratio)}")
+    return f"geometric mean over {line.programs} programs: {', '.join(means)}"
+
+
+def _table(comparison: Comparison) -> Table:
+    """Return a line for each program."""
+    objective = comparison.objective
+    ratios = ratio_headings(comparison)
+    heads = ["program", "schedule", "final state", "best state seen", gain_word(objective)]
+    table = Table(*heads, *ratios, "decided in")
     for row in comparison.rows:
-        if row.cost_ns is None or row.best_seen_ns is None:
+        if row.cost is None or row.best_seen is None:
             table.add_row(row.program, f"failed: {row.detail}")
             continue
+        values = [row.peer_ratio] if comparison.peer else []
+        values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
         table.add_row(
             row.program,
             row.schedule,
-            cost_text(row.cost_ns, objective),
-            cost_text(row.best_seen_ns, objective),
-            f"{row.speedup:.2f}x",
-            *(["-" if row.peer_ratio is None else f"{row.peer_ratio:.2f}"] if peer else []),
+            cost_text(row.cost, objective),
+            cost_text(row.best_seen, objective),
+            "-" if row.speedup is None else f"{row.speedup:.2f}x",
+            *("-" if value is None else f"{value:.2f}" for value in values),
             "-" if row.seconds is None else f"{row.seconds * 1e3:.1f} ms",
         )
     return table

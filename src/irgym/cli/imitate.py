@@ -1,20 +1,24 @@
 """`irgym imitate`."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import tyro
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
-from irgym.cli.options import budget, check_file, check_limit, check_seed
+from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed, task_of
 from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.search import SEARCHES
+
+if TYPE_CHECKING:
+    from irgym.agents.imitation import Demonstration
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Imitate:
     """Number of training programs to which the schedules found are transferred."""
     seed: int = 0
     """Seed of all random choices."""
+    objective: str | None = None
+    """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
-    """Code generator; by default the best for this CPU."""
+    """Back end; by default the preferred one that runs here."""
     json: Path | None = None
     """Write the result as JSON to this file."""
     set: tuple[str, ...] = ()
@@ -55,6 +61,7 @@ class Imitate:
         from irgym.agents.imitation import ImitationConfig, clone, search_schedules, transfer
 
         environment = ENVIRONMENTS.load(self.environment)
+        check_objective(environment, self.objective)
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         config = configured(ImitationConfig, self.set, self.seed, "imitation")
         config.check()
@@ -62,7 +69,7 @@ class Imitate:
         out = console()
         started = time.perf_counter()
         with environment.bench() as bench, out.status("searching") as status:
-            tasks = [environment.task(uri, self.backend) for uri in dataset.train]
+            tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
             schedules = search_schedules(
                 spread(tasks, self.searched),
                 bench.evaluator,
@@ -76,11 +83,12 @@ class Imitate:
             policy = clone(config, shown)
             policy.environment = environment.name
             policy.save(self.policy)
-            shares = [(demo.task.ideal_cost(bench.peak_gflops) or np.nan) / demo.cost for demo in shown]
+            share = _peak_share(bench, shown)
         distinct = len({demo.schedule for demo in shown})
+        at_peak = "" if share is None else f", at {share:.0%} of the peak on average"
         out.print(
-            f"{len(shown)} programs, {distinct} of {len(schedules)} schedules in use, at "
-            f"{np.nanmean(shares):.0%} of the peak on average; {time.perf_counter() - started:.0f} s",
+            f"{len(shown)} programs, {distinct} of {len(schedules)} schedules in use{at_peak}; "
+            f"{time.perf_counter() - started:.0f} s",
             highlight=False,
         )
         out.print(f"written: {self.policy}")
@@ -90,6 +98,15 @@ class Imitate:
                 "policy": str(self.policy),
                 "programs": len(shown),
                 "schedules": distinct,
-                "peak_share": float(np.nanmean(shares)),
+                "peak_share": share,
             },
         )
+
+
+def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
+    """Return the mean share of the machine's peak; None where no peak bounds the costs."""
+    # Measured only where it is of use.
+    if any(demo.task.ideal_cost(1.0) is None for demo in shown):
+        return None
+    peak = bench.peak_gflops
+    return fmean((demo.task.ideal_cost(peak) or 0.0) / demo.cost for demo in shown)

@@ -3,8 +3,11 @@
 import math
 import os
 from pathlib import Path
+from typing import Any
 
+from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.task import Task
 from irgym.search.session import Budget
 
 DEFAULT_SECONDS = 10.0
@@ -58,3 +61,29 @@ def check_file(path: Path | None) -> None:
         raise StorageError(f"{path} cannot be written ({path.parent} is no folder): choose another place")
     if not os.access(path.parent, os.W_OK):
         raise StorageError(f"{path} cannot be written ({path.parent} is read-only): choose another place")
+
+
+def check_objective(environment: Environment, objective: str | None) -> None:
+    """Make sure that an environment has an objective, if one is named.
+
+    Raises:
+        IrgymError: It has none of that name; the message lists those that it has.
+    """
+    known = environment.objectives()
+    if objective is not None and objective not in known:
+        raise IrgymError(
+            f"{environment.name} has no objective {objective!r}: choose among {', '.join(known)}"
+        )
+
+
+def task_of(
+    environment: Environment, uri: str, backend: str | None = None, objective: str | None = None
+) -> Task[Any]:
+    """Return the task of a URI under an objective, by default its own.
+
+    Raises:
+        IrgymError: There is no such program, back end or objective.
+    """
+    check_objective(environment, objective)
+    task = environment.task(uri, backend)
+    return task if objective is None else task.under(objective)

@@ -38,16 +38,6 @@ def write_json(path: Path | None, data: Any) -> None:
         raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
 
 
-def cost_text(value: float, objective: str) -> str:
-    """Return a cost for people: a time, which is in nanoseconds, with a fitting unit; a count as it is."""
-    if objective != "time":
-        return f"{value:g}"
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} ns"
-
-
 def policy_path(environment: Environment, name: str) -> Path:
     """Return the file of a policy that ships, of a run folder, or the file itself.
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
-from irgym.cli.options import check_file, check_seed
+from irgym.cli.options import check_file, check_seed, task_of
 from irgym.cli.output import console, write_json
 from irgym.core.environment import environment_of
 from irgym.core.schedule import Schedule
-from irgym.evaluate.tuning import confirm
+from irgym.evaluate.tuning import Validator, confirm
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,12 @@ class Replay:
     """The schedule, as `tune` prints it: actions separated by blanks."""
     seed: int = 0
     """Seed of the inputs that the results are checked on."""
+    objective: str | None = None
+    """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
-    """Code generator; by default the best for this CPU."""
+    """Back end; by default the preferred one that runs here."""
     export: Path | None = None
-    """Write the result to this file: .c (source), .o (object) or .so (shared library)."""
+    """Write the result to this file, usable without irgym; its suffix chooses the form."""
     json: Path | None = None
     """Write the result as JSON to this file."""
 
@@ -36,10 +38,11 @@ class Replay:
         check_file(self.json)
         check_file(self.export)
         environment = environment_of(self.uri)
-        task = environment.task(self.uri, self.backend)
+        task = task_of(environment, self.uri, self.backend, self.objective)
         schedule = Schedule.parse(self.schedule, task.space)
         with environment.bench() as bench:
-            finding = confirm(environment, bench, task, schedule, self.seed)
+            validator = Validator(bench, environment.validation_inputs, self.seed)
+            finding = confirm(environment, bench, task, schedule, validator)
             data = data_of(environment, bench, task, finding)
         print_finding(console(), task, finding, data)
         write_json(self.json, data)

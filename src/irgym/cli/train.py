@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from tyro.conf import Positional
 
 from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
-from irgym.cli.options import check_file, check_seed
+from irgym.cli.options import check_file, check_objective, check_seed, task_of
 from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.environment import ENVIRONMENTS, Bench, Environment
 from irgym.core.errors import IrgymError
+from irgym.core.reward import Reward
+from irgym.core.task import Task
 from irgym.evaluate.run import read_problem
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class Train:
     folder: Annotated[Path, tyro.conf.arg(name="run")]
     """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
     agent: str = "ppo"
-    """Learning algorithm: ppo or dqn."""
+    """Learning algorithm, such as ppo or dqn."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     seconds: float | None = None
@@ -39,8 +41,12 @@ class Train:
     """Seed of all random choices."""
     resume: bool = False
     """Continue the run in the folder exactly where its last checkpoint left it."""
+    objective: str | None = None
+    """What is minimised, such as `time`; by default the environment's own objective."""
+    reward: str = "default"
+    """Name of one of the environment's rewards."""
     backend: str | None = None
-    """Code generator; by default the best for this CPU."""
+    """Back end; by default the preferred one that runs here."""
     validate: int = 0
     """Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
 
@@ -65,6 +71,8 @@ class Train:
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         if not dataset.train:
             raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
+        check_objective(environment, self.objective)
+        reward = _reward(environment, self.reward)
         config = configured(AGENTS.load(self.agent), self.set, self.seed, self.agent)
         if bool(self.validate) != bool(config.validate_every):
             raise IrgymError(
@@ -74,12 +82,12 @@ class Train:
         recorded = read_problem(self.folder) if self.resume else None
         out = console()
         with environment.bench() as bench:
-            tasks = [environment.task(uri, self.backend) for uri in dataset.train]
+            tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
             out.print(
                 f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False
             )
-            peak = bench.peak_gflops if recorded is None else recorded.peak_gflops
-            problem = Problem(tasks, bench.evaluator, environment.default_reward, peak)
+            peak = _peak(bench, tasks[0]) if recorded is None else recorded.peak_gflops
+            problem = Problem(tasks, bench.evaluator, reward, peak)
             train(
                 config,
                 problem,
@@ -92,6 +100,8 @@ class Train:
                 environment=environment.name,
                 details={
                     "dataset": dataset.name,
+                    "objective": self.objective,
+                    "reward": self.reward,
                     "backend": self.backend,
                     "validate": self.validate,
                     "peak_gflops": peak,
@@ -108,6 +118,18 @@ class Train:
             raise IrgymError(f"{self.iterations} iterations are too few to train: give at least 1")
         if self.validate < 0:
             raise IrgymError(f"there are no {self.validate} programs to validate on: give 0 or more")
+
+
+def _reward(environment: Environment, name: str) -> Reward:
+    rewards = environment.rewards()
+    if name not in rewards:
+        raise IrgymError(f"{environment.name} has no reward {name!r}: choose among {', '.join(rewards)}")
+    return rewards[name]
+
+
+def _peak(bench: Bench, task: Task[Any]) -> float | None:
+    """Return the machine's peak, measured only where it bounds costs."""
+    return None if task.ideal_cost(1.0) is None else bench.peak_gflops
 
 
 def _line(metrics: "Metrics") -> str:

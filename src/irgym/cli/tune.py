@@ -7,7 +7,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
-from irgym.cli.options import budget, check_file, check_seed
+from irgym.cli.options import budget, check_file, check_seed, task_of
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import Environment, environment_of
 from irgym.core.errors import IrgymError
@@ -32,10 +32,12 @@ class Tune:
     """Number of distinct candidates to evaluate."""
     seed: int = 0
     """Seed of all random choices."""
+    objective: str | None = None
+    """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
-    """Code generator; by default the best for this CPU."""
+    """Back end; by default the preferred one that runs here."""
     export: Path | None = None
-    """Write the result to this file: .c (source), .o (object) or .so (shared library)."""
+    """Write the result to this file, usable without irgym; its suffix chooses the form."""
     json: Path | None = None
     """Write the result as JSON to this file."""
 
@@ -46,7 +48,7 @@ class Tune:
         check_file(self.json)
         check_file(self.export)
         environment = environment_of(self.uri)
-        task = environment.task(self.uri, self.backend)
+        task = task_of(environment, self.uri, self.backend, self.objective)
         name, policy_name = self._method(environment)
         strategy = SEARCHES.load(name)()
         policy = load_policy(environment, policy_name, task) if policy_name else None

@@ -5,8 +5,16 @@ from typing import cast
 
 import gymnasium
 
+from irgym.core.environment import ENVIRONMENTS
+
 
 def register_all() -> None:
-    """Register irgym's environments as `irgym/<Id>`."""
+    """Register our environments and those of other packages as `irgym/<Name>-v0`; nothing is imported."""
     register = cast(Callable[..., None], gymnasium.register)  # pyright: ignore[reportUnknownMemberType]
-    register(id="irgym/Loops-v0", entry_point="irgym.core.env:TaskEnv", kwargs={"environment": "loops"})
+    for name in ENVIRONMENTS.names():
+        register(id=gym_id(name), entry_point="irgym.core.env:TaskEnv", kwargs={"environment": name})
+
+
+def gym_id(name: str) -> str:
+    """Return the id that an environment has in Gymnasium: `irgym/Loops-v0` for `loops`."""
+    return f"irgym/{name[:1].upper()}{name[1:]}-v0"

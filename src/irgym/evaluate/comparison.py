@@ -8,10 +8,14 @@ from irgym.core.environment import Bench, Environment
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.task import Task
+from irgym.evaluate.grounds import Grounds
 from irgym.evaluate.methods import Conditions, Method, Outcome, parse_method
-from irgym.evaluate.results import Comparison, Row
-from irgym.evaluate.tuning import VALIDATION_INPUTS
+from irgym.evaluate.results import Comparison, Trace
+from irgym.evaluate.rows import Row
+from irgym.evaluate.tuning import Validator
 from irgym.search.session import Budget
+
+Record = Callable[[Comparison], None]
 
 
 def run_comparison(
@@ -24,6 +28,11 @@ def run_comparison(
     load_policy: Callable[[str, Task[Any]], Policy],
     progress: Callable[[str, str], None] | None = None,
     backend: str | None = None,
+    objective: str | None = None,
+    also: Sequence[str] = (),
+    inputs: int | None = None,
+    record: Record | None = None,
+    done: Comparison | None = None,
 ) -> Comparison:
     """Run every method on every program.
 
@@ -39,32 +48,82 @@ def run_comparison(
         load_policy: Returns the policy of a name that suits a task.
         progress: Called with program and method before each run.
         backend: Back end of the environment; by default the preferred one.
+        objective: What is minimised; by default the tasks' own.
+        also: Other objectives under which the schedules that are found are measured too.
+        inputs: Random inputs on which results are checked, 0 for no checks; by default the environment's.
+        record: Called with all results so far after each run, so that they can be kept.
+        done: Results of an earlier run under the same conditions, which are not computed again; failures are.
 
     Raises:
-        IrgymError: There are no programs, or a program, method or policy does not exist.
+        IrgymError: There are no programs, or a program, method, objective or policy does not exist, or `done`
+            was computed under other conditions.
     """
     if not uris or not methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
     tasks = [environment.task(uri, backend) for uri in uris]
+    tasks = [task.under(objective) for task in tasks] if objective else tasks
     chosen = [
         parse_method(text, environment, lambda name: load_policy(name, tasks[0]))
         for text in dict.fromkeys(methods)
     ]
-    conditions = Conditions(environment, bench, budget, seed)
-    outcomes: list[Outcome] = []
+    others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
+    validator = Validator(bench, environment.validation_inputs if inputs is None else inputs, seed)
+    conditions = Conditions(environment, bench, budget, seed, validator)
+    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, done)
     for task in tasks:
+        grounds: Grounds | None = None
         for method in chosen:
+            if course.has(task, method):
+                continue
             if progress is not None:
                 progress(task.uri, method.name)
-            outcomes.append(_attempt(method, conditions, task))
-    return Comparison(
-        environment=environment.name,
-        peer=environment.reference_peer,
-        rows=tuple(outcome.row for outcome in outcomes),
-        traces=tuple(outcome.trace for outcome in outcomes if outcome.trace is not None),
-        machine=bench.machine,
-        settings=_settings(conditions, outcomes),
-    )
+            grounds = grounds or Grounds(environment, bench, task, others)
+            course.add(_attempt(method, conditions, task), grounds)
+    return course.results([(task.uri, method.name) for task in tasks for method in chosen])
+
+
+class _Course:
+    """The rows so far, by program and method."""
+
+    def __init__(
+        self, conditions: Conditions, settings: dict[str, Any], record: Record | None, done: Comparison | None
+    ) -> None:
+        self._conditions = conditions
+        self._settings = settings
+        self._record = record
+        self._rows: dict[tuple[str, str], Row] = {}
+        self._traces: dict[tuple[str, str], Trace] = {}
+        if done is not None:
+            _expect(done, conditions.environment.name, settings)
+            self._settings["peer"] = done.settings.get("peer", "")
+            self._rows = {(row.program, row.method): row for row in done.rows if row.cost is not None}
+            self._traces = {(trace.program, trace.method): trace for trace in done.traces}
+
+    def has(self, task: Task[Any], method: Method) -> bool:
+        """Say whether a row is there already."""
+        return (task.uri, method.name) in self._rows
+
+    def add(self, outcome: Outcome, grounds: Grounds) -> None:
+        """Add a row, and let it be kept."""
+        row = grounds.complete(outcome)
+        self._rows[row.program, row.method] = row
+        if outcome.trace is not None:
+            self._traces[row.program, row.method] = outcome.trace
+        self._settings["peer"] = self._settings["peer"] or outcome.peer
+        if self._record is not None:
+            self._record(self.results(list(self._rows)))
+
+    def results(self, order: Sequence[tuple[str, str]]) -> Comparison:
+        """Return the rows in an order of programs and methods."""
+        bench, environment = self._conditions.bench, self._conditions.environment
+        return Comparison(
+            environment=environment.name,
+            peer=environment.reference_peer if self._settings["objective"] == "time" else None,
+            rows=tuple(self._rows[key] for key in order),
+            traces=tuple(self._traces[key] for key in order if key in self._traces),
+            machine=bench.machine,
+            settings=dict(self._settings),
+        )
 
 
 def _attempt(method: Method, conditions: Conditions, task: Task[Any]) -> Outcome:
@@ -75,13 +134,34 @@ def _attempt(method: Method, conditions: Conditions, task: Task[Any]) -> Outcome
         return Outcome(Row(task.uri, method.name, None, None, None, None, None, False, detail=str(error)))
 
 
-def _settings(conditions: Conditions, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _settings(
+    conditions: Conditions, task: Task[Any], also: Sequence[str], backend: str | None
+) -> dict[str, Any]:
     """Return what the numbers depend on, beside the machine."""
+    environment = conditions.environment
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "objective": task.objective,
+        "unit": environment.objectives().get(task.objective, ""),
+        "exact": task.job(task.initial()).known is not None,
+        "reference": environment.reference_pipeline,
+        "also": list(also),
+        "backend": backend,
         "seconds": conditions.budget.seconds,
         "evaluations": conditions.budget.evaluations,
         "seed": conditions.seed,
-        "validation_inputs": VALIDATION_INPUTS,
-        "peer": next((outcome.peer for outcome in outcomes if outcome.peer), ""),
+        "validation_inputs": conditions.validator.inputs,
+        "peer": "",
     }
+
+
+def _expect(done: Comparison, environment: str, settings: dict[str, Any]) -> None:
+    """Make sure that earlier results were computed under the same conditions."""
+    wanted = {"environment": environment, **settings}
+    found = {"environment": done.environment, **done.settings}
+    for name in wanted:
+        if name not in ("date", "peer") and wanted[name] != found.get(name):
+            raise IrgymError(
+                f"the results to resume have {name} = {found.get(name)}, not {wanted[name]}: "
+                "resume them with the options that they were begun with"
+            )

@@ -5,9 +5,10 @@ from html import escape
 
 from irgym.evaluate import tables
 from irgym.evaluate.plots import short_name
-from irgym.evaluate.results import Comparison, Row
-from irgym.evaluate.statistics import Verdict
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.rows import Row
 from irgym.evaluate.steps import Step
+from irgym.evaluate.units import cost_text, gain_word
 
 
 def paragraph(text: str) -> str:
@@ -32,14 +33,9 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.3g} s"
 
 
-def nanoseconds(value: float | None) -> str:
+def cost(value: float | None, objective: str) -> str:
     """Return a cost with a fitting unit."""
-    if value is None:
-        return "failed"
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g} ns"
+    return "failed" if value is None else cost_text(value, objective)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozenset[int]) -> str:
@@ -58,8 +54,10 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozen
 
 
 def _class(cell: str, place: int, texts: frozenset[int]) -> str:
-    if cell in (Verdict.FASTER.value, Verdict.SLOWER.value):
-        return f' class="{cell}"'
+    if cell in ("faster", "better"):
+        return ' class="faster"'
+    if cell in ("slower", "worse"):
+        return ' class="slower"'
     if place in texts:
         return ' class="text long"' if len(cell) > 60 else ' class="text"'
     return ""
@@ -69,6 +67,21 @@ def summary_table(comparison: Comparison) -> str:
     """Return the geometric means, a line a method."""
     rows = [tables.summary_cells(comparison, line) for line in comparison.summary]
     return _table(tables.headings(comparison), rows, frozenset({0}))
+
+
+def further_tables(comparison: Comparison) -> str:
+    """Return the means under other objectives and by family, where there are any."""
+    parts: list[str] = []
+    for objective in comparison.also:
+        rows = [tables.side_cells(comparison, line, objective) for line in comparison.summary]
+        headings = tables.side_headings(comparison, objective)
+        parts.append(f"<h3>{escape(tables.side_title(objective))}</h3>")
+        parts.append(_table(headings, rows, frozenset({0})))
+    if tables.families(comparison):
+        parts.append(f"<h3>{escape(tables.family_title(comparison))}</h3>")
+        cells = [tables.family_cells(comparison, name) for name in tables.families(comparison)]
+        parts.append(_table(["family", *comparison.methods], cells, frozenset({0})))
+    return "".join(parts)
 
 
 def conditions(comparison: Comparison) -> str:
@@ -87,13 +100,13 @@ def failures(comparison: Comparison) -> str:
 
 def rows_table(comparison: Comparison) -> str:
     """Return every row, folded away."""
-    ratio = [f"ratio to {comparison.peer}"] if comparison.peer else []
     headings = [
         "program",
         "method",
-        "time",
-        "speedup",
-        *ratio,
+        comparison.objective,
+        gain_word(comparison.objective),
+        *tables.ratio_headings(comparison),
+        *comparison.also,
         "seconds",
         "evaluations",
         "validated",
@@ -111,9 +124,15 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
     return [
         short_name(row.program),
         row.method,
-        nanoseconds(row.cost_ns),
+        cost(row.cost, comparison.objective),
         number(row.speedup, ".2f"),
         *([number(row.peer_ratio, ".2f")] if comparison.peer else []),
+        *(
+            [number(row.reference_ratio, ".2f"), number(row.gain_ratio, ".2f")]
+            if comparison.reference
+            else []
+        ),
+        *(cost(row.also[name].cost, name) if name in row.also else "" for name in comparison.also),
         number(row.seconds, ".3g"),
         "" if row.evaluations is None else count(row.evaluations),
         "yes" if row.validated else "no",
@@ -123,19 +142,19 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
 
 def steps(entries: Sequence[Step]) -> str:
     """Return the program as written and after each action, with costs."""
-    first = entries[0].cost_ns
+    first = entries[0].cost
     items: list[str] = []
     for place, entry in enumerate(entries):
         name = f"{place}. <code>{escape(entry.action)}</code>" if entry.action else "as written"
-        cost = nanoseconds(entry.cost_ns)
-        if place and first and entry.cost_ns:
-            cost += f" \u00b7 {first / entry.cost_ns:.2f}x"
+        text = cost(entry.cost, entry.objective)
+        if place and first and entry.cost:
+            text += f" \u00b7 {first / entry.cost:.2f}x"
         items.append(
-            f'<li><header><strong>{name}</strong><span class="cost">{escape(cost)}</span></header>'
-            f"<pre>{escape(entry.nest_text)}</pre></li>"
+            f'<li><header><strong>{name}</strong><span class="cost">{escape(text)}</span></header>'
+            f"<pre>{escape(entry.text)}</pre></li>"
         )
     intro = (
-        f"The program {entries[0].program or ''} before and after each action: its loops, its cost, and the "
-        "speedup over the program as written. Some steps pay only together with later ones."
+        f"The program {entries[0].program or ''} before and after each action: its text, its cost, and "
+        "the cost as written over it. Some steps pay only together with later ones."
     )
     return paragraph(" ".join(intro.split())) + f'<ol class="steps">{"".join(items)}</ol>'

@@ -1,5 +1,6 @@
-"""The methods of a comparison: the program as written, searches, policies, peers."""
+"""The methods of a comparison: the program as written, default schedules, searches, policies, peers."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
-from irgym.evaluate.results import BASE, Row, Trace
-from irgym.evaluate.tuning import Finding, best_of, confirm, measure_anew
+from irgym.evaluate.results import Trace
+from irgym.evaluate.rows import BASE, Row
+from irgym.evaluate.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.rollout import rollout
 from irgym.search.session import Budget, Strategy, needs_policy, run_search
@@ -31,12 +33,14 @@ class Conditions:
         bench: Where they are measured.
         budget: What a search may spend on a program.
         seed: Seed of searches and of the inputs that results are checked on.
+        validator: Checks results.
     """
 
     environment: Environment
     bench: Bench
     budget: Budget
     seed: int
+    validator: Validator
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,13 @@ class Outcome:
         row: The result.
         trace: The course of a search.
         peer: What the reference peer ran on, where it was timed in turn with the result.
+        state: The task's state that the row is about; None where it is about none.
     """
 
     row: Row
     trace: Trace | None = None
     peer: str = ""
+    state: Any = None
 
 
 class Method(Protocol):
@@ -85,6 +91,20 @@ class AsWritten:
         """Check and measure the program."""
         finding = _confirm(conditions, task, Schedule())
         return _outcome(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """The compiler's own default schedule."""
+
+    name: str
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Find out what the schedule comes to on the program, check and measure it."""
+        started = time.perf_counter()
+        schedule = conditions.environment.pipeline(self.name, task)
+        seconds = time.perf_counter() - started
+        return _outcome(self.name, task, _confirm(conditions, task, schedule), seconds, evaluations=0)
 
 
 @dataclass(frozen=True)
@@ -131,7 +151,7 @@ class RolledOut:
             finding,
             inference_s + final.compile_s,
             evaluations=0,
-            best_seen_ns=min(finding.cost, *seen),
+            best_seen=min(finding.cost, *seen),
         )
 
 
@@ -143,6 +163,8 @@ class Peer:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the peer and time it in turn with the program as written."""
+        if task.objective != "time":
+            raise IrgymError(f"{self.name} is timed, and has no {task.objective}: leave it out")
         reference = conditions.environment.reference_peer
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)
@@ -167,7 +189,7 @@ def _against_written(conditions: Conditions, peer: str, task: Task[Any]) -> Vers
 
 
 def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
-    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.seed)
+    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
 
 
 def _outcome(
@@ -177,32 +199,35 @@ def _outcome(
     seconds: float,
     evaluations: int,
     speedup: float | None = None,
-    best_seen_ns: float | None = None,
+    best_seen: float | None = None,
     trace: Trace | None = None,
 ) -> Outcome:
+    gained = finding.speedup if speedup is None else speedup
     row = Row(
         program=task.uri,
         method=method,
-        cost_ns=finding.cost,
-        speedup=finding.speedup if speedup is None else speedup,
+        cost=finding.cost,
+        speedup=gained if math.isfinite(gained) else None,
         peer_ratio=finding.peer_ratio,
         seconds=seconds,
         evaluations=evaluations,
-        validated=finding.validation.ok,
+        validated=finding.validation is not None,
         schedule=finding.schedule.text(task.space),
-        best_seen_ns=best_seen_ns,
+        best_seen=best_seen,
         peak_share=finding.peak_share,
     )
     versus = finding.versus
-    return Outcome(row, trace, f"{versus.detail}; {len(versus.ratios)} rounds" if versus else "")
+    peer = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
+    return Outcome(row, trace, peer, finding.state)
 
 
 def parse_method(text: str, environment: Environment, load_policy: Callable[[str], Policy]) -> Method:
     """Return the method that a text names.
 
     Args:
-        text: `base`, a search, a baseline of the environment, `policy:NAME` (a policy without search) or
-            `SEARCH:NAME` (a search led by a policy), NAME being a policy that ships or a run folder.
+        text: `base`, a default schedule or a baseline of the environment, a search, `policy:NAME` (a policy
+            without search) or `SEARCH:NAME` (a search led by a policy), NAME being a policy that ships or a
+            run folder.
         environment: Where the programs come from.
         load_policy: Returns the policy of a name.
 
@@ -211,8 +236,11 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
     """
     name, colon, policy = text.partition(":")
     peers = [peer.name for peer in environment.baselines()]
+    pipelines = [pipeline.name for pipeline in environment.pipelines()]
     if text == BASE:
         return AsWritten()
+    if text in pipelines:
+        return Pipelined(text)
     if text in peers:
         return Peer(text)
     if colon and not policy:
@@ -222,7 +250,7 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
     if name == "policy" and colon:
         return RolledOut(text, load_policy(policy))
     if name not in SEARCHES.names():
-        known = [BASE, *SEARCHES.names(), "policy:NAME", "guided:NAME", *peers]
+        known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "guided:NAME", *peers]
         raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
     strategy = SEARCHES.load(name)()
     if needs_policy(strategy) and not colon:

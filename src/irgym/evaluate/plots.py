@@ -8,7 +8,8 @@ from html import escape
 from typing import Any, TypeAlias, cast
 
 from irgym.core.errors import BackendError
-from irgym.evaluate.results import BASE, Comparison, Trace
+from irgym.evaluate.results import Comparison, Trace
+from irgym.evaluate.rows import BASE
 
 # matplotlib's own type hints leave out most keyword arguments.
 Axes: TypeAlias = Any
@@ -143,7 +144,7 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
 
     Args:
         comparison: The data.
-        quantity: `speedup` or `peer_ratio`.
+        quantity: `speedup`, `peer_ratio` or `gain_ratio`.
         label: What the axis says.
         name: Prefix of ids.
     """
@@ -175,11 +176,11 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
 
 def _values(comparison: Comparison, quantity: str) -> dict[str, dict[str, float]]:
     """Return for each method its values by program; methods whose value is 1 by definition are left out."""
-    unit = BASE if quantity == "speedup" else comparison.peer
+    unit = {"speedup": BASE, "peer_ratio": comparison.peer, "gain_ratio": comparison.reference}[quantity]
     values: dict[str, dict[str, float]] = {}
     for row in comparison.rows:
         value = getattr(row, quantity)
-        if value and row.method != unit:
+        if value is not None and row.method != unit:
             values.setdefault(row.method, {})[row.program] = value
     return values
 

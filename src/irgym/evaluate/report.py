@@ -13,6 +13,7 @@ from irgym.evaluate import html
 from irgym.evaluate.plots import anytime_curves, per_program, training_curves
 from irgym.evaluate.results import Comparison
 from irgym.evaluate.steps import Step, read_steps
+from irgym.evaluate.units import gain_word
 
 T = TypeVar("T")
 
@@ -47,9 +48,9 @@ def write_report(run: Path, out: Path) -> None:
     if not run.is_dir():
         raise StorageError(f"there is no folder {run}: name one that irgym train or irgym compare wrote")
     metrics = _read_metrics(run / "metrics.jsonl")
-    comparison = _read(run / "comparison.json", Comparison.from_json)
-    evaluation = _read(run / "evaluation.json", Comparison.from_json)
-    steps = _read(run / "steps.json", read_steps)
+    comparison = read_json(run / "comparison.json", Comparison.from_json)
+    evaluation = read_json(run / "evaluation.json", Comparison.from_json)
+    steps = read_json(run / "steps.json", read_steps)
     if not (metrics or comparison or evaluation or steps):
         raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
     sections = [
@@ -61,7 +62,7 @@ def write_report(run: Path, out: Path) -> None:
     _write(out, _page(run, sections))
 
 
-def _read(path: Path, parse: Callable[[Any], T]) -> T | None:
+def read_json(path: Path, parse: Callable[[Any], T]) -> T | None:
     """Return what a JSON file holds, None where there is no such file.
 
     Raises:
@@ -133,10 +134,19 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
     if comparison is None:
         return html.paragraph(f"This folder has none ({file}).")
     name = file.partition(".")[0]
-    parts = [html.summary_table(comparison), html.conditions(comparison), html.failures(comparison)]
-    speedups = per_program(comparison, "speedup", "speedup over the program as written", f"{name}-speedup")
+    gain = gain_word(comparison.objective)
+    parts = [
+        html.summary_table(comparison),
+        html.conditions(comparison),
+        html.failures(comparison),
+        html.further_tables(comparison),
+    ]
+    speedups = per_program(comparison, "speedup", f"{gain} over the program as written", f"{name}-speedup")
     if speedups:
-        parts.append("<h3>Speedup of each program</h3>" + html.figure(speedups))
+        parts.append(f"<h3>{gain.capitalize()} of each program</h3>" + html.figure(speedups))
+    gains = per_program(comparison, "gain_ratio", f"gain over {comparison.reference}'s gain", f"{name}-gain")
+    if gains:
+        parts.append(f"<h3>Against {escape(str(comparison.reference))}</h3>" + html.figure(gains))
     ratios = per_program(comparison, "peer_ratio", f"{comparison.peer}'s time over ours", f"{name}-ratio")
     if ratios:
         parts.append(f"<h3>Against {escape(str(comparison.peer))}</h3>" + html.figure(ratios))

@@ -15,13 +15,15 @@ class RunProblem:
         environment: Name of the environment.
         dataset: Name of the data set, whose training split was used.
         backend: Back end that was asked for; None for the preferred one.
-        peak_gflops: The machine's peak that rewards refer to.
+        peak_gflops: The machine's peak that rewards refer to; None where they need none.
+        objective: Objective that was asked for; None for the tasks' own.
     """
 
     environment: str
     dataset: str
     backend: str | None
-    peak_gflops: float
+    peak_gflops: float | None
+    objective: str | None = None
 
 
 def read_problem(folder: Path) -> RunProblem:
@@ -33,7 +35,13 @@ def read_problem(folder: Path) -> RunProblem:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text())
-        return RunProblem(config["environment"], config["dataset"], config["backend"], config["peak_gflops"])
+        return RunProblem(
+            config["environment"],
+            config["dataset"],
+            config["backend"],
+            config["peak_gflops"],
+            config.get("objective"),
+        )
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(f"{folder} is not a training run: name a folder that irgym train wrote") from None
     except (OSError, ValueError, TypeError, KeyError) as error:

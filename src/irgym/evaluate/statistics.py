@@ -26,32 +26,39 @@ class Interval:
         low: Lower end; 0 where there are fewer than two values, which bound nothing.
         high: Upper end; infinite where there are fewer than two values.
         n: Number of values.
+        noise: Relative difference below which a single value says nothing.
     """
 
     mean: float
     low: float
     high: float
     n: int
+    noise: float = NOISE
 
     @property
     def verdict(self) -> Verdict:
         """What the mean shows: a tie where the interval contains 1, or a single value is within the noise."""
         if self.n < 2:
-            return decide(self.mean)
+            return decide(self.mean, self.noise)
         if self.low > 1.0:
             return Verdict.FASTER
         return Verdict.SLOWER if self.high < 1.0 else Verdict.TIE
 
 
-def decide(ratio: float) -> Verdict:
+def decide(ratio: float, noise: float = NOISE) -> Verdict:
     """Return what a single ratio, the other's cost over ours, shows."""
-    if ratio > 1.0 + NOISE:
+    if ratio > 1.0 + noise:
         return Verdict.FASTER
-    return Verdict.SLOWER if ratio < 1.0 / (1.0 + NOISE) else Verdict.TIE
+    return Verdict.SLOWER if ratio < 1.0 / (1.0 + noise) else Verdict.TIE
 
 
-def geometric_interval(ratios: Sequence[float], confidence: float = 0.95) -> Interval:
+def geometric_interval(ratios: Sequence[float], confidence: float = 0.95, noise: float = NOISE) -> Interval:
     """Return the geometric mean of positive ratios with Student's interval on their logarithms.
+
+    Args:
+        ratios: The ratios.
+        confidence: Probability that the interval covers the truth.
+        noise: Relative difference below which a single ratio says nothing.
 
     Raises:
         ValueError: There are no ratios, or one is not positive and finite.
@@ -62,10 +69,10 @@ def geometric_interval(ratios: Sequence[float], confidence: float = 0.95) -> Int
     logs = [math.log(ratio) for ratio in ratios]
     mean = math.fsum(logs) / n
     if n < 2:
-        return Interval(math.exp(mean), 0.0, math.inf, n)
+        return Interval(math.exp(mean), 0.0, math.inf, n, noise)
     deviation = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (n - 1))
     half = t_quantile(0.5 + confidence / 2, n - 1) * deviation / math.sqrt(n)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, noise)
 
 
 def t_probability(t: float, degrees: int) -> float:

@@ -17,14 +17,16 @@ class Step:
     Attributes:
         program: URI.
         action: Text of the action; empty for the program as written.
-        nest_text: The program as text.
-        cost_ns: Its cost in nanoseconds; None where it failed.
+        text: The program as text.
+        cost: Its cost; None where it failed.
+        objective: What the cost is.
     """
 
     program: str
     action: str
-    nest_text: str
-    cost_ns: float | None
+    text: str
+    cost: float | None
+    objective: str = "time"
 
 
 def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[Step]:
@@ -37,13 +39,19 @@ def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[
     actions = ["", *(task.space.text(action) for action in schedule.actions)]
     measurements = evaluator.evaluate([task.job(state) for state in states])
     return [
-        Step(task.uri, action, task.describe(state), measurement.cost if measurement.ok else None)
+        Step(
+            task.uri,
+            action,
+            task.describe(state),
+            measurement.cost if measurement.ok else None,
+            task.objective,
+        )
         for action, state, measurement in zip(actions, states, measurements, strict=True)
     ]
 
 
 def read_steps(data: Any) -> list[Step]:
-    """Read a list of objects with the fields of `Step`; `program` may be missing.
+    """Read a list of objects with the fields of `Step`; `program` and `objective` may be missing.
 
     Raises:
         StorageError: It is something else.
@@ -55,10 +63,11 @@ def read_steps(data: Any) -> list[Step]:
 
 
 def _step(entry: Mapping[str, Any]) -> Step:
-    cost = entry["cost_ns"]
+    cost = entry["cost"]
     return Step(
         program=str(entry.get("program", "")),
         action=str(entry["action"] or ""),
-        nest_text=str(entry["nest_text"]),
-        cost_ns=None if cost is None else float(cost),
+        text=str(entry["text"]),
+        cost=None if cost is None else float(cost),
+        objective=str(entry.get("objective", "time")),
     )

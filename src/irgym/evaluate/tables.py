@@ -1,42 +1,104 @@
 """Comparisons as tables for the terminal."""
 
+from collections.abc import Sequence
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from irgym.evaluate.results import Comparison, Row, Summary
+from irgym.evaluate.results import Comparison
+from irgym.evaluate.rows import Row
 from irgym.evaluate.statistics import Interval
+from irgym.evaluate.summary import FLOOR, Summary
+from irgym.evaluate.tuning import ROUNDS
+from irgym.evaluate.units import gain_word, verdict_word
 
 
 def table(comparison: Comparison) -> Group:
-    """Return the comparison for people: each program and method, the summary, and what it was measured on."""
-    return Group(_programs(comparison), _summary(comparison), Text(conditions(comparison), style="dim"))
+    """Return the comparison for people: each program and method, the summaries, and the conditions."""
+    return Group(
+        _programs(comparison),
+        _plain_table(
+            "geometric means",
+            headings(comparison),
+            [summary_cells(comparison, line) for line in comparison.summary],
+        ),
+        *(
+            _plain_table(
+                side_title(objective),
+                side_headings(comparison, objective),
+                [side_cells(comparison, line, objective) for line in comparison.summary],
+            )
+            for objective in comparison.also
+        ),
+        *_family_tables(comparison),
+        Text(conditions(comparison), style="dim"),
+    )
 
 
 def conditions(comparison: Comparison) -> str:
     """Return in words what the numbers depend on and refer to."""
     settings = comparison.settings
     words = [f"{settings[name]:g} {name}" for name in ("seconds", "evaluations") if settings.get(name)]
+    gains = gain_word(comparison.objective).capitalize() + "s"
     sentences = [
         f"Machine: {comparison.machine or 'not recorded'}.",
         f"Date: {settings.get('date', 'not recorded')}.",
         *([f"Budget of a search: {' or '.join(words)}."] if words and comparison.traces else []),
         f"Seed: {settings.get('seed', 'not recorded')}.",
-        "Speedups refer to the program as written; means are geometric, with 95 % confidence intervals.",
-        f"Results were checked on {settings.get('validation_inputs', '?')} random inputs and measured anew.",
+        *([f"Cost: {settings['unit']}."] if settings.get("unit") else []),
+        f"{gains} are the cost as written over the cost; means are geometric, with 95 % intervals.",
+        _checks(comparison),
     ]
     if comparison.peer:
         runs_on = f" ({settings['peer']})" if settings.get("peer") else ""
         sentences.append(
             f"Ratios to {comparison.peer}{runs_on} are medians of timings in turn; above 1, we are faster."
         )
-    return " ".join(sentences)
+    return " ".join([*sentences, *_references(comparison), *_sides(comparison)])
+
+
+def _checks(comparison: Comparison) -> str:
+    """Return how results were checked and measured."""
+    inputs = comparison.settings.get("validation_inputs", "?")
+    checked = "not validated" if inputs == 0 else f"checked on {inputs} random inputs"
+    costs = "their costs are exact" if comparison.settings.get("exact") else "measured anew"
+    return f"Results were {checked}{';' if inputs == 0 else ' and'} {costs}."
+
+
+def _references(comparison: Comparison) -> list[str]:
+    """Return what the ratios to the reference pipeline mean, and what is left out of them."""
+    name = comparison.reference
+    if name is None:
+        return []
+    gaining = {row.program for row in comparison.rows if row.gain_ratio is not None}
+    solved = {row.program for row in comparison.rows if row.cost is not None}
+    left_out = (
+        f" {len(solved - gaining)} of {len(solved)} programs are left out: there {name} reduces nothing."
+        if solved - gaining
+        else ""
+    )
+    return [
+        f"The ratio to {name} is the cost after the default schedule {name} over ours.",
+        f"The gain ratio is (cost as written - ours) / (cost as written - {name}'s), as in arXiv 2308.14364; "
+        f"in means, less than {FLOOR:g} counts as {FLOOR:g}.{left_out}",
+    ]
+
+
+def _sides(comparison: Comparison) -> list[str]:
+    """Return how other objectives were measured."""
+    if not comparison.also:
+        return []
+    return [
+        f"Of the same schedules, {' and '.join(comparison.also)} are the least of {ROUNDS} measurements, the "
+        "program as written and the reference measured once for each program."
+    ]
 
 
 def _programs(comparison: Comparison) -> Table:
     """Return a line for each program and a column for each method; below, the reasons of failures."""
     result = Table(
-        title=f"speedup over the program as written{_times(comparison)}",
+        title=f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}",
         caption=Text("\n".join(failures(comparison))),
         caption_justify="left",
     )
@@ -44,61 +106,120 @@ def _programs(comparison: Comparison) -> Table:
     for method in comparison.methods:
         result.add_column(Text(method), justify="right")
     cells = {(row.program, row.method): row for row in comparison.rows}
+    validates = comparison.settings.get("validation_inputs") != 0
     for program in comparison.programs:
         rows = [cells.get((program, method)) for method in comparison.methods]
-        result.add_row(Text(program), *(_cell(row) for row in rows))
+        mark = "" if validates else " (not validated)"
+        result.add_row(Text(program + mark), *(_cell(row) for row in rows))
     return result
 
 
-def _times(comparison: Comparison) -> str:
-    return f", and ratio to {comparison.peer}" if comparison.peer else ""
+def _beside(comparison: Comparison) -> str:
+    if comparison.peer:
+        return f", and ratio to {comparison.peer}"
+    return f", and gain ratio to {comparison.reference}" if comparison.reference else ""
 
 
 def failures(comparison: Comparison) -> list[str]:
     """Return a line for each failure, with its reason."""
     return [
-        f"{row.method} failed on {row.program}: {row.detail}"
-        for row in comparison.rows
-        if row.cost_ns is None
+        f"{row.method} failed on {row.program}: {row.detail}" for row in comparison.rows if row.cost is None
     ]
 
 
 def _cell(row: Row | None) -> str:
     if row is None:
         return ""
-    if row.cost_ns is None:
+    if row.cost is None:
         return "failed"
     speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
-    return speedup if row.peer_ratio is None else f"{speedup}  {row.peer_ratio:.2f}"
+    beside = row.gain_ratio if row.peer_ratio is None else row.peer_ratio
+    return speedup if beside is None else f"{speedup}  {beside:.2f}"
 
 
-def _summary(comparison: Comparison) -> Table:
-    result = Table(title="geometric means")
-    for column in headings(comparison):
-        result.add_column(column, justify="left" if column == "method" else "right")
-    for line in comparison.summary:
-        result.add_row(*map(Text, summary_cells(comparison, line)))
+def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table whose first column is set flush left."""
+    result = Table(title=title)
+    for place, column in enumerate(columns):
+        result.add_column(Text(column), justify="right" if place else "left")
+    for row in rows:
+        result.add_row(*map(Text, row))
     return result
+
+
+def ratio_headings(comparison: Comparison) -> list[str]:
+    """Return the columns of the ratios to the peer and to the reference pipeline."""
+    peer, reference = comparison.peer, comparison.reference
+    return [
+        *([f"ratio to {peer}"] if peer else []),
+        *([f"ratio to {reference}", "gain ratio"] if reference else []),
+    ]
 
 
 def headings(comparison: Comparison) -> list[str]:
     """Return the columns of the summary."""
-    ratio = [f"ratio to {comparison.peer}", "verdict"] if comparison.peer else ["verdict"]
-    return ["method", "programs", "speedup", *ratio, "against the best", "seconds"]
+    gain = gain_word(comparison.objective)
+    return ["method", "programs", gain, *ratio_headings(comparison), "verdict", "against the best", "seconds"]
 
 
 def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
     """Return a line of the summary."""
-    verdict = line.verdict.value if line.verdict else "-"
+    reference = [interval_text(line.reference_ratio), interval_text(line.gain_ratio)]
     return [
         line.method,
         str(line.programs) + (f" ({line.failed} failed)" if line.failed else ""),
         interval_text(line.speedup, "x"),
         *([interval_text(line.peer_ratio)] if comparison.peer else []),
-        verdict,
+        *(reference if comparison.reference else []),
+        verdict_word(line.verdict, comparison.objective) if line.verdict else "-",
         _against_best(line.to_best),
         "-" if line.seconds is None else f"{line.seconds:.3g}",
     ]
+
+
+def side_title(objective: str) -> str:
+    """Return the title of the summary under another objective."""
+    return f"{objective} of the same schedules, geometric means"
+
+
+def side_headings(comparison: Comparison, objective: str) -> list[str]:
+    """Return the columns of the summary under another objective."""
+    ratio = [f"ratio to {comparison.reference}"] if comparison.reference else []
+    return ["method", "programs", gain_word(objective), *ratio]
+
+
+def side_cells(comparison: Comparison, line: Summary, objective: str) -> list[str]:
+    """Return a line of the summary under another objective."""
+    side = line.also.get(objective)
+    ratio = [interval_text(side.reference_ratio if side else None)] if comparison.reference else []
+    gains = side.speedup if side else None
+    return [line.method, str(gains.n if gains else 0), interval_text(gains, "x"), *ratio]
+
+
+def families(comparison: Comparison) -> list[str]:
+    """Return the families of the programs that have results, in alphabetical order."""
+    return sorted({family for line in comparison.summary for family in line.families})
+
+
+def family_title(comparison: Comparison) -> str:
+    """Return the title of the table by family."""
+    what = "gain ratio" if comparison.reference else gain_word(comparison.objective)
+    return f"{what} by family, geometric means"
+
+
+def family_cells(comparison: Comparison, family: str) -> list[str]:
+    """Return a family's line: its name with the number of its programs, and the mean of each method."""
+    count = len({row.program for row in comparison.rows if row.family == family})
+    means = [interval_text(line.families.get(family)) for line in comparison.summary]
+    return [f"{family} ({count})", *means]
+
+
+def _family_tables(comparison: Comparison) -> list[Table]:
+    names = families(comparison)
+    if not names:
+        return []
+    cells = [family_cells(comparison, name) for name in names]
+    return [_plain_table(family_title(comparison), ["family", *comparison.methods], cells)]
 
 
 def interval_text(interval: Interval | None, unit: str = "") -> str:

@@ -1,5 +1,6 @@
 """Tuning one program: search, then measure the finalists anew, validate, and compare with a peer."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,52 @@ from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.search.session import Budget, SearchResult, Strategy, run_search
 
-VALIDATION_INPUTS = 3
-"""Random inputs on which an optimised program is compared with the original."""
+ROUNDS = 3
+"""Measurements of which the least counts; one where costs are known exactly."""
+
+
+def over(first: float, second: float) -> float:
+    """Return a ratio of costs; counts may be 0."""
+    if second == 0.0:
+        return 1.0 if first == 0.0 else math.inf
+    return first / second
+
+
+class Validator:
+    """Compares programs with their originals on random inputs, each distinct program once.
+
+    Attributes:
+        inputs: Number of random inputs; with 0 nothing is compared.
+    """
+
+    def __init__(self, bench: Bench, inputs: int, seed: int) -> None:
+        """Compare nothing yet."""
+        self.inputs = inputs
+        self._bench = bench
+        self._seed = seed
+        self._seen: dict[tuple[str, str], Validation] = {}
+
+    def __call__(self, task: Task[Any], state: Any) -> Validation | None:
+        """Return the comparison with the original, None where none is wanted.
+
+        Raises:
+            IrgymError: The results differ, or the programs do not run.
+        """
+        if not self.inputs:
+            return None
+        job, written = task.job(state), task.job(task.initial())
+        if job.known and job.schedule == written.schedule:
+            return Validation(True, 0.0, "the program as written", 0)
+        key = task.uri, job.schedule
+        if key not in self._seen:
+            self._seen[key] = self._bench.call(task.validation(state, self.inputs, self._seed))
+        validation = self._seen[key]
+        if not validation.ok:
+            raise IrgymError(
+                f"the schedule gives wrong results for {task.uri} (error {validation.error:.3g}; allowed: "
+                f"{validation.tolerance}): please report it as a bug of irgym"
+            )
+        return validation
 
 
 @dataclass(frozen=True)
@@ -26,7 +71,7 @@ class Finding:
         state: The task's state there.
         cost: Cost measured anew, not the least of the search.
         baseline: Cost of the program as written, measured in the same way.
-        validation: The comparison with the original.
+        validation: The comparison with the original; None where it was not wanted.
         versus: Interleaved timings against the environment's peer; None where it has none.
         peak: Interleaved timings against the machine's peak; None where none bounds the cost.
     """
@@ -35,14 +80,14 @@ class Finding:
     state: Any
     cost: float
     baseline: float
-    validation: Validation
+    validation: Validation | None
     versus: Versus | None
     peak: Versus | None = None
 
     @property
     def speedup(self) -> float:
-        """Baseline over cost."""
-        return self.baseline / self.cost
+        """Baseline over cost; infinite where only the cost is 0."""
+        return over(self.baseline, self.cost)
 
     @property
     def peer_ratio(self) -> float | None:
@@ -55,40 +100,62 @@ class Finding:
         return None if self.peak is None else float(np.median(self.peak.ratios))
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What an environment's reference pipeline makes of a program.
+
+    Attributes:
+        name: Name of the pipeline.
+        schedule: What it comes to on the program.
+        program: Canonical text of the program that it leads to.
+        cost: Cost of that program.
+    """
+
+    name: str
+    schedule: Schedule
+    program: str
+    cost: float
+
+
+def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Reference | None:
+    """Return what the reference pipeline makes of a program; None where the environment has none.
+
+    Raises:
+        IrgymError: The pipeline fails on this program.
+    """
+    name = environment.reference_pipeline
+    if name is None:
+        return None
+    schedule = environment.pipeline(name, task)
+    state = replay(task, schedule)
+    return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state))
+
+
+def gain_ratio(first: float, reference: float, cost: float) -> float | None:
+    """Return our reduction of the cost over the reference's (arXiv 2308.14364); None where that is nothing.
+
+    Args:
+        first: Cost of the program as written.
+        reference: Cost after the reference pipeline.
+        cost: Our cost.
+    """
+    return (first - cost) / (first - reference) if reference < first else None
+
+
 def measure_anew(bench: Bench, task: Task[Any], state: Any) -> Measurement:
     """Measure a state without the cost cache."""
     [measurement] = bench.measure([task.job(state)])
     return measurement
 
 
-def confirm(
-    environment: Environment, bench: Bench, task: Task[Any], schedule: Schedule, seed: int
-) -> Finding:
-    """Validate and measure what a schedule makes of a program.
+def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
+    """Return the least of some costs measured anew, or the cost that the state knows.
 
     Raises:
-        IrgymError: The schedule does not apply, its program fails, or its results are wrong.
+        IrgymError: The program fails.
     """
-    state = replay(task, schedule)
-    validation: Validation = bench.call(task.validation(state, VALIDATION_INPUTS, seed))
-    if not validation.ok:
-        raise IrgymError(
-            f"the schedule gives wrong results for {task.uri} (error {validation.error:.3g}; allowed: "
-            f"{validation.tolerance}): please report it as a bug of irgym"
-        )
-    baseline = _least(bench, task, task.initial())
-    written = task.job(state).schedule == task.job(task.initial()).schedule
-    cost = baseline if written else _least(bench, task, state)
-    peer = environment.reference_peer
-    versus = bench.call(environment.versus_call(peer, task, state)) if peer else None
-    peak_call = environment.peak_call(task, state)
-    against_peak = bench.call(peak_call) if peak_call else None
-    return Finding(schedule, state, cost, baseline, validation, versus, against_peak)
-
-
-def _least(bench: Bench, task: Task[Any], state: Any) -> float:
-    """Return the least of three costs measured anew."""
-    rounds = [measure_anew(bench, task, state) for _ in range(3)]
+    known = task.job(state).known
+    rounds = [known] if known else [measure_anew(bench, task, state) for _ in range(ROUNDS)]
     failed = next((measurement for measurement in rounds if not measurement.ok), None)
     if failed is not None:
         raise IrgymError(
@@ -97,13 +164,37 @@ def _least(bench: Bench, task: Task[Any], state: Any) -> float:
     return min(measurement.cost for measurement in rounds)
 
 
+def confirm(
+    environment: Environment, bench: Bench, task: Task[Any], schedule: Schedule, validator: Validator
+) -> Finding:
+    """Validate and measure what a schedule makes of a program.
+
+    Raises:
+        IrgymError: The schedule does not apply, its program fails, or its results are wrong.
+    """
+    state = replay(task, schedule)
+    validation = validator(task, state)
+    baseline = least_cost(bench, task, task.initial())
+    written = task.job(state).schedule == task.job(task.initial()).schedule
+    cost = baseline if written else least_cost(bench, task, state)
+    # Peers are timed: beside other costs they say nothing.
+    peer = environment.reference_peer if task.objective == "time" else None
+    versus = bench.call(environment.versus_call(peer, task, state)) if peer else None
+    peak_call = environment.peak_call(task, state)
+    against_peak = bench.call(peak_call) if peak_call else None
+    return Finding(schedule, state, cost, baseline, validation, versus, against_peak)
+
+
 def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
     """Return the finalist whose cost, measured three times anew in turn, is least.
 
     The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
+    Costs that the states know have no noise: the first finalist is the best.
     """
     states = [replay(task, schedule) for schedule in result.finalists]
-    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(3)]
+    if all(task.job(state).known for state in states):
+        return result.finalists[0]
+    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
     return result.finalists[int(np.argmin(np.min(rounds, axis=0)))]
 
 
@@ -127,4 +218,5 @@ def tune(
         raise IrgymError(
             f"{task.uri} cannot be run here: {measurement.outcome.value} {measurement.detail}".rstrip()
         )
-    return confirm(environment, bench, task, best_of(bench, task, result), seed), result
+    validator = Validator(bench, environment.validation_inputs, seed)
+    return confirm(environment, bench, task, best_of(bench, task, result), validator), result
