@@ -239,7 +239,10 @@ class Versus:
 ENVIRONMENTS: Registry[Environment] = Registry(
     sort="environment",
     group="irgym.environments",
-    builtin={"loops": "irgym.envs.loops.environment:LOOPS"},
+    builtin={
+        "loops": "irgym.envs.loops.environment:LOOPS",
+        "hlo": "irgym.envs.hlo.environment:HLO",
+    },
 )
 
 

@@ -5,7 +5,7 @@ Loading takes about a second and 300 MB.
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,7 @@
-"""Builds the engine once per machine: C++ over the XLA that tensorflow-cpu's wheel ships headers and libraries of.
+"""Builds the engine once per machine: C++ over the XLA whose headers and libraries tensorflow-cpu ships.
 
-The result is kept in irgym's cache folder under a name made of the source, the TensorFlow version, the compiler
-and the flags. A lock lets many processes ask at once; the file is moved into place whole.
+The result is kept in irgym's cache folder under a name made of the source, the TensorFlow version, the
+compiler and the flags. A lock lets many processes ask at once; the file is moved into place whole.
 """
 
 import fcntl

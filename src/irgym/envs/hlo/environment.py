@@ -1,0 +1,178 @@
+"""The hlo environment: what `irgym` commands and Gymnasium reach by the name `hlo`."""
+
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+from irgym.core.cost import Call
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.errors import BackendError, IrgymError
+from irgym.core.observation import ObservationView
+from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.envs.hlo import datasets
+from irgym.envs.hlo.modules import ProgramModules
+from irgym.envs.hlo.native.build import TENSORFLOW, recipe
+from irgym.envs.hlo.orders import ORDERS, schedule_of
+from irgym.envs.hlo.pool import Pool
+from irgym.envs.hlo.programs import parse_program
+from irgym.envs.hlo.sources import Sources, content_of
+from irgym.envs.hlo.task import OBJECTIVES, HloState, HloTask
+from irgym.envs.hlo.toolchain import INSTALL, installed
+from irgym.measure.machine import timing_core
+from irgym.measure.protocol import GIB, Limits
+
+BACKEND = "xla"
+"""The only back end."""
+
+BENCH_LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
+"""What compiling and running a module on XLA:CPU may take."""
+
+
+class HloEnvironment(Environment):
+    """Orders of XLA's passes.
+
+    Passes run in child processes that start on first use and end with this process.
+    """
+
+    name = "hlo"
+    summary = "which XLA pass next, on HLO graphs (arXiv 2308.14364); cost: operations, FLOPs or run time"
+    default_dataset = "families"
+    default_reward = RelativeImprovement()
+    reference_pipeline = "core"
+    default_methods = ("base", "core", "cpu", "random", "greedy", "beam", "evolutionary", "policy:default")
+    validation_inputs = 1
+
+    def __init__(self) -> None:
+        self._pool: Pool | None = None
+        self._sources: Sources | None = None
+        self._modules: dict[str, ProgramModules] = {}
+
+    def backends(self) -> list[BackendStatus]:
+        """Return the state of the engine, and of jax, which models and run times need."""
+        return [self._engine_status(), _jax_status()]
+
+    def _engine_status(self) -> BackendStatus:
+        try:
+            target = recipe().target
+        except BackendError as error:
+            what, _, remedy = str(error).rpartition(": ")
+            return BackendStatus(BACKEND, False, what, remedy)
+        built = "built" if target.exists() else "not built yet: that takes half a minute, on first use"
+        return BackendStatus(BACKEND, True, f"passes of TensorFlow {TENSORFLOW}, engine {built}")
+
+    def task(self, uri: str, backend: str | None = None) -> HloTask:
+        """Return the task of an `hlo:` URI, with operation count as its objective.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: The engine or jax is missing, or there is no such back end.
+        """
+        if backend not in (None, BACKEND):
+            raise BackendError(f"hlo has no back end {backend!r}: choose {BACKEND}")
+        program = parse_program(uri)
+        pool = self.pool()
+        if self._sources is None:
+            self._sources = Sources()
+            weakref.finalize(self, self._sources.close)
+        file = self._sources.file(program)
+        return self.task_of_file(program.uri, file, pool)
+
+    def task_of_file(self, uri: str, file: Path, pool: Pool | None = None) -> HloTask:
+        """Return the task of a file that holds an HloModuleProto."""
+        if str(file) not in self._modules:
+            self._modules[str(file)] = ProgramModules(uri, file, content_of(file), pool or self.pool())
+        task = HloTask(self._modules[str(file)])
+        task.initial()  # a module that XLA cannot read is refused here
+        return task
+
+    def pool(self) -> Pool:
+        """Return the processes that passes run in, started on first use.
+
+        Raises:
+            BackendError: The engine cannot be built here.
+        """
+        if self._pool is None:
+            self._pool = Pool()
+            weakref.finalize(self, self._pool.close)
+        return self._pool
+
+    def objectives(self) -> Mapping[str, str]:
+        """Return operation counts, FLOPs and run time."""
+        return OBJECTIVES
+
+    def rewards(self) -> Mapping[str, Reward]:
+        """Return relative improvement, the paper's negative count, and both with shaping."""
+        return {
+            "default": self.default_reward,
+            "negative-count": NegativeCost(),
+            "shaped": Shaped(RelativeImprovement()),
+            "negative-count-shaped": Shaped(NegativeCost()),
+        }
+
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+        return list(datasets.DATASETS)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set."""
+        return datasets.dataset(name)
+
+    def family(self, uri: str) -> str:
+        """Return the model family of a program."""
+        return parse_program(uri).family
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        """Return the features, counts, changes, history, cost analysis and the graph itself."""
+        from irgym.envs.hlo.observations import VIEWS
+
+        return VIEWS
+
+    def bench(self) -> Bench:
+        """Start what runs modules on XLA:CPU: a child process on one pinned core, with the cost cache."""
+        from dataclasses import replace
+
+        from irgym.measure.bench import MeasuringBench
+
+        return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()))
+
+    def baselines(self) -> list[Baseline]:
+        """Return none: what competes are XLA's own orders (`pipelines`)."""
+        return []
+
+    def versus_call(self, name: str, task: Task[HloState], state: HloState) -> Call:
+        """Refuse: there are no peers."""
+        raise IrgymError(f"hlo has no peer {name!r}: compare with the orders {', '.join(ORDERS)}")
+
+    def pipelines(self) -> list[Baseline]:
+        """Return XLA's default orders."""
+        return [Baseline(order.name, order.summary) for order in ORDERS.values()]
+
+    def pipeline(self, name: str, task: Task[HloState]) -> Schedule:
+        """Return the passes of a default order that change a program.
+
+        Raises:
+            IrgymError: There is no such order.
+        """
+        if name not in ORDERS:
+            raise IrgymError(f"hlo has no order {name!r}: choose among {', '.join(ORDERS)}")
+        assert isinstance(task, HloTask)
+        return schedule_of(ORDERS[name], task)
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        folder = Path(__file__).parent / "policies"
+        return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+
+
+def _jax_status() -> BackendStatus:
+    found = installed("jax"), installed("jaxlib")
+    detail = f"jax {found[0]}, jaxlib {found[1]}" if all(found) else "jax is not installed"
+    return BackendStatus(
+        "jax", all(found), f"{detail} (models, run time, validation)", "" if all(found) else INSTALL
+    )
+
+
+HLO = HloEnvironment()
+"""The environment."""

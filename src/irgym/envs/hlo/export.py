@@ -1,0 +1,56 @@
+"""Writing a module in forms that other tools read."""
+
+from pathlib import Path
+
+from irgym.core.cost import Call
+from irgym.core.errors import IrgymError, StorageError
+from irgym.envs.hlo.modules import PassPath, ProgramModules
+from irgym.measure.child import Child
+from irgym.measure.evaluators import error_of
+from irgym.measure.protocol import Raised, Returned
+
+FORMS = ".hlo or .txt (HLO text), .pb (HloModuleProto) or .mlir (StableHLO)"
+"""What can be written, in words."""
+
+
+def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
+    """Write a program after the passes of a path.
+
+    Args:
+        modules: The program.
+        path: Kinds of the passes.
+        target: File to write; its suffix chooses the form.
+
+    Returns:
+        The file written.
+
+    Raises:
+        IrgymError: The suffix is unknown, or the module has no such form.
+        StorageError: The file cannot be written.
+    """
+    suffix = target.suffix.lower()
+    if suffix in (".hlo", ".txt"):
+        content = modules.pool.call("text", modules.file, path).encode()
+    elif suffix == ".pb":
+        content = modules.pool.call("proto", modules.file, path)
+    elif suffix == ".mlir":
+        content = _stablehlo(modules.pool.call("proto", modules.file, path)).encode()
+    else:
+        raise IrgymError(f"cannot export to {target}: name a file that ends in {FORMS}")
+    try:
+        target.write_bytes(content)
+    except OSError as error:
+        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+    return [target]
+
+
+def _stablehlo(proto: bytes) -> str:
+    """Return a module as StableHLO text; jax translates it in a child process."""
+    call = Call("irgym.envs.hlo.lowering:to_stablehlo", (proto,))
+    with Child() as child:
+        reply = child.call(call)
+    if isinstance(reply, Raised):
+        raise error_of(call, reply)
+    if not isinstance(reply, Returned):
+        raise IrgymError(f"the module cannot be written as StableHLO ({reply}): export .hlo or .pb")
+    return reply.value

@@ -1,0 +1,130 @@
+"""The parent's side: child processes that hold the modules, and requests spread over them."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import IrgymError
+from irgym.envs.hlo.native.build import build
+from irgym.envs.hlo.store import Failure, Reply, Request
+from irgym.measure.child import Child
+from irgym.measure.evaluators import error_of
+from irgym.measure.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
+from irgym.measure.protocol import Reply as ChildReply
+
+LIMITS = Limits(timeout_s=120.0, memory_bytes=6 * GIB)
+"""What a call may use: a batch of passes on large graphs takes seconds."""
+
+ALONE_S = 60.0
+"""What one pass may take by itself."""
+
+_MODULE = "irgym.envs.hlo.store"
+
+
+class Pool:
+    """Isolated processes in which passes run. Close it, or let it go with the process.
+
+    Building the engine on first use on a machine takes half a minute.
+
+    Args:
+        workers: Number of processes; by default one per core.
+
+    Raises:
+        BackendError: The engine cannot be built here.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        build()
+        count = workers or len(os.sched_getaffinity(0))
+        self._children = [Child(LIMITS) for _ in range(count)]
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="hlo")
+
+    def step(self, requests: Sequence[Request]) -> list[Reply]:
+        """Run passes, those of one program or of one beginning in one process.
+
+        A pass that ends its process, takes too long or wants too much memory costs its own request only.
+        """
+        shares: dict[int, list[int]] = {}
+        for place, request in enumerate(requests):
+            shares.setdefault(self._worker(request.program, request.path or (request.kind,)), []).append(
+                place
+            )
+        replies: list[Reply] = [None] * len(requests)
+
+        def work(worker: int, places: list[int]) -> None:
+            # Requests from one module side by side: the store then copies it as rarely as it can.
+            places.sort(key=lambda place: requests[place][:2])
+            answers = self._step(worker, [requests[place] for place in places])
+            for place, answer in zip(places, answers, strict=True):
+                replies[place] = answer
+
+        self._each(shares, work)
+        return replies
+
+    def call(self, function: str, program: str, path: tuple[int, ...], *arguments: Any) -> Any:
+        """Call a function of the store on a module, in the process that is likely to hold it.
+
+        Raises:
+            IrgymError: The program is at fault, or its process died of it.
+        """
+        call = Call(f"{_MODULE}:{function}", (program, path, *arguments))
+        reply = self._children[self._worker(program, path)].call(call)
+        if isinstance(reply, Returned):
+            return reply.value
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        raise IrgymError(f"XLA failed on {program}: {_reason(reply)}")
+
+    def close(self) -> None:
+        """End the processes."""
+        self._threads.shutdown()
+        for child in self._children:
+            child.close()
+
+    def _worker(self, program: str, path: tuple[int, ...]) -> int:
+        """Return which process a module lives in: the branches of a program are spread over all."""
+        return (sum(program.encode()) + sum(path[:1])) % len(self._children)
+
+    def _each(self, shares: dict[int, list[int]], work: Callable[[int, list[int]], None]) -> None:
+        if len(shares) == 1:
+            [(worker, places)] = shares.items()
+            work(worker, places)
+            return
+        for run in [self._threads.submit(work, worker, places) for worker, places in shares.items()]:
+            run.result()
+
+    def _step(self, worker: int, requests: list[Request]) -> list[Reply]:
+        child = self._children[worker]
+        call = Call(f"{_MODULE}:step", (requests,))
+        reply = child.call(call)
+        if isinstance(reply, Returned):
+            return reply.value
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        if len(requests) == 1:
+            return [Failure(_reason(reply))]
+        # One of them is to blame: each by itself, in the process that has replaced the dead one.
+        with Child(replace(LIMITS, timeout_s=ALONE_S)) as alone:
+            return [self._alone(alone, request) for request in requests]
+
+    def _alone(self, child: Child, request: Request) -> Reply:
+        call = Call(f"{_MODULE}:step", ([request],))
+        reply = child.call(call)
+        if isinstance(reply, Returned):
+            return reply.value[0]
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        return Failure(_reason(reply))
+
+
+def _reason(reply: ChildReply) -> str:
+    """Return in one line how a process died."""
+    if isinstance(reply, Crashed):
+        checks = [line for line in reply.detail.splitlines() if "Check failed" in line]
+        return "XLA aborted: " + (checks[0].partition("Check failed")[2] if checks else reply.detail).strip()
+    if isinstance(reply, OutOfMemory):
+        return f"it ran out of memory: {reply.detail}"
+    return "it took too long"

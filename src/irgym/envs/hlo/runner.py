@@ -1,0 +1,39 @@
+"""What the measuring child runs: modules after their passes, on XLA:CPU."""
+
+from irgym.core.cost import Measurement, Outcome, Validation
+from irgym.core.errors import IrgymError
+from irgym.envs.hlo.engine import PassFailure
+from irgym.envs.hlo.execution import CompileFailure, compare, time_module
+from irgym.envs.hlo.store import read_program, store
+from irgym.measure.timing import Timing
+
+
+def optimised(program: str, path: tuple[int, ...]) -> bytes:
+    """Return the HloModuleProto of a program after the passes of a path, checked by XLA's verifier.
+
+    Raises:
+        PassFailure: A pass fails, or what they leave is no valid module.
+    """
+    module = store().module(program, path)
+    module.verify()
+    return module.proto()
+
+
+def measure(program: str, path: tuple[int, ...], timing: Timing) -> Measurement:
+    """Compile a module for the CPU and time it on one thread, nanoseconds."""
+    try:
+        return time_module(optimised(program, path), timing)
+    except (CompileFailure, PassFailure) as failure:
+        return Measurement(Outcome.COMPILE_ERROR, detail=str(failure))
+
+
+def validate(program: str, path: tuple[int, ...], inputs: int, seed: int) -> Validation:
+    """Run a program as written and after passes on random inputs, and compare the results.
+
+    Raises:
+        IrgymError: One of them does not compile.
+    """
+    try:
+        return compare(read_program(program), optimised(program, path), inputs, seed)
+    except CompileFailure as failure:
+        raise IrgymError(f"XLA:CPU cannot compile the module, so it is not validated: {failure}") from failure

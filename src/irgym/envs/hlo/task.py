@@ -1,0 +1,262 @@
+"""The task: one HLO module and the passes that are run on it."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.task import Task
+from irgym.envs.hlo.features import features
+from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
+from irgym.envs.hlo.opcodes import OPCODES
+from irgym.envs.hlo.passes import PASSES, SPACE, STOP
+from irgym.envs.hlo.store import Failure
+from irgym.envs.hlo.toolchain import toolchain
+from irgym.measure.timing import Timing
+
+HORIZON = 40
+"""Steps of an episode: the core order's effective passes on a deep model are about 25."""
+
+OBJECTIVES = {
+    "ops": "operations in all computations, a number",
+    "entry-ops": "operations in the entry computation, a number",
+    "flops": "floating-point operations by XLA's cost analysis, a number",
+    "time": "measured run time on XLA:CPU in nanoseconds, one thread",
+}
+"""What may be minimised."""
+
+
+@dataclass(frozen=True)
+class HloState:
+    """A module, by the passes that made it, and what an episode remembers.
+
+    States are equal where the passes that changed the module are. What the episode remembers beyond that
+    (passes that changed nothing, the number of steps) is left out of the comparison: it bears on what is
+    worth trying and on what a policy sees, not on what the program is.
+
+    Attributes:
+        path: Kinds of the passes that changed the module, in order.
+        stopped: Whether `stop` was taken.
+        failure: Why the last pass failed; empty where none did. A failed state is terminal.
+        node: What is known of the module; of the one before the failure, if there was one.
+        before: Operation counts before the last step.
+        tried: Kinds that changed nothing since the module was last changed.
+        last: Kind of the last step, -1 at the start.
+        steps: Number of steps taken, those without effect included.
+    """
+
+    path: PassPath
+    stopped: bool = False
+    failure: str = ""
+    node: Node = field(compare=False, kw_only=True)
+    before: NDArray[np.int32] = field(compare=False, kw_only=True)
+    tried: frozenset[int] = field(default=frozenset(), compare=False, kw_only=True)
+    last: int = field(default=-1, compare=False, kw_only=True)
+    steps: int = field(default=0, compare=False, kw_only=True)
+
+
+class HloTask(Task[HloState]):
+    """Ordering XLA's passes on one module.
+
+    Args:
+        modules: The program and what is known of it.
+        objective: One of `OBJECTIVES`.
+        horizon: Steps of an episode.
+        with_analysis: Whether every step computes the cost analysis too, which takes as long as some passes.
+
+    Raises:
+        IrgymError: There is no such objective.
+    """
+
+    space = SPACE
+
+    def __init__(
+        self,
+        modules: ProgramModules,
+        objective: str = "ops",
+        horizon: int = HORIZON,
+        with_analysis: bool = False,
+    ) -> None:
+        if objective not in OBJECTIVES:
+            raise IrgymError(f"hlo has no objective {objective!r}: choose among {', '.join(OBJECTIVES)}")
+        self.modules = modules
+        self.uri = modules.uri
+        self.objective = objective
+        self.horizon = horizon
+        self.with_analysis = with_analysis or objective == "flops"
+        self.timing = Timing()
+
+    def initial(self) -> HloState:
+        """Return the module as written.
+
+        Raises:
+            ProgramError: XLA cannot read it.
+        """
+        root = self.modules.root
+        return HloState((), node=root, before=root.counts)
+
+    def mask(self, state: HloState) -> Mask:
+        """Return which passes may change the module, and `stop`; none after `stop` or a failure.
+
+        A pass is out where the module has no operation that it applies to, and where it has just been seen
+        to change nothing.
+        """
+        kinds = np.zeros(len(SPACE.kinds), dtype=np.bool_)
+        if not self.terminal(state):
+            kinds[:STOP] = state.node.possible
+            kinds[list(state.tried)] = False
+            kinds[STOP] = True
+        return Mask(kinds, np.zeros(0, dtype=np.bool_))
+
+    def step(self, state: HloState, action: Action) -> HloState:
+        """Return the state after a pass or `stop`.
+
+        Raises:
+            ScheduleError: The schedule has stopped or failed.
+        """
+        return self.step_many([self], [state], [action])[0]
+
+    @classmethod
+    def step_many(
+        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> list[Any]:
+        """Step states of many tasks, the passes spread over the pool's processes."""
+        passes: dict[bool, list[tuple[int, tuple[ProgramModules, PassPath, int]]]] = {}
+        after: list[HloState] = list(states)
+        for place, (task, state, action) in enumerate(zip(tasks, states, actions, strict=True)):
+            assert isinstance(task, HloTask)
+            if task.terminal(state):
+                raise ScheduleError("no action applies after stop or after a pass that failed")
+            if action.kind == STOP:
+                after[place] = _moved(state, STOP, stopped=True)
+            else:
+                step = (task.modules, state.path, action.kind)
+                passes.setdefault(task.with_analysis, []).append((place, step))
+        for analysed, steps in passes.items():
+            results = run_passes([step for _, step in steps], analysed)
+            for (place, (_, _, kind)), result in zip(steps, results, strict=True):
+                after[place] = _after(states[place], kind, result)
+        return after
+
+    def terminal(self, state: HloState) -> bool:
+        """Say whether `stop` was taken or a pass failed."""
+        return state.stopped or bool(state.failure)
+
+    def identity(self, state: HloState) -> Hashable:
+        """Return the digest of the module's graph: passes that commute lead to the same one."""
+        return state.node.digest, state.stopped, state.failure
+
+    def observe(self, state: HloState) -> NDArray[np.float32]:
+        """Return the feature vector of `features`, shape [FEATURES]."""
+        return features(self.modules.root, state, self.horizon)
+
+    def analysis(self, state: HloState) -> NDArray[np.float64]:
+        """Return FLOPs, transcendental operations and bytes accessed as shares of the program's, shape [3]."""
+        first = np.array(self.modules.analysis((), self.modules.root))
+        now = np.array(self.modules.analysis(state.path, state.node))
+        return np.where(first > 0, now / np.maximum(first, 1.0), 1.0)
+
+    def under(self, objective: str) -> "HloTask":
+        """Return the same program with another objective.
+
+        Raises:
+            IrgymError: There is no such objective.
+        """
+        return HloTask(self.modules, objective, self.horizon, self.with_analysis)
+
+    def analysed(self) -> "HloTask":
+        """Return this task with the cost analysis at each step."""
+        return HloTask(self.modules, self.objective, self.horizon, with_analysis=True)
+
+    def job(self, state: HloState) -> Job:
+        """Return the request for the cost: known for counts, measured for `time`."""
+        schedule = self._text(state.path)
+        if self.objective == "time" and not state.failure:
+            arguments = (self.modules.file, state.path, self.timing)
+            return Job(
+                Call("irgym.envs.hlo.runner:measure", arguments),
+                program=self.uri,
+                schedule=schedule,
+                toolchain=f"{toolchain()}; {self.modules.content}; {self.timing.version}",
+                objective="time",
+            )
+        if state.failure:
+            known = Measurement(Outcome.CRASH, detail=state.failure)
+            schedule += f" {self.space.kinds[state.last].name}!"
+        else:
+            known = Measurement(Outcome.OK, (self._count(state),))
+        return Job(
+            Call("irgym.envs.hlo.task:HloTask"), self.uri, schedule, toolchain(), self.objective, known
+        )
+
+    def _count(self, state: HloState) -> float:
+        if self.objective == "flops":
+            return self.modules.analysis(state.path, state.node)[0]
+        return float(state.node.entry if self.objective == "entry-ops" else state.node.total)
+
+    def _text(self, path: PassPath) -> str:
+        return " ".join(PASSES[kind].name for kind in path)
+
+    def validation(self, state: HloState, inputs: int, seed: int) -> Call:
+        """Return the call that runs both modules on XLA:CPU and compares their results."""
+        return Call("irgym.envs.hlo.runner:validate", (self.modules.file, state.path, inputs, seed))
+
+    def describe(self, state: HloState) -> str:
+        """Return how many operations of each sort there are, and were."""
+        first, now = self.modules.root.counts, state.node.counts
+        order = np.argsort(-np.maximum(first, now), kind="stable")
+        rows = [
+            f"{OPCODES[place]:<24}{first[place]:>8} -> {now[place]}"
+            for place in order[:20]
+            if first[place] or now[place]
+        ]
+        total = f"{'all operations':<24}{self.modules.root.total:>8} -> {state.node.total}"
+        return "\n".join([total, *rows])
+
+    def export(self, state: HloState, path: Path) -> list[Path]:
+        """Write the module: HLO text (.hlo, .txt), HloModuleProto (.pb) or StableHLO text (.mlir).
+
+        Raises:
+            IrgymError: The suffix is none of these, or the file cannot be written.
+        """
+        from irgym.envs.hlo.export import export
+
+        return export(self.modules, state.path, path)
+
+
+def _moved(state: HloState, kind: int, *, stopped: bool) -> HloState:
+    """Return the state after a step that leaves the module as it is."""
+    tried = state.tried if stopped else state.tried | {kind}
+    return HloState(
+        state.path,
+        stopped,
+        node=state.node,
+        before=state.node.counts,
+        tried=tried,
+        last=kind,
+        steps=state.steps + 1,
+    )
+
+
+def _after(state: HloState, kind: int, result: Node | Failure | None) -> HloState:
+    """Return the state after a pass."""
+    if result is None:
+        return _moved(state, kind, stopped=False)
+    if isinstance(result, Failure):
+        return HloState(
+            state.path,
+            failure=result.reason,
+            node=state.node,
+            before=state.node.counts,
+            last=kind,
+            steps=state.steps + 1,
+        )
+    return HloState(
+        (*state.path, kind), node=result, before=state.node.counts, last=kind, steps=state.steps + 1
+    )
