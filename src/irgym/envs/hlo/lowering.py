@@ -5,9 +5,9 @@
 # pyright: reportUnknownLambdaType=false
 
 import os
+import re
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def convert(source: str, path: str) -> None:
         proto = _from_proto(source, content)
     else:
         proto = _from_stablehlo(source, content)
+    _check_static(source, proto)
     _write(path, proto)
 
 
@@ -116,15 +117,33 @@ def _from_text(source: str, content: bytes) -> bytes:
 
 
 def _from_proto(source: str, content: bytes) -> bytes:
+    problem = "it is empty"
     for candidate in (content, _first_field(content)):
-        with suppress(Exception):
-            return _hlo.HloModule.from_serialized_hlo_module_proto(candidate).as_serialized_hlo_module_proto()
-    raise ProgramError(f"{source} is neither an HloModuleProto nor an HloProto")
+        if candidate:
+            try:
+                module = _hlo.HloModule.from_serialized_hlo_module_proto(candidate)
+                return module.as_serialized_hlo_module_proto()
+            except jax.errors.JaxRuntimeError as error:
+                problem = _first_line(error)
+    raise ProgramError(f"{source} is neither an HloModuleProto nor an HloProto: {problem}")
 
 
 def _from_stablehlo(source: str, content: bytes) -> bytes:
-    computation = _jax.mlir.mlir_module_to_xla_computation(content, use_tuple_args=False, return_tuple=False)
+    try:
+        computation = _jax.mlir.mlir_module_to_xla_computation(
+            content, use_tuple_args=False, return_tuple=False
+        )
+    except jax.errors.JaxRuntimeError as error:
+        raise ProgramError(f"{source} is no StableHLO: {_first_line(error)}") from error
     return computation.as_serialized_hlo_module_proto()
+
+
+def _check_static(source: str, proto: bytes) -> None:
+    """Raise ProgramError if a size of an argument or result is known at run time only."""
+    shape = _hlo.XlaComputation(proto).program_shape()
+    for part in (*shape.parameter_shapes(), shape.result_shape()):
+        if re.search(r"\[[^\]]*(?:\?|<=)", str(part)):
+            raise ProgramError(f"{source} has dynamic shapes ({part}): lower it again with every size fixed")
 
 
 def _first_field(content: bytes) -> bytes:

@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from irgym.core.errors import ProgramError
-from irgym.envs.hlo.families import FAMILIES, Family, Parameter, Value
+from irgym.envs.hlo.families import FAMILIES
+from irgym.envs.hlo.parameters import Family, Parameter, Value
 
 SUFFIXES = (".hlo", ".txt", ".pb", ".mlir", ".stablehlo", ".mlirbc", ".bc")
 """Last suffixes of the files that are read: HLO text (two), HLO proto, StableHLO text or bytecode."""
@@ -79,11 +80,11 @@ def _model(uri: str) -> Program:
     given = _given(uri, family, match.group(2) or "")
     shape = str(given.get("shape", "tiny"))
     defaults = {parameter.name: parameter.default(shape) for parameter in family.parameters}
-    if family.parameter("shape"):
-        defaults["shape"] = "tiny"
+    defaults["shape"] = "tiny"
     values = defaults | given
-    _check(uri, family, values)
-    differing = [f"{name}={_text(values[name])}" for name in sorted(values) if values[name] != defaults[name]]
+    changed = [name for name in sorted(values) if values[name] != defaults[name]]
+    _check(uri, family, values, changed)
+    differing = [f"{name}={_text(values[name])}" for name in changed]
     canonical = f"hlo://{family.name}" + ("?" + "&".join(differing) if differing else "")
     return Program(canonical, family.name, tuple(values.items()))
 
@@ -119,11 +120,16 @@ def _value(uri: str, parameter: Parameter, text: str) -> Value:
     return int(text)
 
 
-def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:
-    for name, divisor in family.multiples:
-        if int(values[name]) % int(values[divisor]):
+def _check(uri: str, family: Family, values: Mapping[str, Value], changed: list[str]) -> None:
+    idle = [parameter.name for parameter in family.parameters if parameter.training]
+    for name in changed if values["mode"] == "forward" else ():
+        if name in idle:
+            raise ProgramError(f"{uri!r}: {name} has a meaning in mode=train only")
+    for name, divisor, factor in family.multiples:
+        if int(values[name]) % (factor * int(values[divisor])):
+            times = f"{factor} times " if factor > 1 else ""
             raise ProgramError(
-                f"{uri!r}: {name} ({values[name]}) must be a multiple of {divisor} ({values[divisor]})"
+                f"{uri!r}: {name} ({values[name]}) must be a multiple of {times}{divisor} ({values[divisor]})"
             )
     for name, bound in family.at_most:
         if int(values[name]) > int(values[bound]):

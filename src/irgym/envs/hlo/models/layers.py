@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from irgym.envs.hlo.models.model import Tree, floats, stacked
 
-Block = Callable[[jax.Array, Tree, jax.Array], jax.Array]
-"""Maps activations, a layer's weights and a random key to activations."""
+Block = Callable[[jax.Array, Tree, jax.Array | None], jax.Array]
+"""Maps activations, a layer's weights and a random key (none without dropout) to activations."""
 
 
 def dense_shapes(inputs: int, outputs: int) -> Tree:
@@ -41,6 +41,11 @@ def dropout(key: jax.Array, x: jax.Array, rate: float = 0.1) -> jax.Array:
     """Set elements to zero with probability `rate` and scale up the others."""
     keep = jax.random.bernoulli(key, 1.0 - rate, x.shape)
     return jnp.where(keep, x / (1.0 - rate), 0.0)
+
+
+def maybe_dropout(key: jax.Array | None, x: jax.Array, rate: float = 0.1) -> jax.Array:
+    """Apply dropout if there is a random key."""
+    return x if key is None else dropout(key, x, rate)
 
 
 def split_heads(x: jax.Array, heads: int) -> jax.Array:
@@ -75,9 +80,7 @@ def attend(
     if mask is not None:
         scores = jnp.where(mask, scores, -1e9)
     weights = jax.nn.softmax(scores.astype(jnp.float32), axis=-1).astype(value.dtype)
-    if noise is not None:
-        weights = dropout(noise, weights)
-    return jnp.einsum("bhqk,bhkd->bhqd", weights, value)
+    return jnp.einsum("bhqk,bhkd->bhqd", maybe_dropout(noise, weights), value)
 
 
 def causal(sequence: int) -> jax.Array:
@@ -110,24 +113,69 @@ def layers_shapes(block: Tree, count: int, scan: bool) -> Tree:
     return stacked(block, count) if scan else [block] * count
 
 
+def split_key(key: jax.Array | None) -> tuple[jax.Array | None, jax.Array | None]:
+    """Return two random keys, or none twice where there is none."""
+    if key is None:
+        return None, None
+    first, second = jax.random.split(key)
+    return first, second
+
+
 def apply_layers(
-    block: Block, x: jax.Array, layers: Tree, key: jax.Array, count: int, *, scan: bool, remat: bool
+    block: Block,
+    x: jax.Array,
+    layers: Tree,
+    key: jax.Array | None,
+    count: int,
+    *,
+    scan: bool,
+    remat: bool = False,
 ) -> jax.Array:
-    """Apply equal layers in turn, each with a random key of its own.
+    """Apply equal layers in turn.
 
     Args:
         block: One layer.
         x: Activations.
         layers: Weights as in `layers_shapes`.
-        key: Random key.
+        key: Random key, from which each layer gets its own; none without dropout.
         count: Number of layers.
         scan: Loop with `lax.scan` instead of unrolling.
         remat: Compute each layer's activations again in the backward pass instead of keeping them.
     """
     one = jax.checkpoint(block) if remat else block
-    keys = jax.random.split(key, count)
+    keys = None if key is None else jax.random.split(key, count)
     if scan:
         return jax.lax.scan(lambda carry, layer: (one(carry, *layer), None), x, (layers, keys))[0]
     for index in range(count):
-        x = one(x, layers[index], keys[index])
+        x = one(x, layers[index], None if keys is None else keys[index])
     return x
+
+
+def feed_forward_shapes(width: int, hidden: int) -> Tree:
+    """Return the weights of two dense layers with a wider one between."""
+    return {"expand": dense_shapes(width, hidden), "contract": dense_shapes(hidden, width)}
+
+
+def feed_forward(x: jax.Array, weights: Tree, *, exact: bool = False) -> jax.Array:
+    """Apply two dense layers with a GELU between; `exact` is the one with the error function."""
+    return dense(jax.nn.gelu(dense(x, weights["expand"]), approximate=not exact), weights["contract"])
+
+
+def block_shapes(width: int) -> Tree:
+    """Return the weights of a transformer layer."""
+    return {
+        "attention": attention_shapes(width),
+        "first_norm": norm_shapes(width),
+        "second_norm": norm_shapes(width),
+        "feed_forward": feed_forward_shapes(width, 4 * width),
+    }
+
+
+def pre_norm_block(
+    x: jax.Array, weights: Tree, key: jax.Array | None, heads: int, mask: jax.Array | None = None
+) -> jax.Array:
+    """Apply a transformer layer that normalises before attention and before the feed-forward part."""
+    first, second = split_key(key)
+    x = x + self_attention(layer_norm(x, weights["first_norm"]), weights["attention"], heads, mask, first)
+    update = feed_forward(layer_norm(x, weights["second_norm"]), weights["feed_forward"])
+    return x + maybe_dropout(second, update)

@@ -17,6 +17,9 @@ Tree = Any
 Options = Mapping[str, Any]
 """The parameters of a program: numbers, flags and words by name."""
 
+Loss = Callable[[Tree, Tree, Tree, jax.Array], tuple[jax.Array, Tree]]
+"""Maps weights, state, batch and random key to the scalar loss and the new state."""
+
 KEY = jax.ShapeDtypeStruct((2,), jnp.uint32)
 """A random key, in the form that is an ordinary array."""
 
@@ -27,8 +30,8 @@ class Model:
 
     Attributes:
         parameters: Shapes of the trained weights.
-        batch: Shapes of a training batch.
-        loss: Maps weights, state, batch and random key to the scalar loss and the new state.
+        batch: Shapes of a training batch; none if the model is for inference only.
+        loss: Maps weights, state, batch and random key to the scalar loss and the new state; or none.
         inputs: Shapes of the inputs at inference.
         forward: Maps weights, state and inputs to the outputs.
         state: Shapes of what is carried from step to step without being trained; may be empty.
@@ -36,7 +39,7 @@ class Model:
 
     parameters: Tree
     batch: Tree
-    loss: Callable[[Tree, Tree, Tree, jax.Array], tuple[jax.Array, Tree]]
+    loss: Loss | None
     inputs: Tree
     forward: Callable[[Tree, Tree, Tree], Tree]
     state: Tree = ()

@@ -123,11 +123,13 @@ def training_step(model: Model, options: Options) -> tuple[Callable[..., Any], t
     """
     optimizer = OPTIMIZERS[options["optimizer"]]
     bf16: bool = options["dtype"] == "bf16"
+    model_loss = model.loss
+    assert model_loss is not None, "the family's modes leave training out"
 
     def loss(weights: Tree, state: Tree, batch: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
         if bf16:
             weights, batch = in_bfloat16(weights), in_bfloat16(batch)
-        value, state = model.loss(weights, state, batch, key)
+        value, state = model_loss(weights, state, batch, key)
         return value.astype(jnp.float32), state
 
     def step(

@@ -1,56 +1,29 @@
-"""Language models without frills: GPT-2 and BERT."""
+"""Transformers without frills: GPT-2, BERT and ViT."""
 
 # jax leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 import jax
+import jax.numpy as jnp
 
 from irgym.envs.hlo.models.layers import (
     apply_layers,
-    attention_shapes,
+    block_shapes,
     causal,
     cross_entropy,
     dense,
     dense_shapes,
-    dropout,
+    feed_forward,
     layer_norm,
     layers_shapes,
+    maybe_dropout,
     norm_shapes,
+    pre_norm_block,
     self_attention,
+    split_key,
 )
 from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
-
-
-def block_shapes(width: int) -> Tree:
-    """Return the weights of a transformer layer."""
-    return {
-        "attention": attention_shapes(width),
-        "first_norm": norm_shapes(width),
-        "second_norm": norm_shapes(width),
-        "expand": dense_shapes(width, 4 * width),
-        "contract": dense_shapes(4 * width, width),
-    }
-
-
-def pre_norm_block(
-    x: jax.Array,
-    weights: Tree,
-    key: jax.Array,
-    *,
-    heads: int,
-    mask: jax.Array | None,
-    drop: bool,
-) -> jax.Array:
-    """Apply a transformer layer that normalises before attention and before the feed-forward part."""
-    first, second = jax.random.split(key)
-    attended = self_attention(
-        layer_norm(x, weights["first_norm"]), weights["attention"], heads, mask, first if drop else None
-    )
-    x = x + attended
-    hidden = jax.nn.gelu(dense(layer_norm(x, weights["second_norm"]), weights["expand"]))
-    update = dense(hidden, weights["contract"])
-    return x + (dropout(second, update) if drop else update)
 
 
 def gpt2(options: Options) -> Model:
@@ -64,22 +37,22 @@ def gpt2(options: Options) -> Model:
         "norm": norm_shapes(width),
     }
 
-    def logits(weights: Tree, tokens: jax.Array, key: jax.Array, drop: bool) -> jax.Array:
-        x = weights["tokens"][tokens] + weights["positions"][: tokens.shape[1]]
+    def logits(weights: Tree, tokens: jax.Array, key: jax.Array | None) -> jax.Array:
+        x = weights["tokens"][tokens] + weights["positions"][:sequence]
 
-        def block(x: jax.Array, layer: Tree, key: jax.Array) -> jax.Array:
-            return pre_norm_block(x, layer, key, heads=heads, mask=causal(x.shape[1]), drop=drop)
+        def block(x: jax.Array, layer: Tree, key: jax.Array | None) -> jax.Array:
+            return pre_norm_block(x, layer, key, heads, causal(sequence))
 
         scan, remat = options["scan"], options["remat"]
         x = apply_layers(block, x, weights["blocks"], key, layers, scan=scan, remat=remat)
         return layer_norm(x, weights["norm"]) @ weights["tokens"].T
 
     def loss(weights: Tree, state: Tree, tokens: jax.Array, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores = logits(weights, tokens[:, :-1], key, options["dropout"])
+        scores = logits(weights, tokens[:, :-1], key if options["dropout"] else None)
         return cross_entropy(scores, tokens[:, 1:]).mean(), state
 
     def forward(weights: Tree, state: Tree, tokens: jax.Array) -> jax.Array:
-        return logits(weights, tokens, jax.random.PRNGKey(0), drop=False)
+        return logits(weights, tokens, None)
 
     return Model(parameters, integers(batch, sequence + 1), loss, integers(batch, sequence), forward)
 
@@ -99,37 +72,66 @@ def bert(options: Options) -> Model:
         "output_bias": floats(vocabulary),
     }
 
-    def block(x: jax.Array, layer: Tree, key: jax.Array, drop: bool) -> jax.Array:
-        first, second = jax.random.split(key)
-        attended = self_attention(x, layer["attention"], heads, None, first if drop else None)
+    def block(x: jax.Array, layer: Tree, key: jax.Array | None) -> jax.Array:
+        first, second = split_key(key)
+        attended = self_attention(x, layer["attention"], heads, None, first)
         x = layer_norm(x + attended, layer["first_norm"])
-        update = dense(jax.nn.gelu(dense(x, layer["expand"]), approximate=False), layer["contract"])
-        if drop:
-            update = dropout(second, update)
-        return layer_norm(x + update, layer["second_norm"])
+        update = feed_forward(x, layer["feed_forward"], exact=True)
+        return layer_norm(x + maybe_dropout(second, update), layer["second_norm"])
 
-    def logits(weights: Tree, inputs: Tree, key: jax.Array, drop: bool) -> jax.Array:
+    def logits(weights: Tree, inputs: Tree, key: jax.Array | None) -> jax.Array:
         x = weights["tokens"][inputs["tokens"]] + weights["positions"][:sequence]
         x = layer_norm(x + weights["segments"][inputs["segments"]], weights["embedding_norm"])
-        x = apply_layers(
-            lambda x, layer, key: block(x, layer, key, drop),
-            x,
-            weights["blocks"],
-            key,
-            layers,
-            scan=options["scan"],
-            remat=options["remat"],
-        )
+        scan, remat = options["scan"], options["remat"]
+        x = apply_layers(block, x, weights["blocks"], key, layers, scan=scan, remat=remat)
         x = layer_norm(jax.nn.gelu(dense(x, weights["head"]), approximate=False), weights["head_norm"])
         return x @ weights["tokens"].T + weights["output_bias"]
 
     def loss(weights: Tree, state: Tree, inputs: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        errors = cross_entropy(logits(weights, inputs, key, options["dropout"]), inputs["labels"])
+        scores = logits(weights, inputs, key if options["dropout"] else None)
+        errors = cross_entropy(scores, inputs["labels"])
         return (errors * inputs["mask"]).sum() / (inputs["mask"].sum() + 1e-6), state
 
     def forward(weights: Tree, state: Tree, inputs: Tree) -> jax.Array:
-        return logits(weights, inputs, jax.random.PRNGKey(0), drop=False)
+        return logits(weights, inputs, None)
 
     words = {"tokens": integers(batch, sequence), "segments": integers(batch, sequence)}
     targets = {"labels": integers(batch, sequence), "mask": floats(batch, sequence)}
     return Model(parameters, words | targets, loss, words, forward)
+
+
+def vit(options: Options) -> Model:
+    """Vision Transformer: image patches and a class token (Dosovitskiy et al., arXiv 2010.11929)."""
+    layers, width, heads = options["layers"], options["width"], options["heads"]
+    pixels, patch, batch = options["pixels"], options["patch"], options["batch"]
+    grid = pixels // patch
+    parameters = {
+        "patches": dense_shapes(patch * patch * 3, width),
+        "class_token": floats(width),
+        "positions": floats(grid * grid + 1, width),
+        "blocks": layers_shapes(block_shapes(width), layers, options["scan"]),
+        "norm": norm_shapes(width),
+        "head": dense_shapes(width, options["classes"]),
+    }
+
+    def block(x: jax.Array, layer: Tree, key: jax.Array | None) -> jax.Array:
+        return pre_norm_block(x, layer, key, heads)
+
+    def logits(weights: Tree, images: jax.Array, key: jax.Array | None) -> jax.Array:
+        tiles = images.reshape(batch, grid, patch, grid, patch, 3).transpose(0, 1, 3, 2, 4, 5)
+        x = dense(tiles.reshape(batch, grid * grid, patch * patch * 3), weights["patches"])
+        first = jnp.broadcast_to(weights["class_token"], (batch, 1, width))
+        x = jnp.concatenate([first, x], axis=1) + weights["positions"]
+        scan, remat = options["scan"], options["remat"]
+        x = apply_layers(block, x, weights["blocks"], key, layers, scan=scan, remat=remat)
+        return dense(layer_norm(x, weights["norm"])[:, 0], weights["head"])
+
+    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
+        scores = logits(weights, examples["images"], key if options["dropout"] else None)
+        return cross_entropy(scores, examples["labels"]).mean(), state
+
+    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
+        return logits(weights, images, None)
+
+    images = floats(batch, pixels, pixels, 3)
+    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward)
