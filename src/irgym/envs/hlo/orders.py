@@ -1,8 +1,8 @@
 """XLA's own orders of passes: what results are compared with.
 
 Both are reconstructed from the passes that jaxlib logs while it compiles for the CPU
-(TF_CPP_VMODULE=hlo_pass_pipeline=1), up to the assignment of layouts. **core** keeps what simplifies whatever the
-target; **cpu** is all of it, with the expansions that XLA:CPU makes for its own code generator.
+(TF_CPP_VMODULE=hlo_pass_pipeline=1), up to the assignment of layouts. `core` keeps what simplifies whatever
+the target; `cpu` is all of it, with the expansions that XLA:CPU makes for its own code generator.
 """
 
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ _CORE_SIMPLIFICATION = (
 
 _CPU_SIMPLIFICATION = (
     "algsimp simplify-sorts dce gather-expander-simple gather-simplifier tree-reduction-rewriter "
-    "zero-sized-hlo-elimination while-loop-invariant-code-motion tuple-simplifier while-loop-constant-sinking "
-    "simplify-while-loops dce reshape-mover constant-folding simplify-conditional"
+    "zero-sized-hlo-elimination while-loop-invariant-code-motion tuple-simplifier "
+    "while-loop-constant-sinking simplify-while-loops dce reshape-mover constant-folding simplify-conditional"
 )
 
 
@@ -69,8 +69,8 @@ CPU = _order(
     _CPU_SIMPLIFICATION,
     "select-and-scatter-expander scatter-expander",
     _CPU_SIMPLIFICATION,
-    "bitcast-dtypes-expander topk-rewriter transpose-folding cse optimization-barrier-expander tuple-simplifier "
-    "while-loop-trip-count-annotator flatten-call-graph",
+    "bitcast-dtypes-expander topk-rewriter transpose-folding cse optimization-barrier-expander "
+    "tuple-simplifier while-loop-trip-count-annotator flatten-call-graph",
 )
 
 ORDERS = {order.name: order for order in (CORE, CPU)}

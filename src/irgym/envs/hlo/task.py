@@ -157,7 +157,7 @@ class HloTask(Task[HloState]):
         return features(self.modules.root, state, self.horizon)
 
     def analysis(self, state: HloState) -> NDArray[np.float64]:
-        """Return FLOPs, transcendental operations and bytes accessed as shares of the program's, shape [3]."""
+        """Return FLOPs, transcendental operations and bytes accessed as shares of the first, shape [3]."""
         first = np.array(self.modules.analysis((), self.modules.root))
         now = np.array(self.modules.analysis(state.path, state.node))
         return np.where(first > 0, now / np.maximum(first, 1.0), 1.0)

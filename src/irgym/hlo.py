@@ -1,0 +1,50 @@
+"""HLO programs from functions: `irgym.hlo.from_jax(step, *arguments)` returns a task."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from irgym.core.errors import BackendError, StorageError
+from irgym.envs.hlo.environment import HLO
+from irgym.envs.hlo.sources import KEPT, program_folder
+from irgym.envs.hlo.task import HloTask
+from irgym.envs.hlo.toolchain import INSTALL, installed
+
+__all__ = ["from_jax"]
+
+
+def from_jax(function: Callable[..., Any], *arguments: Any) -> HloTask:
+    """Return the task of a function in JAX: its HLO before any of XLA's passes.
+
+    The module is kept in the user's cache folder under a name made of its content, so that the task's URI
+    means the same program in every later process.
+
+    Args:
+        function: A function of arrays, jitted or not.
+        arguments: Arrays or `jax.ShapeDtypeStruct`s, nested as the function takes them; only shapes matter.
+
+    Raises:
+        BackendError: jax is not installed, or the engine cannot be built.
+        ProgramError: jax cannot lower the function to one static HLO module.
+        StorageError: The cache folder cannot be written.
+    """
+    if not installed("jax"):
+        raise BackendError(f"from_jax needs jax, which is not installed: run {INSTALL}")
+    from irgym.envs.hlo.lowering import lower_function
+
+    folder = program_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder) as scratch:
+            fresh = Path(scratch) / "module.pb"
+            lower_function(function, arguments, str(fresh))
+            content = hashlib.sha256(fresh.read_bytes()).hexdigest()[:KEPT]
+            target = folder / f"{getattr(function, '__name__', 'function')}-{content}.pb"
+            fresh.replace(target)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write to {folder} ({error.strerror}): free some space or set IRGYM_CACHE_DIR"
+        ) from error
+    return HLO.task(f"hlo:{target}")
