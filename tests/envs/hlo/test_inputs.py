@@ -1,0 +1,130 @@
+"""Random arguments, on modules written in place."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jaxlib import _hlo
+
+from irgym.core.errors import ProgramError
+from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments
+
+
+def from_text(text):
+    return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+
+
+def taking(*types):
+    lines = "\n".join(f"  p{place} = {kind} parameter({place})" for place, kind in enumerate(types))
+    names = ", ".join(f"p{place}" for place in range(len(types)))
+    return from_text(f"HloModule m\nENTRY e {{\n{lines}\n  ROOT t = ({', '.join(types)}) tuple({names})\n}}")
+
+
+def lowered(function, *shapes):
+    given = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
+    return jax.jit(function).lower(*given).compiler_ir("hlo").as_serialized_hlo_module_proto()
+
+
+TYPES = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8e8m0fnu": ml_dtypes.float8_e8m0fnu,
+    "f4e2m1fn": ml_dtypes.float4_e2m1fn,
+    "c64": np.complex64,
+    "c128": np.complex128,
+    "s4": ml_dtypes.int4,
+    "u4": ml_dtypes.uint4,
+    "s8": np.int8,
+    "s64": np.int64,
+    "u32": np.uint32,
+    "pred": np.bool_,
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("dims", [(), (0,), (3,), (5, 2)])
+def test_every_type_and_rank(name, dims):
+    proto = taking(f"{name}[{','.join(map(str, dims))}]")
+    (one,) = random_arguments(proto, seed=1)
+    assert one.shape == dims
+    assert one.dtype == np.dtype(TYPES[name])
+    (again,) = random_arguments(proto, seed=1)
+    assert one.tobytes() == again.tobytes()
+
+
+def test_tuples_are_flattened():
+    proto = from_text(
+        "HloModule m\nENTRY e {\n p = (f32[3], (s32[2], pred[])) parameter(0)\n q = f16[4] parameter(1)\n"
+        " ROOT r = f16[4] add(q, q)\n}"
+    )
+    assert [(one.shape, one.dtype.name) for one in parameters(proto)] == [
+        ((3,), "float32"),
+        ((2,), "int32"),
+        ((), "bool"),
+        ((4,), "float16"),
+    ]
+
+
+def test_indices_are_below_every_table():
+    for seed in range(5):
+        _, _, ids, step = random_arguments(taking("f32[7,16]", "f32[5]", "s32[100]", "s32[]"), seed)
+        assert ids.min() == 0
+        assert ids.max() == 4
+        assert step in (1, 2)
+
+
+def test_keys_have_arbitrary_bits():
+    _, keys = random_arguments(taking("f32[4]", "u32[8,2]"), seed=0)
+    assert keys.max() > 1 << 24
+
+
+def test_second_moments_are_positive_and_weights_are_not():
+    def adam(weight, first, second, gradient):
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient**2
+        return weight - 0.01 * (first / 0.1) / (jnp.sqrt(second / 0.001) + 1e-8), first, second
+
+    proto = lowered(adam, (64, 4), (64, 4), (64, 4), (64, 4))
+    assert [one.positive for one in parameters(proto)] == [False, False, True, False]
+    weight, first, second, _ = random_arguments(proto, seed=0)
+    assert weight.min() < 0 < weight.max()
+    assert first.min() < 0
+    assert second.min() > 0
+    assert all(one.min() > 0 for one in random_arguments(proto, seed=0, positive=True))
+
+
+def test_a_reduction_hides_no_sign():
+    proto = lowered(lambda x: x / jnp.sqrt(jnp.sum(x * x)), (8,))
+    assert not parameters(proto)[0].positive
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("f32[<=3]", "dynamic shape"), ("token[]", "token")], ids=["dynamic", "token"]
+)
+def test_what_cannot_be_given_is_refused(kind, word):
+    proto = from_text(f"HloModule m\nENTRY e {{\n p = {kind} parameter(0)\n ROOT r = f32[] constant(1)\n}}")
+    with pytest.raises(ProgramError, match=word):
+        random_arguments(proto, seed=0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 1 << 20), name=st.sampled_from(["f64", "f32", "f16", "bf16", "c64"]))
+def test_changes_are_small_and_real(seed, name):
+    before = random_arguments(taking(f"{name}[6,5]", "s32[9]"), seed)
+    after, step = perturbed(before, seed)
+    assert [(one.shape, one.dtype) for one in after] == [(one.shape, one.dtype) for one in before]
+    wide = [one[0].astype(np.complex128) for one in (before, after)]
+    change = np.abs(wide[1] - wide[0])
+    assert change.max() > 0
+    assert np.all(change <= 1.5 * step * np.abs(wide[0]))
+    assert np.array_equal(before[1], after[1])
+
+
+def test_no_numbers_no_change():
+    assert perturbed(random_arguments(taking("s32[9]"), 0), 0)[1] == 0
