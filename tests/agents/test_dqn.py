@@ -57,10 +57,12 @@ def test_targets_take_the_online_networks_legal_action_and_the_target_networks_v
         online = learner.network(transitions.next_observations)[:, 0]
         older = learner.target(transitions.next_observations)[:, 0]
     assert not torch.equal(online, older)
+    assert learner.scale.factor > 2
     for row in range(64):
         legal = transitions.next_legal[row, 0]
         best = max(range(len(legal)), key=lambda a: float(online[row, a]) if legal[a] else -1e30)
-        expected = transitions.rewards[row] + transitions.discounts[row] * older[row, best]
+        reward = learner.scale.factor * transitions.rewards[row]
+        expected = reward + transitions.discounts[row] * older[row, best]
         assert targets[row] == pytest.approx(float(expected), abs=1e-6)
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.agents import AGENTS
-from irgym.agents.ppo import PPOConfig, advantages_and_returns, normalise
+from irgym.agents.advantages import advantages_and_returns, normalise
+from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.agents.replay import Replay, SumTree, n_step
-from irgym.agents.rollout import Trajectories
+from irgym.agents.trajectories import Trajectories
 from irgym.nets import storage
 from irgym.nets.encoders import MlpSpec
 
@@ -29,6 +29,7 @@ def trajectories(lengths, seed=0):
         rewards=rng.normal(size=count).astype(np.float32),
         episode=episode,
         step=step,
+        privileged=np.zeros((count, 0), dtype=np.float32),
     )
 
 

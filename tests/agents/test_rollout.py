@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from irgym.agents.rollout import (
-    draw_tasks,
-    join,
-    rollout,
-    select_episodes,
-    trajectories_from_state,
-    trajectories_state,
-)
+from irgym.agents.rollout import draw_tasks, rollout
+from irgym.agents.trajectories import join, select_episodes, trajectories_from_state, trajectories_state
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement
@@ -142,6 +136,7 @@ class Spread:
     """A reward that would divide by zero for a task that cannot move."""
 
     every_step: bool = False
+    shaped: bool = False
 
     def __call__(self, costs, final):
         return math.log(costs.first / costs.current)

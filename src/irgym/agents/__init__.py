@@ -15,5 +15,9 @@ if TYPE_CHECKING:
 AGENTS: "Registry[type[AgentConfig]]" = Registry(
     sort="agent",
     group="irgym.agents",
-    builtin={"ppo": "irgym.agents.ppo:PPOConfig", "dqn": "irgym.agents.dqn:DQNConfig"},
+    builtin={
+        "ppo": "irgym.agents.ppo:PPOConfig",
+        "dqn": "irgym.agents.dqn:DQNConfig",
+        "a2c": "irgym.agents.a2c:A2CConfig",
+    },
 )

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.agents.advantages import ReturnScale
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
@@ -64,6 +65,10 @@ class DQNConfig:
     """Widths of the hidden layers."""
     activation: str = "relu"
     """tanh or relu."""
+    normalise_observations: bool = False
+    """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
+    normalise_rewards: bool = True
+    """Whether rewards are divided by the deviation of the returns so far."""
     validate_every: int = 0
     """Iterations between greedy evaluations on validation programs; 0 for none."""
     checkpoint_every: float = 30.0
@@ -106,17 +111,20 @@ class DQN:
         target: Its older copy, which values next states.
         iteration: Iterations done.
         updates: Gradient steps taken.
+        scale: What rewards are multiplied by to learn from.
     """
 
     def __init__(self, config: DQNConfig, problem: Problem) -> None:
         self.config = config
-        self.problem = problem
-        self.iteration = 0
+        self.problem = problem.analysed() if problem.reward.shaped else problem
+        self.iteration: int = 0
+        self.scale = ReturnScale(config.gamma, config.normalise_rewards)
         self.updates = 0
         self.rng = np.random.default_rng(config.seed)
-        task = problem.tasks[0]
+        task = self.problem.tasks[0]
         self.layout = FlatLayout(task.space)
-        spec = spec_for(task.observe(task.initial()), config.hidden, config.activation)
+        normalise = config.normalise_observations
+        spec = spec_for(task.observe(task.initial()), config.hidden, config.activation, normalise=normalise)
         with seeded(config.seed):
             self.network = QNetwork(spec, self.layout)
             self.target = QNetwork(spec, self.layout)
@@ -139,6 +147,9 @@ class DQN:
 
         tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
         trajectories, outcomes = rollout(tasks, self.problem, self.network.encoder, self.layout, choose)
+        self.scale.update(trajectories)
+        for network in (self.network, self.target):
+            network.encoder.adapt(trajectories.observations)
         self.replay.add(trajectories, config.n_step, config.gamma)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
         self.descent.set_lr(lr)
@@ -172,7 +183,7 @@ class DQN:
             ahead = self.network.forward(transitions.next_observations)
             best = torch.where(transitions.next_legal, ahead, heads.MASKED).argmax(dim=-1, keepdim=True)
             value = self.target.forward(transitions.next_observations).gather(-1, best)[:, 0, 0]
-            return transitions.rewards + transitions.discounts * value
+            return self.scale.factor * transitions.rewards + transitions.discounts * value
 
     def policy(self) -> TorchPolicy:
         """Return the present policy; it shares its weights with the learner."""
@@ -186,6 +197,7 @@ class DQN:
             "network": self.network.state_dict(),
             "target": self.target.state_dict(),
             "descent": self.descent.state_dict(),
+            "scale": self.scale.state_dict(),
             "rng": self.rng.bit_generator.state,
             "replay": self.replay.state_dict(),
         }
@@ -196,5 +208,6 @@ class DQN:
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
         self.descent.load_state_dict(state["descent"])
+        self.scale.load_state_dict(state["scale"])
         self.rng.bit_generator.state = state["rng"]
         self.replay.load_state_dict(state["replay"])

@@ -43,6 +43,8 @@ class ImitationConfig:
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
+    normalise_observations: bool = False
+    """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "flat"] = "structured"
     """Whether kinds and parameters are scored apart, or all combinations."""
     seed: int = 0
@@ -136,11 +138,13 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     torch.set_num_threads(config.threads)
     task = demonstrations[0].task
     layout = LAYOUTS[config.actions](task.space)
-    spec = spec_for(task.observe(task.initial()), config.hidden, config.activation)
+    normalise = config.normalise_observations
+    spec = spec_for(task.observe(task.initial()), config.hidden, config.activation, normalise=normalise)
     with seeded(config.seed):
         actor = Actor(spec, layout)
     observations, masks, actions = _steps(demonstrations)
     batch = actor.encoder.collate(observations)
+    actor.encoder.adapt(batch)
     legal = torch.as_tensor(layout.legal(masks))
     choices = torch.as_tensor(layout.choices(actions))
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)

@@ -2,10 +2,12 @@
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+
+Optimiser = Literal["adam", "rmsprop"]
 
 
 @contextmanager
@@ -22,7 +24,7 @@ def anneal(start: float, end: float, iteration: int, iterations: int) -> float:
 
 
 class Descent:
-    """Adam on some parameters, with the gradient's norm limited.
+    """Adam or RMSprop on some parameters, with the gradient's norm limited.
 
     The parameters become views of one vector, and so do their gradients: clipping and updating then
     take a handful of kernels rather than as many for each layer.
@@ -31,7 +33,13 @@ class Descent:
         max_norm: The gradient is scaled down to this norm.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, max_norm: float) -> None:
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        lr: float,
+        max_norm: float,
+        optimiser: Optimiser = "adam",
+    ) -> None:
         members = list(parameters)
         self.max_norm = max_norm
         self._vector = nn.Parameter(torch.cat([member.detach().reshape(-1) for member in members]))
@@ -43,7 +51,11 @@ class Descent:
             member.data = self._vector.data[start:end].view(member.shape)
             member.grad = self._gradient[start:end].view(member.shape)
             start = end
-        self._adam = torch.optim.Adam([self._vector], lr=lr, eps=1e-5, fused=True)
+        self._optimiser: torch.optim.Optimizer
+        if optimiser == "adam":
+            self._optimiser = torch.optim.Adam([self._vector], lr=lr, eps=1e-5, fused=True)
+        else:
+            self._optimiser = torch.optim.RMSprop([self._vector], lr=lr, eps=1e-5, alpha=0.99)
 
     def step(self, loss: Tensor) -> None:
         """Take one step down the gradient of `loss`."""
@@ -51,16 +63,16 @@ class Descent:
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()
         self._gradient.mul_((self.max_norm / (norm + 1e-6)).clamp(max=1.0))
-        self._adam.step()  # pyright: ignore[reportUnknownMemberType]
+        self._optimiser.step()  # pyright: ignore[reportUnknownMemberType]
 
     def set_lr(self, lr: float) -> None:
         """Change the learning rate."""
-        self._adam.param_groups[0]["lr"] = lr
+        self._optimiser.param_groups[0]["lr"] = lr
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of Adam; the parameters are the network's to save."""
-        return self._adam.state_dict()
+        """Return the state of the optimiser; the parameters are the network's to save."""
+        return self._optimiser.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
-        self._adam.load_state_dict(state)
+        self._optimiser.load_state_dict(state)

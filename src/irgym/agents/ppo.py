@@ -6,78 +6,48 @@ trajectories with off-policy correction.
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
+from irgym.agents.advantages import FloatArray, advantages_and_returns, normalise
 from irgym.agents.learner import Statistics
-from irgym.agents.optimisation import Descent, anneal, seeded
+from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import (
-    Outcomes,
+from irgym.agents.rollout import Outcomes
+from irgym.agents.trajectories import (
     Trajectories,
-    draw_tasks,
     join,
-    rollout,
     select_episodes,
     trajectories_from_state,
     trajectories_state,
 )
-from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.actor_critic import Actor, ActorCritic
-from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
-from irgym.nets.layout import LAYOUTS
-from irgym.nets.policy import TorchPolicy
-
-FloatArray = NDArray[np.float32]
+from irgym.nets.encoders import Batch
 
 
 @dataclass(frozen=True)
-class PPOConfig:
+class PPOConfig(ActorCriticConfig):
     """Hyper-parameters of PPO."""
 
-    iterations: int = 200
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: int = 64
-    """Episodes collected in an iteration."""
     epochs: int = 4
     """Passes over the steps of an iteration."""
     minibatch: int = 256
     """Steps in a gradient step."""
-    lr: float = 1e-3
-    """Learning rate of Adam at the start."""
-    lr_end: float = 1e-4
-    """Learning rate at the end, and from then on."""
-    gamma: float = 1.0
-    """Discount."""
-    gae_lambda: float = 0.95
-    """Lambda of generalised advantage estimation."""
     clip: float = 0.2
     """The probability ratio is clipped to 1 - clip .. 1 + clip."""
-    advantages: Literal["standard", "max-abs", "none"] = "standard"
-    """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
-    entropy: float = 0.01
-    """Coefficient of the entropy bonus at the start."""
-    entropy_end: float = 0.0
-    """Coefficient of the entropy bonus at the end."""
     epsilon: float = 0.0
     """Share of uniformly random legal actions at the start."""
     epsilon_end: float = 0.0
     """Share of uniformly random legal actions at the end."""
-    value_coefficient: float = 0.5
-    """Weight of the value loss in a joint step."""
     value_epochs: int = 0
     """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes."""
     value_clip: float | None = None
     """How far a value may move from the old one before its loss is clipped; None for no limit."""
-    max_grad_norm: float = 0.5
-    """The gradient is scaled down to this norm."""
     target_kl: float | None = None
     """The epochs of an iteration end when the divergence from the old policy passes this; None: never."""
     reuse: Literal["none", "random", "top-k"] = "none"
@@ -88,27 +58,6 @@ class PPOConfig:
     """Past episodes kept; the oldest go first."""
     importance_limit: float = 2.0
     """Greatest importance weight of a step that another distribution chose."""
-    actions: Literal["structured", "flat"] = "structured"
-    """How actions are chosen: a kind and then each of its parameters, or one of all their combinations."""
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers."""
-    activation: str = "tanh"
-    """tanh or relu."""
-    shared: bool = False
-    """Whether policy and value share the hidden layers."""
-    validate_every: int = 0
-    """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: float = 30.0
-    """Seconds between checkpoints."""
-    start: str = ""
-    """File of a policy to start from, such as one that imitates searches; empty for random weights.
-
-    A resumption needs the file too.
-    """
-    seed: int = 0
-    """Of all random choices."""
-    threads: int = 1
-    """Threads of torch."""
 
     def build(self, problem: Problem) -> "PPO":
         """Return a learner at the beginning of its training.
@@ -116,20 +65,15 @@ class PPOConfig:
         Raises:
             IrgymError: A value makes no sense; the message says which.
         """
-        for name in ("iterations", "episodes", "epochs", "minibatch", "reuse_capacity", "threads"):
+        self.check("PPO")
+        for name in ("epochs", "minibatch", "reuse_episodes", "reuse_capacity"):
             if getattr(self, name) < 1:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose 1 or more")
-        for name in ("lr", "clip", "max_grad_norm", "importance_limit"):
+        for name in ("clip", "importance_limit"):
             if not getattr(self, name) > 0.0:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose more than 0")
-        if self.activation not in ACTIVATIONS:
-            raise IrgymError(
-                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
-            )
-        if self.value_epochs < 0 or not all(width > 0 for width in self.hidden):
-            raise IrgymError(
-                "value_epochs and hidden of PPO must not be negative: choose 0 or more, 1 or more"
-            )
+        if self.value_epochs < 0:
+            raise IrgymError(f"value_epochs of PPO is {self.value_epochs}: choose 0 or more")
         for name in ("epsilon", "epsilon_end"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose at least 0 and less than 1")
@@ -150,73 +94,18 @@ class Steps(NamedTuple):
     advantages: Tensor
     returns: Tensor
     old_values: Tensor
+    privileged: Tensor
 
 
-def advantages_and_returns(
-    rewards: FloatArray, values: FloatArray, ratios: FloatArray, gamma: float, lam: float
-) -> tuple[FloatArray, FloatArray]:
-    """Estimate advantages and value targets, corrected off-policy with truncated importance weights.
-
-    Generalised advantage estimation (arXiv 1506.02438) whose traces are cut as in V-trace (arXiv
-    1802.01561, equation 1, with both limits 1): with w = min(1, ratio),
-    A_t = r_t + gamma V_{t+1} - V_t + gamma lambda w_{t+1} A_{t+1}; the target is V_t + w_t A_t.
-    On policy all weights are 1, and this is GAE.
-
-    Args:
-        rewards: Shape [T, N], 0 after an episode's end, as in the others.
-        values: Shape [T, N].
-        ratios: Shape [T, N]; probability under the policy over that under the behaviour.
-        gamma: Discount.
-        lam: Lambda.
-
-    Returns:
-        Advantages and value targets, both of shape [T, N].
-    """
-    advantages = np.zeros_like(rewards)
-    weights = np.minimum(ratios, 1.0)
-    trace = np.zeros_like(rewards[0])
-    next_values = np.zeros_like(rewards[0])
-    for t in reversed(range(len(rewards))):
-        advantages[t] = rewards[t] + gamma * next_values - values[t] + gamma * lam * trace
-        trace = weights[t] * advantages[t]
-        next_values = values[t]
-    return advantages, values + weights * advantages
-
-
-def normalise(advantages: FloatArray, how: Literal["standard", "max-abs", "none"]) -> FloatArray:
-    """Return the advantages scaled as `PPOConfig.advantages` says."""
-    if how == "standard":
-        return (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-    if how == "max-abs":
-        return advantages / (np.abs(advantages).max() + 1e-8)
-    return advantages
-
-
-def _shape(actor: Actor) -> tuple[object, ...]:
-    """Return what must agree for one actor's weights to suit another."""
-    return actor.spec, actor.layout.sort, actor.layout.space
-
-
-class PPO:
+class PPO(ActorCriticLearner[PPOConfig]):
     """PPO in training. The main path is `iterate`.
 
     Attributes:
-        config: Hyper-parameters.
-        network: Actor and critic.
-        iteration: Iterations done.
+        past: Episodes kept to be learnt from again.
     """
 
     def __init__(self, config: PPOConfig, problem: Problem) -> None:
-        self.config = config
-        self.problem = problem
-        self.iteration = 0
-        self.rng = np.random.default_rng(config.seed)
-        task = problem.tasks[0]
-        self.layout = LAYOUTS[config.actions](task.space)
-        spec = spec_for(task.observe(task.initial()), config.hidden, config.activation)
-        with seeded(config.seed):
-            self.network = ActorCritic(spec, self.layout, config.shared)
-        self.encoder = self.network.actor.encoder
+        super().__init__(config, problem)
         actor, everything = self.network.actor.parameters(), self.network.parameters()
         joint = config.value_epochs == 0
         self.descent = Descent(everything if joint else actor, config.lr, config.max_grad_norm)
@@ -224,21 +113,12 @@ class PPO:
         if not joint:
             self.value_descent = Descent(self.network.critic_parameters(), config.lr, config.max_grad_norm)
         self.past: Trajectories | None = None
-        if config.start:
-            self._start_from(Path(config.start))
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
-
-        def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
-            with torch.inference_mode():
-                scores = self.network.actor.forward(batch).numpy()
-            return heads.sample(scores, legal, self.layout, self.rng, epsilon)
-
-        tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
-        fresh, outcomes = rollout(tasks, self.problem, self.encoder, self.layout, choose)
+        fresh, outcomes = self.collect(epsilon)
         trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
         self.descent.set_lr(lr)
@@ -246,23 +126,9 @@ class PPO:
             self.value_descent.set_lr(lr)
         steps, explained = self._prepare(trajectories)
         statistics = self._learn(steps)
+        self.network.adapt(fresh.observations)
         self.iteration += 1
         return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
-
-    def _start_from(self, path: Path) -> None:
-        """Take over the weights of a policy.
-
-        Raises:
-            IrgymError: Its network differs from the one to be trained.
-        """
-        network = TorchPolicy.load(path).network
-        actor = self.network.actor
-        if not isinstance(network, Actor) or _shape(network) != _shape(actor):
-            raise IrgymError(
-                f"the policy {path} has another network than this training: set hidden, activation and "
-                "actions as they were when it was made"
-            )
-        actor.load_state_dict(network.state_dict())
 
     def _with_past(self, fresh: Trajectories) -> Trajectories:
         """Return the fresh episodes with some past ones, and keep the fresh ones for later."""
@@ -292,14 +158,13 @@ class PPO:
     def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
         """Return what to learn from, and the share of the returns' variance that the values explain."""
         config = self.config
-        with torch.inference_mode():
-            values = self.network.values(trajectories.observations).numpy()
+        values = self.values(trajectories)
         ratios = np.exp(trajectories.policy_logp - trajectories.behaviour_logp)
         place = (trajectories.step, trajectories.episode)
         advantages, returns = (
             array[place]
             for array in advantages_and_returns(
-                trajectories.grid(trajectories.rewards),
+                trajectories.grid(trajectories.rewards) * np.float32(self.scale.factor),
                 trajectories.grid(values),
                 trajectories.grid(ratios),
                 config.gamma,
@@ -317,9 +182,9 @@ class PPO:
             torch.as_tensor(weighted),
             torch.as_tensor(returns),
             torch.as_tensor(values),
+            torch.as_tensor(trajectories.privileged),
         )
-        variance = float(returns.var())
-        return steps, 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
+        return steps, explained_variance(returns, values)
 
     def _minibatches(self, steps: Steps) -> list[Steps]:
         """Return all steps in random order, in slices of about the size of a minibatch."""
@@ -351,7 +216,7 @@ class PPO:
         losses: list[Tensor] = []
         for _ in range(self.config.value_epochs):
             for minibatch in self._minibatches(steps):
-                loss = self._value_loss(self.network.values(minibatch.observations), minibatch)
+                loss = self._value_loss(self._values(minibatch), minibatch)
                 descent.step(loss)
                 losses.append(loss.detach())
         return float(torch.stack(losses).mean())
@@ -361,7 +226,7 @@ class PPO:
         config = self.config
         joint = self.value_descent is None
         if joint:
-            scores, values = self.network.forward(steps.observations)
+            scores, values = self.network.forward(steps.observations, steps.privileged)
         else:
             scores, values = self.network.actor.forward(steps.observations), steps.old_values
         evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout)
@@ -383,6 +248,9 @@ class PPO:
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
 
+    def _values(self, steps: Steps) -> Tensor:
+        return self.network.values(steps.observations, steps.privileged)
+
     def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
         loss = (values - steps.returns).square()
         limit = self.config.value_clip
@@ -391,27 +259,19 @@ class PPO:
             loss = torch.maximum(loss, (near - steps.returns).square())
         return loss.mean()
 
-    def policy(self) -> TorchPolicy:
-        """Return the present policy; it shares its weights with the learner."""
-        return TorchPolicy(self.network.actor)
-
     def state_dict(self) -> dict[str, Any]:
         """Return all that determines the further course, as tensors and plain values."""
         return {
-            "iteration": self.iteration,
-            "network": self.network.state_dict(),
+            **super().state_dict(),
             "descent": self.descent.state_dict(),
             "value_descent": None if self.value_descent is None else self.value_descent.state_dict(),
-            "rng": self.rng.bit_generator.state,
             "past": None if self.past is None else trajectories_state(self.past),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned, exactly."""
-        self.iteration = state["iteration"]
-        self.network.load_state_dict(state["network"])
+        super().load_state_dict(state)
         self.descent.load_state_dict(state["descent"])
         if self.value_descent is not None:
             self.value_descent.load_state_dict(state["value_descent"])
-        self.rng.bit_generator.state = state["rng"]
         self.past = None if state["past"] is None else trajectories_from_state(state["past"])

@@ -1,7 +1,7 @@
 """What an agent is trained on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irgym.core.cost import Evaluator
@@ -24,3 +24,7 @@ class Problem:
     evaluator: Evaluator
     reward: Reward
     peak_gflops: float | None = None
+
+    def analysed(self) -> "Problem":
+        """Return this problem on tasks that have the analysis of every state at hand."""
+        return replace(self, tasks=tuple(task.analysed() for task in self.tasks))

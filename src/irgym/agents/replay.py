@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from irgym.agents.rollout import Trajectories
+from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Batch, Encoder
 from irgym.nets.layout import IntArray

@@ -1,7 +1,7 @@
 """Rollouts: all episodes in lockstep, one policy call a step and one evaluator call for everything.
 
 No action depends on a cost, so all costs are asked for at the end, when the evaluator can spread and
-deduplicate the most.
+deduplicate the most. The steps of all episodes are taken together too, so that a task can spread them.
 """
 
 import math
@@ -11,10 +11,10 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from irgym.agents.problem import Problem
+from irgym.agents.trajectories import FloatArray, Trajectories
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.errors import IrgymError
@@ -24,87 +24,7 @@ from irgym.nets.encoders import Batch, Encoder
 from irgym.nets.heads import Draw
 from irgym.nets.layout import ActionLayout, IntArray
 
-FloatArray = NDArray[np.float32]
 Choose = Callable[[Batch, BoolArray], Draw]
-
-
-@dataclass(frozen=True)
-class Trajectories:
-    """The M steps of N episodes, in any order. S and W are the layout's segments and width.
-
-    An episode ends in a terminal state or at its task's horizon, where its reward is paid: there is
-    nothing to bootstrap from after its last step.
-
-    Attributes:
-        observations: The encoder's batch of M rows.
-        legal: Shape [M, S, W].
-        choices: Shape [M, S].
-        policy_logp: Shape [M]; log-probabilities under the policy at the time.
-        behaviour_logp: Shape [M]; log-probabilities under what was sampled from.
-        rewards: Shape [M].
-        episode: Shape [M]; from 0 to N - 1.
-        step: Shape [M]; from 0.
-    """
-
-    observations: Batch
-    legal: BoolArray
-    choices: IntArray
-    policy_logp: FloatArray
-    behaviour_logp: FloatArray
-    rewards: FloatArray
-    episode: IntArray
-    step: IntArray
-
-    def __len__(self) -> int:
-        return len(self.episode)
-
-    @property
-    def episodes(self) -> int:
-        """N, the number of episodes."""
-        return int(self.episode.max()) + 1 if len(self) else 0
-
-    def grid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return per-step values as an array of shape [longest episode, N], 0 after an episode's end."""
-        padded = np.zeros((int(self.step.max()) + 1, self.episodes), dtype=values.dtype)
-        padded[self.step, self.episode] = values
-        return padded
-
-    def returns(self) -> NDArray[np.float64]:
-        """Return the sum of the rewards of each episode, shape [N]."""
-        returns = np.zeros(self.episodes)
-        np.add.at(returns, self.episode, self.rewards)
-        return returns
-
-
-ARRAYS = ("legal", "choices", "policy_logp", "behaviour_logp", "rewards", "episode", "step")
-
-
-def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Encoder) -> Trajectories:
-    """Return the given episodes, numbered anew in that order."""
-    numbers = np.full(trajectories.episodes, -1, dtype=np.int64)
-    numbers[episodes] = np.arange(len(episodes))
-    rows = np.flatnonzero(numbers[trajectories.episode] >= 0)
-    arrays = {name: getattr(trajectories, name)[rows] for name in ARRAYS}
-    arrays["episode"] = numbers[arrays["episode"]]
-    return Trajectories(encoder.select(trajectories.observations, torch.as_tensor(rows)), **arrays)
-
-
-def join(older: Trajectories, newer: Trajectories, encoder: Encoder) -> Trajectories:
-    """Return the episodes of both, the older first."""
-    arrays = {name: np.concatenate([getattr(older, name), getattr(newer, name)]) for name in ARRAYS}
-    arrays["episode"][len(older) :] += older.episodes
-    return Trajectories(encoder.join([older.observations, newer.observations]), **arrays)
-
-
-def trajectories_state(trajectories: Trajectories) -> dict[str, Any]:
-    """Return everything as tensors, for a checkpoint."""
-    arrays = {name: torch.as_tensor(getattr(trajectories, name)) for name in ARRAYS}
-    return {"observations": trajectories.observations, **arrays}
-
-
-def trajectories_from_state(state: dict[str, Any]) -> Trajectories:
-    """Return what `trajectories_state` was given."""
-    return Trajectories(state["observations"], **{name: state[name].numpy() for name in ARRAYS})
 
 
 @dataclass(frozen=True)
@@ -133,10 +53,25 @@ class Outcomes:
 
 
 def draw_tasks(tasks: Sequence[Task[Any]], count: int, rng: np.random.Generator) -> list[Task[Any]]:
-    """Return `count` tasks, none again before all were drawn, equal ones side by side."""
+    """Return `count` tasks, none again before all were drawn."""
     rounds = -(-count // len(tasks))
     places = np.concatenate([rng.permutation(len(tasks)) for _ in range(rounds)])[:count]
-    return [tasks[place] for place in np.sort(places).tolist()]
+    return [tasks[place] for place in places.tolist()]
+
+
+def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArray:
+    """Return the analysis of a state of each of the tasks, shape [B, K].
+
+    Raises:
+        IrgymError: A task has no analysis.
+    """
+    rows: list[NDArray[np.float64]] = []
+    for task, state in zip(tasks, states, strict=True):
+        row = task.analysis(state)
+        if row is None:
+            raise IrgymError(f"no cheap model analyses the cost of {task.uri}: set value_features to false")
+        rows.append(row)
+    return np.stack(rows).astype(np.float32)
 
 
 class _Step(NamedTuple):
@@ -146,24 +81,37 @@ class _Step(NamedTuple):
     legal: BoolArray
     draw: Draw
     episodes: list[int]
+    privileged: FloatArray
 
 
 def rollout(
-    tasks: Sequence[Task[Any]], problem: Problem, encoder: Encoder, layout: ActionLayout, choose: Choose
+    tasks: Sequence[Task[Any]],
+    problem: Problem,
+    encoder: Encoder,
+    layout: ActionLayout,
+    choose: Choose,
+    *,
+    privileged: bool = False,
 ) -> tuple[Trajectories, Outcomes]:
     """Run one episode on each of `tasks`.
 
     Args:
-        tasks: At least one; equal ones side by side are stepped together.
+        tasks: At least one; they may repeat.
         problem: Gives the evaluator and the reward; its own tasks are not used.
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask of shape [B, S, W].
+        privileged: Whether the trajectories hold what only a critic sees: the tasks' analysis.
 
     Raises:
-        IrgymError: No task lets any action be taken.
+        IrgymError: No task lets any action be taken, or one has no analysis.
     """
-    steps, trails = _play(tasks, encoder, layout, choose, every_state=problem.reward.every_step)
+    reward = problem.reward
+    if privileged or reward.shaped:
+        analysed = {id(task): task.analysed() for task in tasks}
+        tasks = [analysed[id(task)] for task in tasks]
+    every_state = reward.every_step or reward.shaped
+    steps, trails = _play(tasks, encoder, layout, choose, every_state=every_state, privileged=privileged)
     if not steps:
         raise IrgymError("no action applies to any of the programs: choose other programs")
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
@@ -179,12 +127,19 @@ def rollout(
         rewards=rewards[episode, number],
         episode=episode,
         step=number,
+        privileged=np.concatenate([step.privileged for step in steps]),
     )
     return trajectories, outcomes
 
 
 def _play(
-    tasks: Sequence[Task[Any]], encoder: Encoder, layout: ActionLayout, choose: Choose, *, every_state: bool
+    tasks: Sequence[Task[Any]],
+    encoder: Encoder,
+    layout: ActionLayout,
+    choose: Choose,
+    *,
+    every_state: bool,
+    privileged: bool,
 ) -> tuple[list[_Step], list[list[Any]]]:
     """Return the steps, and for each episode all its states or the first and the last."""
     initial = {id(task): task.initial() for task in tasks}
@@ -198,8 +153,9 @@ def _play(
     while live:
         batch = encoder.collate([task.observe(state) for task, state in zip(playing, states, strict=True)])
         legal = layout.legal([task.mask(state) for task, state in zip(playing, states, strict=True)])
+        seen = privileged_of(playing, states) if privileged else np.zeros((len(live), 0), dtype=np.float32)
         draw = choose(batch, legal)
-        steps.append(_Step(batch, legal, draw, live))
+        steps.append(_Step(batch, legal, draw, live, seen))
         states = _advance(playing, states, layout.actions(draw.choices))
         running = [
             len(steps) < task.horizon and not task.terminal(state)
@@ -209,6 +165,7 @@ def _play(
             for place, state, going in zip(live, states, running, strict=True):
                 if every_state or not going:
                     trails[place].append(state)
+        if not all(running):
             states = list(compress(states, running))
             live = list(compress(live, running))
             playing = list(compress(playing, running))
@@ -216,62 +173,94 @@ def _play(
 
 
 def _advance(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:
-    """Step each state, those of one task together."""
-    stepped: list[Any] = []
-    end = 0
-    while end < len(tasks):
-        start = end
-        task = tasks[start]
-        while end < len(tasks) and tasks[end] is task:
-            end += 1
-        stepped += task.step_batch(states[start:end], actions[start:end])
+    """Step all states, those of one class of tasks in one call."""
+    classes = {type(task) for task in tasks}
+    if len(classes) == 1:
+        return classes.pop().step_many(tasks, states, actions)
+    stepped: list[Any] = list(states)
+    for sort in classes:
+        own = [type(task) is sort for task in tasks]
+        chosen = list(compress(tasks, own)), list(compress(states, own)), list(compress(actions, own))
+        for place, state in zip(compress(range(len(tasks)), own), sort.step_many(*chosen), strict=True):
+            stepped[place] = state
     return stepped
 
 
-def _measure(
-    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], problem: Problem
-) -> tuple[list[list[float]], int, int, int]:
-    """Return the cost of every state, and how many evaluations, cached answers and failures it took."""
+class _Found(NamedTuple):
+    """What measuring gave: costs of each episode's states, first to last, and some counts."""
+
+    costs: list[list[float]]
+    evaluations: int
+    cached: int
+    failures: int
+
+
+def _measure(tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], problem: Problem) -> _Found:
+    """Return the cost of every state of the trails, or of the first and the last where they suffice."""
     places: dict[tuple[int, Any], int] = {}
     jobs: list[Job] = []
+    found: list[list[int]] = []
     for task, trail in zip(tasks, trails, strict=True):
-        for state in trail:
-            if places.setdefault((id(task), state), len(jobs)) == len(jobs):
+        row: list[int] = []
+        for state in trail if problem.reward.every_step or len(trail) < 2 else (trail[0], trail[-1]):
+            place = places.setdefault((id(task), state), len(jobs))
+            if place == len(jobs):
                 jobs.append(task.job(state))
+            row.append(place)
+        found.append(row)
     measurements = problem.evaluator.evaluate(jobs)
     costs = [measurement.cost for measurement in measurements]
-    found = [
-        [costs[places[id(task), state]] for state in trail] for task, trail in zip(tasks, trails, strict=True)
-    ]
     cached = sum(measurement.cached for measurement in measurements)
     failures = sum(not measurement.ok for measurement in measurements)
-    return found, len(jobs), cached, failures
+    return _Found([[costs[place] for place in row] for row in found], len(jobs), cached, failures)
 
 
 def _reward(
     tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], lengths: IntArray, problem: Problem
 ) -> tuple[FloatArray, Outcomes]:
     """Return the rewards, shape [N, longest episode], and the outcomes."""
-    found, evaluations, cached, failures = _measure(tasks, trails, problem)
+    found = _measure(tasks, trails, problem)
     peak = problem.peak_gflops
     ideals = {id(task): None if peak is None else task.ideal_cost(peak) for task in tasks}
     rewards = np.zeros((len(tasks), max(1, int(lengths.max()))), dtype=np.float32)
-    for number, (task, costs) in enumerate(zip(tasks, found, strict=True)):
+    for number, (task, costs, length) in enumerate(zip(tasks, found.costs, lengths.tolist(), strict=True)):
         # Without a first cost nothing is relative to anything: such an episode is rewarded with 0.
-        if math.isinf(costs[0]):
+        if length == 0 or math.isinf(costs[0]):
             continue
-        # With a reward only at the end, the one pair of costs belongs to the last step.
-        shift = int(lengths[number]) - (len(costs) - 1)
-        for place in range(1, len(costs)):
-            episode_costs = EpisodeCosts(costs[0], costs[place - 1], costs[place], ideals[id(task)])
-            rewards[number, place - 1 + shift] = problem.reward(episode_costs, place == len(costs) - 1)
+        potentials: list[float] = []
+        if problem.reward.shaped:
+            potentials = [task.potential(state) for state in trails[number]]
+        path = costs if problem.reward.every_step else [*[costs[0]] * length, costs[-1]]
+        rewards[number, :length] = _episode_rewards(problem, path, potentials, ideals[id(task)])
     return rewards, Outcomes(
-        first=np.array([costs[0] for costs in found]),
-        last=np.array([costs[-1] for costs in found]),
-        best=np.array([min(costs) for costs in found]),
+        first=np.array([costs[0] for costs in found.costs]),
+        last=np.array([costs[-1] for costs in found.costs]),
+        best=np.array([min(costs) for costs in found.costs]),
         returns=rewards.sum(axis=1, dtype=np.float64),
         steps=int(lengths.sum()),
-        evaluations=evaluations,
-        cached=cached,
-        failures=failures,
+        evaluations=found.evaluations,
+        cached=found.cached,
+        failures=found.failures,
     )
+
+
+def _episode_rewards(
+    problem: Problem, costs: Sequence[float], potentials: Sequence[float], ideal: float | None
+) -> list[float]:
+    """Return the rewards of one episode from the costs of all its states, of which the first is finite.
+
+    Args:
+        problem: Gives the reward.
+        costs: One for each state; the first one again where a state was not measured.
+        potentials: One for each state, or none.
+        ideal: Lower bound on the cost.
+    """
+    reward, last = problem.reward, len(costs) - 1
+    rewards = [0.0] * last
+    # Without either, only the end of an episode is rewarded.
+    dense = reward.every_step or reward.shaped
+    for place in range(0 if dense else last - 1, last):
+        shaping = (potentials[place], potentials[place + 1]) if potentials else (0.0, 0.0)
+        step = EpisodeCosts(costs[0], costs[place], costs[place + 1], ideal, shaping)
+        rewards[place] = reward(step, place == last - 1)
+    return rewards

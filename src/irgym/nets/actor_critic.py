@@ -44,30 +44,52 @@ class Actor(nn.Module):
 class ActorCritic(nn.Module):
     """An actor and a value head, on the actor's encoder or on one of its own.
 
+    The value may see K numbers more than the policy, such as the costs of a state by a cheap model. They
+    meet the critic's features in a hidden layer, since a value is no weighted sum of both.
+
     Attributes:
         actor: The policy's network.
         critic: The value's own encoder, or None where the actor's is shared.
+        privileged: K, what the value sees beyond the observation.
     """
 
-    def __init__(self, spec: EncoderSpec, layout: ActionLayout, shared: bool) -> None:
+    def __init__(self, spec: EncoderSpec, layout: ActionLayout, shared: bool, privileged: int = 0) -> None:
         super().__init__()
         self.actor = Actor(spec, layout)
         self.critic: Encoder | None = None if shared else spec.build()
-        self.value = orthogonal_linear(self.actor.encoder.features, 1, gain=1.0)
+        self.privileged = privileged
+        features = self.actor.encoder.features
+        self.value: nn.Module = orthogonal_linear(features, 1, gain=1.0)
+        if privileged > 0:
+            meeting = orthogonal_linear(features + privileged, features, gain=2**0.5)
+            self.value = nn.Sequential(meeting, nn.Tanh(), self.value)
 
     def critic_parameters(self) -> list[nn.Parameter]:
         """Return the parameters that only the value depends on."""
         own = [] if self.critic is None else list(self.critic.parameters())
         return [*own, *self.value.parameters()]
 
-    def values(self, batch: Batch) -> Tensor:
-        """Return the values of states, shape [B]."""
-        encoder = self.actor.encoder if self.critic is None else self.critic
-        return cast(Tensor, self.value(encoder(batch))).squeeze(-1)
-
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return scores of shape [B, S, W] and values of shape [B]."""
+    def adapt(self, batch: Batch) -> None:
+        """Take a batch into the statistics of both encoders, where they normalise their inputs."""
+        self.actor.encoder.adapt(batch)
         if self.critic is not None:
-            return self.actor.forward(batch), self.values(batch)
+            self.critic.adapt(batch)
+
+    def _value(self, features: Tensor, privileged: Tensor | None) -> Tensor:
+        if self.privileged > 0:
+            if privileged is None or privileged.shape[-1] != self.privileged:
+                raise ValueError(f"the value needs {self.privileged} numbers beside the observation")
+            features = torch.cat([features, privileged], dim=-1)
+        return cast(Tensor, self.value(features)).squeeze(-1)
+
+    def values(self, batch: Batch, privileged: Tensor | None = None) -> Tensor:
+        """Return the values of states, shape [B]; `privileged` has shape [B, K]."""
+        encoder = self.actor.encoder if self.critic is None else self.critic
+        return self._value(cast(Tensor, encoder(batch)), privileged)
+
+    def forward(self, batch: Batch, privileged: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return scores of shape [B, S, W] and values of shape [B]; `privileged` has shape [B, K]."""
+        if self.critic is not None:
+            return self.actor.forward(batch), self.values(batch, privileged)
         features = cast(Tensor, self.actor.encoder(batch))
-        return self.actor.score(features), cast(Tensor, self.value(features)).squeeze(-1)
+        return self.actor.score(features), self._value(features, privileged)

@@ -1,13 +1,15 @@
 """Encoders: from observations, of whatever shape, to feature vectors.
 
 A learner passes a `Batch` on without looking into it: only the encoder that made it knows what it is.
-To add an encoder: a specification (a frozen dataclass), a module, and an entry in `ENCODERS`.
+To add an encoder: a specification (a frozen dataclass), a module, and an entry in `ENCODERS`; other
+packages add theirs through the entry-point group `irgym.encoders`. Observations that are not plain arrays
+name the encoder that they are made for (`Encodable`).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,10 +17,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from irgym.core.errors import IrgymError
+from irgym.core.registry import Registry
 
 Batch: TypeAlias = Any
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+@runtime_checkable
+class Encodable(Protocol):
+    """An observation that names its encoder; any other one is encoded as a flat vector.
+
+    Attributes:
+        encoder: Name in `ENCODERS`.
+    """
+
+    @property
+    def encoder(self) -> str:
+        """Name in `ENCODERS`."""
+        ...
 
 
 class Encoder(nn.Module, ABC):
@@ -54,9 +71,35 @@ class Encoder(nn.Module, ABC):
     def forward(self, batch: Batch) -> Tensor:
         """Return features, shape [B, features]."""
 
+    def adapt(self, batch: Batch) -> None:
+        """Take what was just rolled out into the statistics that normalise inputs; by default there are none.
+
+        Learners call it once for each rollout, after having learnt from it.
+        """
+        del batch
+
 
 class EncoderSpec(Protocol):
     """What an encoder is built from, and what a policy file records of it."""
+
+    @classmethod
+    def suited_to(
+        cls, observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+    ) -> Self:
+        """Return a specification for observations like this one.
+
+        Args:
+            observation: What a task's `observe` returned.
+            hidden: Widths of the hidden layers.
+            activation: One of `ACTIVATIONS`.
+            normalise: Whether inputs are brought to mean 0 and deviation 1.
+        """
+        ...
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the specification that `to_dict` wrote."""
+        ...
 
     @property
     def sort(self) -> str:
@@ -80,13 +123,22 @@ class MlpSpec:
         inputs: Length of an observation.
         hidden: Widths of the hidden layers.
         activation: One of `ACTIVATIONS`.
+        normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
         sort: Name in `ENCODERS`.
     """
 
     inputs: int
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
+    normalise: bool = False
     sort: str = "mlp"
+
+    @classmethod
+    def suited_to(
+        cls, observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+    ) -> "MlpSpec":
+        """Return a specification for observations with as many values as this one."""
+        return cls(int(np.asarray(observation).size), tuple(hidden), activation, normalise)
 
     def build(self) -> "Mlp":
         """Return a freshly initialised encoder."""
@@ -96,10 +148,56 @@ class MlpSpec:
         """Return plain values that `spec_from_dict` reads back."""
         return {**asdict(self), "hidden": list(self.hidden)}
 
-    @staticmethod
-    def from_dict(values: dict[str, Any]) -> "MlpSpec":
-        """Return the specification that `to_dict` wrote."""
-        return MlpSpec(values["inputs"], tuple(values["hidden"]), values["activation"])
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "MlpSpec":
+        """Return the specification that `to_dict` wrote; the first files have no `normalise`."""
+        normalise = values.get("normalise", False)
+        return cls(values["inputs"], tuple(values["hidden"]), values["activation"], normalise)
+
+
+class RunningNorm(nn.Module):
+    """Brings each input to mean 0 and deviation 1 over all that `adapt` was given.
+
+    Before that all inputs count as 0, so that a first policy does not depend on the scale of observations;
+    so does, for good, an input that never varied. The statistics are buffers: a policy's file holds them.
+    Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+    """
+
+    LIMIT = 10.0
+    """Normalised inputs are clipped to this absolute value."""
+
+    count: Tensor
+    mean: Tensor
+    variance: Tensor
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("mean", torch.zeros(inputs, dtype=torch.float64))
+        self.register_buffer("variance", torch.zeros(inputs, dtype=torch.float64))
+        # What `forward` uses: the mean, and one over the deviation.
+        self.register_buffer("centre", torch.zeros(inputs))
+        self.register_buffer("scale", torch.zeros(inputs))
+
+    @torch.no_grad()
+    def adapt(self, rows: Tensor) -> None:
+        """Take rows of shape [B, inputs] into the statistics."""
+        rows = rows.double()
+        variance, mean = torch.var_mean(rows, dim=0, correction=0)
+        share = len(rows) / (self.count + len(rows))
+        distance = mean - self.mean
+        self.variance += share * (variance - self.variance + (1 - share) * distance.square())
+        self.mean += share * distance
+        self.count += len(rows)
+        self.centre.copy_(self.mean)
+        varies = self.variance > 1e-12
+        self.scale.copy_(torch.where(varies, self.variance.rsqrt(), 0.0))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return the rows normalised, shape [B, inputs]."""
+        return ((rows - self.centre) * self.scale).clamp(-self.LIMIT, self.LIMIT)
 
 
 class Mlp(Encoder):
@@ -112,6 +210,7 @@ class Mlp(Encoder):
         super().__init__()
         self.inputs = spec.inputs
         self.features = spec.hidden[-1] if spec.hidden else spec.inputs
+        self.norm = RunningNorm(spec.inputs) if spec.normalise else None
         layers: list[nn.Module] = []
         for fan_in, fan_out in zip((spec.inputs, *spec.hidden), spec.hidden, strict=False):
             layers += [orthogonal_linear(fan_in, fan_out, gain=2**0.5), ACTIVATIONS[spec.activation]()]
@@ -146,7 +245,12 @@ class Mlp(Encoder):
 
     def forward(self, batch: Tensor) -> Tensor:
         """Return features, shape [B, features]."""
-        return cast(Tensor, self.layers(batch))
+        return cast(Tensor, self.layers(batch if self.norm is None else self.norm.forward(batch)))
+
+    def adapt(self, batch: Tensor) -> None:
+        """Take the rows into the statistics, where inputs are normalised."""
+        if self.norm is not None:
+            self.norm.adapt(batch)
 
 
 def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
@@ -157,7 +261,9 @@ def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
     return layer
 
 
-ENCODERS: dict[str, type[MlpSpec]] = {"mlp": MlpSpec}
+ENCODERS: Registry[type[EncoderSpec]] = Registry(
+    sort="encoder", group="irgym.encoders", builtin={"mlp": "irgym.nets.encoders:MlpSpec"}
+)
 
 
 def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
@@ -167,13 +273,26 @@ def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
         IrgymError: There is no such encoder here.
     """
     sort = values["sort"]
-    if sort not in ENCODERS:
+    if sort not in ENCODERS.names():
         raise IrgymError(
             f"the policy's encoder {sort!r} does not exist here: install the version that made it"
         )
-    return ENCODERS[sort].from_dict(values)
+    return ENCODERS.load(sort).from_dict(values)
 
 
-def spec_for(observation: Any, hidden: Sequence[int], activation: str) -> EncoderSpec:
-    """Return the specification of the encoder that suits observations like this one."""
-    return MlpSpec(int(np.asarray(observation).size), tuple(hidden), activation)
+def spec_for(
+    observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+) -> EncoderSpec:
+    """Return the specification of the encoder that suits observations like this one.
+
+    Args:
+        observation: What a task's `observe` returned: values that flatten to a vector, or `Encodable`.
+        hidden: Widths of the hidden layers.
+        activation: One of `ACTIVATIONS`.
+        normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
+
+    Raises:
+        IrgymError: The observation names an encoder that does not exist here.
+    """
+    sort = observation.encoder if isinstance(observation, Encodable) else "mlp"
+    return ENCODERS.load(sort).suited_to(observation, hidden, activation, normalise=normalise)

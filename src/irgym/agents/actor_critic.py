@@ -1,0 +1,206 @@
+"""What the policy-gradient learners share: an actor, a critic, and episodes collected with them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+import torch
+
+from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
+from irgym.agents.optimisation import seeded
+from irgym.agents.problem import Problem
+from irgym.agents.rollout import Outcomes, draw_tasks, privileged_of, rollout
+from irgym.agents.trajectories import Trajectories
+from irgym.core.actions import BoolArray
+from irgym.core.errors import IrgymError
+from irgym.nets import heads
+from irgym.nets.actor_critic import Actor, ActorCritic
+from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
+from irgym.nets.layout import LAYOUTS
+from irgym.nets.policy import TorchPolicy
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """Hyper-parameters that all policy-gradient learners have."""
+
+    iterations: int = 200
+    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    episodes: int = 64
+    """Episodes collected in an iteration."""
+    lr: float = 1e-3
+    """Learning rate at the start."""
+    lr_end: float = 1e-4
+    """Learning rate at the end, and from then on."""
+    gamma: float = 1.0
+    """Discount."""
+    gae_lambda: float = 0.95
+    """Lambda of generalised advantage estimation."""
+    advantages: Normalisation = "standard"
+    """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
+    entropy: float = 0.01
+    """Coefficient of the entropy bonus at the start."""
+    entropy_end: float = 0.0
+    """Coefficient of the entropy bonus at the end."""
+    value_coefficient: float = 0.5
+    """Weight of the value loss in a joint step."""
+    max_grad_norm: float = 0.5
+    """The gradient is scaled down to this norm."""
+    actions: Literal["structured", "flat"] = "structured"
+    """How actions are chosen: a kind and then each of its parameters, or one of all their combinations."""
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers."""
+    activation: str = "tanh"
+    """tanh or relu."""
+    shared: bool = False
+    """Whether policy and value share the hidden layers."""
+    value_features: bool = False
+    """Whether the value, and it alone, sees the costs of a state by the task's cheap model too.
+
+    The cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
+    """
+    normalise_observations: bool = False
+    """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
+    normalise_rewards: bool = True
+    """Whether rewards are divided by the deviation of the returns so far."""
+    validate_every: int = 0
+    """Iterations between greedy evaluations on validation programs; 0 for none."""
+    checkpoint_every: float = 30.0
+    """Seconds between checkpoints."""
+    start: str = ""
+    """File of a policy to start from, such as one that imitates searches; empty for random weights.
+
+    A resumption needs the file too.
+    """
+    seed: int = 0
+    """Of all random choices."""
+    threads: int = 1
+    """Threads of torch."""
+
+    def check(self, name: str) -> None:
+        """Make sure that the values make sense.
+
+        Args:
+            name: The algorithm, for the message.
+
+        Raises:
+            IrgymError: One does not; the message says which.
+        """
+        for field in ("iterations", "episodes", "threads"):
+            if getattr(self, field) < 1:
+                raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose 1 or more")
+        for field in ("lr", "max_grad_norm"):
+            if not getattr(self, field) > 0.0:
+                raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose more than 0")
+        if self.activation not in ACTIVATIONS:
+            raise IrgymError(
+                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
+            )
+        if not all(width > 0 for width in self.hidden):
+            raise IrgymError(f"hidden of {name} is {self.hidden}: choose widths of 1 or more")
+        if self.shared and self.value_features:
+            raise IrgymError(
+                "value_features are for a value network of its own: set shared or value_features to false"
+            )
+
+
+C = TypeVar("C", bound=ActorCriticConfig)
+
+
+class ActorCriticLearner(Generic[C]):
+    """An actor and a critic in training, without the gradient steps.
+
+    Attributes:
+        config: Hyper-parameters.
+        problem: What is learnt, on tasks with an analysis where it is needed.
+        network: Actor and critic.
+        iteration: Iterations done.
+        rng: Source of all random choices after the first weights.
+        scale: What rewards are multiplied by to learn from.
+    """
+
+    def __init__(self, config: C, problem: Problem) -> None:
+        self.config = config
+        self.problem = problem.analysed() if config.value_features or problem.reward.shaped else problem
+        self.iteration: int = 0
+        self.scale = ReturnScale(config.gamma, config.normalise_rewards)
+        self.rng = np.random.default_rng(config.seed)
+        task = self.problem.tasks[0]
+        self.layout = LAYOUTS[config.actions](task.space)
+        state = task.initial()
+        observation = task.observe(state)
+        normalise = config.normalise_observations
+        spec = spec_for(observation, config.hidden, config.activation, normalise=normalise)
+        privileged = privileged_of([task], [state]).shape[1] if config.value_features else 0
+        with seeded(config.seed):
+            self.network = ActorCritic(spec, self.layout, config.shared, privileged)
+        self.encoder = self.network.actor.encoder
+        if config.start:
+            self._start_from(Path(config.start))
+
+    def _start_from(self, path: Path) -> None:
+        """Take over the weights of a policy.
+
+        Raises:
+            IrgymError: Its network differs from the one to be trained.
+        """
+        network = TorchPolicy.load(path).network
+        actor = self.network.actor
+        if not isinstance(network, Actor) or _shape(network) != _shape(actor):
+            raise IrgymError(
+                f"the policy {path} has another network than this training: set hidden, activation, actions "
+                "and normalise_observations as they were when it was made"
+            )
+        actor.load_state_dict(network.state_dict())
+
+    def collect(self, epsilon: float = 0.0) -> tuple[Trajectories, Outcomes]:
+        """Run the episodes of an iteration, with a share `epsilon` of uniformly random legal actions."""
+
+        def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
+            with torch.inference_mode():
+                scores = self.network.actor.forward(batch).numpy()
+            return heads.sample(scores, legal, self.layout, self.rng, epsilon)
+
+        tasks = draw_tasks(self.problem.tasks, self.config.episodes, self.rng)
+        privileged = self.config.value_features
+        collected = rollout(tasks, self.problem, self.encoder, self.layout, choose, privileged=privileged)
+        self.scale.update(collected[0])
+        return collected
+
+    def values(self, trajectories: Trajectories) -> FloatArray:
+        """Return the values of all states of the trajectories, shape [M]."""
+        with torch.inference_mode():
+            privileged = torch.as_tensor(trajectories.privileged)
+            return self.network.values(trajectories.observations, privileged).numpy()
+
+    def policy(self) -> TorchPolicy:
+        """Return the present policy; it shares its weights with the learner."""
+        return TorchPolicy(self.network.actor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the further course, as tensors and plain values."""
+        return {
+            "iteration": self.iteration,
+            "network": self.network.state_dict(),
+            "scale": self.scale.state_dict(),
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        self.iteration = state["iteration"]
+        self.network.load_state_dict(state["network"])
+        self.scale.load_state_dict(state["scale"])
+        self.rng.bit_generator.state = state["rng"]
+
+
+def _shape(actor: Actor) -> tuple[object, ...]:
+    """Return what must agree for one actor's weights to suit another."""
+    return actor.spec, actor.layout.sort, actor.layout.space
+
+
+def explained_variance(returns: FloatArray, values: FloatArray) -> float:
+    """Return the share of the returns' variance that the values explain; 0 where the returns are equal."""
+    variance = float(returns.var())
+    return 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
