@@ -25,8 +25,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
     `action_masks()` and `info["action_mask"]` say which apply. An episode ends (`terminated`) by a
     terminal action and is cut off (`truncated`) at the horizon.
 
-    `info` holds `action_mask`, `uri`, `schedule` (text) and `applied` (whether the action applied); where
-    the state has been measured also `cost_ns` and `speedup` over the first state.
+    `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
+    `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
+    `time`), and `speedup` over the first state.
 
     Args:
         environment: Name of the environment.
@@ -41,6 +42,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         backend: Name of a back end; by default the preferred one.
         peak_gflops: Machine peak for rewards that need an ideal cost; measured by default, but not with
             an evaluator of your own.
+        objective: What is minimised; by default the environment's first objective.
         render_mode: `ansi` renders the program as text.
 
     Raises:
@@ -62,6 +64,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         backend: str | None = None,
         peak_gflops: float | None = None,
         render_mode: str | None = None,
+        objective: str | None = None,
     ) -> None:
         self.environment = ENVIRONMENTS.load(environment)
         if programs is not None and not programs:
@@ -75,12 +78,14 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         )
         self.reward = reward or self.environment.default_reward
         self.backend = backend
+        self.objective = objective
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
         self._views = self._select(observation)
         self._single = observation is None or isinstance(observation, str)
-        self._task = self.environment.task(self.programs[0], backend)
+        self._tasks: dict[str, Task[Any]] = {}
+        self._task = self._task_of(self.programs[0])
         self.action_space = spaces.Discrete(len(self._task.space.flat))
         view_spaces = {view.name: view.space() for view in self._views}
         self.observation_space = (
@@ -101,13 +106,28 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
             raise IrgymError(f"{wrong}: choose among {', '.join(views)}")
         return tuple(views[name] for name in names)
 
+    def _task_of(self, uri: str) -> Task[Any]:
+        """Return the task of a program; one for all its episodes, as it may keep what it computed."""
+        task = self._tasks.get(uri)
+        if task is None:
+            task = self.environment.task(uri, self.backend)
+            task = task if self.objective is None else task.under(self.objective)
+            task = self._tasks[uri] = task.analysed() if self.reward.shaped else task
+        return task
+
     def _begin(self, task: Task[Any]) -> None:
         self._task = task
-        self._state = task.initial()
         self._schedule = Schedule()
         self._steps = 0
         self._costs: dict[str, float] = {}
         self._first = float("nan")
+        self._enter(task.initial())
+
+    def _enter(self, state: Any) -> None:
+        """Make `state` the current one."""
+        self._state = state
+        self._mask = self._task.mask(state)
+        self._job = self._task.job(state)
 
     @property
     def task(self) -> Task[Any]:
@@ -126,14 +146,15 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
 
     def cost(self) -> float:
         """Return the cost of the current state, measuring it if need be; infinite if it failed."""
-        job = self._task.job(self._state)
+        job = self._job
         if job.schedule not in self._costs:
-            self._costs[job.schedule] = self.evaluator.evaluate([job])[0].cost
+            known = job.known or self.evaluator.evaluate([job])[0]
+            self._costs[job.schedule] = known.cost
         return self._costs[job.schedule]
 
     def action_masks(self) -> BoolArray:
         """Return which actions apply, shape [actions]: what sb3-contrib's maskable learners ask for."""
-        return self._task.space.flat_mask(self._task.mask(self._state))
+        return self._task.space.flat_mask(self._mask)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -143,31 +164,35 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         uri = (options or {}).get("program")
         if uri is None:
             uri = self.programs[int(self.np_random.integers(len(self.programs)))]
-        self._begin(self.environment.task(uri, self.backend))
+        self._begin(self._task_of(uri))
         self._first = self.cost()
         return self._observation(), self._info(applied=True)
 
     def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Apply an action; one that the mask forbids changes nothing."""
         chosen = self._task.space.flat[int(action)]
-        applied = self._task.space.allows(self._task.mask(self._state), chosen)
-        final_before = self._task.terminal(self._state)
+        applied = self._task.space.allows(self._mask, chosen)
+        before = self._state
+        final_before = self._task.terminal(before)
         previous = self.cost() if self.reward.every_step else self._first
         if applied:
-            self._state = self._task.step(self._state, chosen)
+            self._enter(self._task.step(before, chosen))
             self._schedule = self._schedule.then(chosen)
         self._steps += 1
         terminated = self._task.terminal(self._state)
         truncated = not terminated and self._steps >= (self.horizon_override or self._task.horizon)
         final = (terminated and not final_before) or truncated
-        reward = self._reward(previous, final)
+        reward = self._reward(previous, before, final)
         return self._observation(), reward, terminated, truncated, self._info(applied)
 
-    def _reward(self, previous: float, final: bool) -> float:
+    def _reward(self, previous: float, before: Any, final: bool) -> float:
         if math.isinf(self._first):
             return 0.0  # as in the learners' rollouts: there is nothing to compare with
         current = self.cost() if final or self.reward.every_step else previous
-        costs = EpisodeCosts(self._first, previous, current, self._ideal_cost())
+        potentials = (0.0, 0.0)
+        if self.reward.shaped:
+            potentials = self._task.potential(before), self._task.potential(self._state)
+        costs = EpisodeCosts(self._first, previous, current, self._ideal_cost(), potentials)
         return float(self.reward(costs, final))
 
     def _ideal_cost(self) -> float | None:
@@ -185,11 +210,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
             "uri": self._task.uri,
             "schedule": self._schedule.text(self._task.space),
             "applied": applied,
+            "objective": self._task.objective,
         }
-        cost = self._costs.get(self._task.job(self._state).schedule)
+        cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)
         if cost is None or math.isinf(self._first):
             return info
-        return info | {"cost_ns": cost, "speedup": self._first / cost}
+        return info | {"cost": cost, "speedup": self._first / cost}
 
     def render(self) -> str | None:
         """Return the program as text in mode `ansi`."""

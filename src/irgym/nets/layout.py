@@ -68,6 +68,7 @@ class StructuredLayout(ActionLayout):
 
     def __init__(self, space: ActionSpace) -> None:
         kinds = len(space.kinds)
+        self._plain = [Action(kind) for kind in range(kinds)]
         sizes = [size for row in space.slot_sizes for size in row]
         self.space = space
         self.segments = 1 + len(sizes)
@@ -100,6 +101,9 @@ class StructuredLayout(ActionLayout):
 
     def actions(self, choices: IntArray) -> list[Action]:
         """Return the actions of choices of shape [B, S]."""
+        if self.segments == 1:
+            kinds: list[int] = choices[:, 0].tolist()
+            return [self._plain[kind] for kind in kinds]
         rows: list[list[int]] = choices.tolist()
         actions: list[Action] = []
         for row in rows:
