@@ -1,13 +1,17 @@
 """Stable-Baselines3 through the adapter, and as the oracle of our PPO."""
 
+import itertools
+
 import dials
 import gymnasium
 import numpy as np
+import ordering
 import pytest
 
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
+from irgym.core.env import TaskEnv
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
 
@@ -76,10 +80,10 @@ def test_our_ppo_reaches_what_maskable_ppo_reaches():
     assert np.mean(ours) > 0.9 * dials.BEST_RETURN
 
 
-@pytest.mark.parametrize("name", ["maskable-ppo", "ppo", "a2c", "dqn"])
+@pytest.mark.parametrize("name", sb3.ALGORITHMS)
 def test_every_algorithm_gives_a_policy(name):
-    hyperparameters = {} if name == "dqn" else {"n_steps": 32}
-    policy = sb3.train_sb3(name, DialsEnv, dials.SPACE, steps=64, environments=2, **hyperparameters)
+    hyperparameters = {} if name == "dqn" else {"n_steps": 64}
+    policy = sb3.train_sb3(name, DialsEnv, dials.SPACE, steps=128, environments=2, **hyperparameters)
     task = PROBLEM.tasks[0]
     states = [task.initial(), task.step(task.initial(), dials.SPACE.parse("turn_0_1"))]
     inputs = [task.observe(state) for state in states], [task.mask(state) for state in states]
@@ -90,6 +94,31 @@ def test_every_algorithm_gives_a_policy(name):
         for mask, action in zip(inputs[1], policy.act(*inputs, rng), strict=True):
             assert dials.SPACE.allows(mask, action)
     assert policy.act([], [], None) == []
+
+
+@pytest.mark.parametrize("name", sb3.ALGORITHMS)
+def test_every_algorithm_runs_on_a_task_and_reports_its_course(name, monkeypatch):
+    monkeypatch.setattr("irgym.core.env.ENVIRONMENTS", ordering.ENVIRONMENTS)
+    seen = []
+    policy = sb3.train_sb3(
+        name,
+        lambda: TaskEnv("ordering", evaluator=ordering.Known()),
+        ordering.SPACES[20],
+        steps=500,
+        environments=2,
+        policy_kwargs={"net_arch": [16]},
+        progress=lambda steps, mean: seen.append((steps, mean)),
+        progress_every=200,
+        **({"learning_starts": 100} if name == "dqn" else {"n_steps": 64}),
+    )
+    steps = [done for done, _ in seen]
+    assert steps[0] == 200 and steps == sorted(set(steps)) and steps[-1] >= 500
+    assert all(after - before >= 200 for before, after in itertools.pairwise(steps[:-1]))
+    assert all(0.0 < mean < 1.0 for _, mean in seen)
+    features = [
+        module.out_features for module in policy.model.policy.modules() if hasattr(module, "out_features")
+    ]
+    assert 16 in features and max(features) <= 20
 
 
 def test_unknown_algorithm():

@@ -1,15 +1,20 @@
 """A toy of pass ordering: each pass shrinks its own kind of op, fully only after the passes that it needs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 
 from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment
+from irgym.core.observation import ObservationView
+from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement, Reward
 from irgym.core.task import Task
 
@@ -132,3 +137,47 @@ def problem(count: int = 6, passes: int = 20, reward: Reward | None = None, padd
 def best_return(tasks: Sequence[Passes]) -> float:
     """Return the mean of RelativeImprovement where every pass runs after those that it needs."""
     return float(np.mean([1 - 100.0 / task.cost(task.first).cost for task in tasks]))
+
+
+class Ordering(Environment):
+    """The toy as an environment; `passes://SEED`."""
+
+    name = "ordering"
+    summary = "a toy of pass ordering"
+    default_dataset = "all"
+    default_reward: Reward = RelativeImprovement()
+
+    def backends(self) -> list[BackendStatus]:
+        return []
+
+    def task(self, uri: str, backend: str | None = None) -> Passes:
+        return Passes(int(uri.removeprefix("passes://")))
+
+    def dataset_names(self) -> list[str]:
+        return ["all"]
+
+    def dataset(self, name: str) -> Dataset:
+        uris = tuple(f"passes://{seed}" for seed in range(6))
+        return Dataset("all", "", uris, uris)
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        box = gymnasium.spaces.Box(0.0, 200.0, (40,), np.float32)
+        return {
+            "counts": ObservationView("counts", "", lambda: box, lambda task, state, _: task.observe(state))
+        }
+
+    def bench(self) -> Any:
+        raise NotImplementedError
+
+    def baselines(self) -> list[Baseline]:
+        return []
+
+    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
+        raise NotImplementedError
+
+    def policies(self) -> Mapping[str, Path]:
+        return {}
+
+
+ORDERING = Ordering()
+ENVIRONMENTS: Registry[Environment] = Registry("environment", "none", {"ordering": "ordering:ORDERING"})

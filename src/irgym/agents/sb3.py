@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import BackendError, IrgymError
 
+Progress = Callable[[int, float], None]
+
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "maskable-ppo": ("sb3_contrib", "MaskablePPO"),
     "ppo": ("stable_baselines3", "PPO"),
     "a2c": ("stable_baselines3", "A2C"),
     "dqn": ("stable_baselines3", "DQN"),
+    "trpo": ("sb3_contrib", "TRPO"),
 }
 """Name to package and class. Only `maskable-ppo` uses masks in training; to the others an action that
 does not apply is a wasted step."""
@@ -33,6 +36,8 @@ def train_sb3(
     steps: int,
     environments: int = 8,
     seed: int = 0,
+    progress: Progress | None = None,
+    progress_every: int = 1000,
     **hyperparameters: Any,
 ) -> "Sb3Policy":
     """Train one of `ALGORITHMS` and return its policy.
@@ -44,7 +49,10 @@ def train_sb3(
         steps: Environment steps to train for.
         environments: Number of environments, stepped one after the other.
         seed: Of all random choices.
-        hyperparameters: Passed on to the algorithm.
+        progress: Called with the steps so far and the mean return of the last hundred episodes, once an
+            episode has ended.
+        progress_every: Least number of steps between two such calls; the end of training is one more.
+        hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
 
     Raises:
         IrgymError: There is no such algorithm here.
@@ -55,16 +63,41 @@ def train_sb3(
     package, name = ALGORITHMS[algorithm]
     try:
         kind: Any = getattr(import_module(package), name)
-        vectorised: Any = import_module("stable_baselines3.common.vec_env").DummyVecEnv
+        vectorised: Any = import_module("stable_baselines3.common.vec_env")
     except ImportError as error:
         raise BackendError(f"{package} is not installed: run pip install 'irgym[sb3]'") from error
-    envs = vectorised([make] * environments)
+    envs = vectorised.VecMonitor(vectorised.DummyVecEnv([make] * environments))
     try:
         model = kind("MlpPolicy", envs, seed=seed, device="cpu", **hyperparameters)
-        model.learn(steps)
+        reporter = None if progress is None else _Reporter(progress, progress_every)
+        model.learn(steps, callback=reporter)
+        if reporter is not None:
+            reporter.report(model, 1)
     finally:
         envs.close()
     return Sb3Policy(model, space)
+
+
+class _Reporter:
+    """Tells `progress` how training goes; Stable-Baselines3 calls it after each step of all environments."""
+
+    def __init__(self, progress: Progress, every: int) -> None:
+        self.progress = progress
+        self.every = every
+        self.reported = 0
+
+    def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> bool:
+        """Report if it is time, and let training go on."""
+        self.report(local["self"], self.every)
+        return True
+
+    def report(self, model: Any, every: int) -> None:
+        """Report if at least `every` steps were taken since the last time, and an episode has ended."""
+        steps: int = model.num_timesteps
+        episodes: Sequence[dict[str, float]] = model.ep_info_buffer
+        if episodes and steps - self.reported >= every:
+            self.reported = steps
+            self.progress(steps, float(np.mean([episode["r"] for episode in episodes])))
 
 
 class Sb3Policy:
