@@ -3,14 +3,16 @@ from dataclasses import dataclass
 
 import dials
 import numpy as np
+import ordering
 import pytest
 import torch
 
+from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, rollout
 from irgym.agents.trajectories import join, select_episodes, trajectories_from_state, trajectories_state
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
-from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement
+from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement, Shaped
 from irgym.nets import heads
 from irgym.nets.encoders import MlpSpec
 from irgym.nets.layout import StructuredLayout
@@ -146,3 +148,102 @@ def test_no_action_anywhere_is_the_users_to_mend(monkeypatch):
     monkeypatch.setattr(dials.Dials, "horizon", 0)
     with pytest.raises(IrgymError, match="no action applies"):
         play(Spread())
+
+
+class Analysed(ordering.Passes):
+    """Only this form has an analysis, and it remembers how its states were stepped."""
+
+    calls = ()
+
+    def analysed(self):
+        return self
+
+    @classmethod
+    def step_many(cls, tasks, states, actions):
+        cls.calls = (*cls.calls, [task.seed for task in tasks])
+        return super().step_many(tasks, states, actions)
+
+
+class Bare(ordering.Passes):
+    def analysed(self):
+        return Analysed(self.seed, self.passes)
+
+    def analysis(self, state):
+        raise AssertionError("not analysed")
+
+
+class Shorter(Analysed):
+    calls = ()
+    horizon = 3
+
+
+def order(tasks, reward=None, privileged=False):
+    rng, layout = np.random.default_rng(0), StructuredLayout(tasks[0].space)
+
+    def choose(batch, legal):
+        scores = np.zeros((len(legal), layout.segments, layout.width), dtype=np.float32)
+        return heads.sample(scores, legal, layout, rng)
+
+    problem = Problem(tasks, ordering.Known(), reward or RelativeImprovement())
+    encoder = MlpSpec(2 * tasks[0].passes, (4,)).build()
+    return rollout(tasks, problem, encoder, layout, choose, privileged=privileged)
+
+
+def states_of(task, trajectories, number):
+    """The states of an episode, first to last."""
+    states = [task.initial()]
+    for choice in trajectories.choices[trajectories.episode == number, 0]:
+        states.append(task.step(states[-1], task.space.flat[choice]))
+    return states
+
+
+@pytest.mark.parametrize("base", [RelativeImprovement(), LogSpeedup()])
+def test_shaped_rewards_use_the_potentials_of_every_state(base):
+    tasks = [Bare(seed, 4) for seed in (3, 1, 3)]
+    reward = Shaped(base, gamma=0.9, weight=2.0)
+    plain, shaped = order(tasks, base)[0], order(tasks, reward)[0]
+    assert plain.privileged.shape == shaped.privileged.shape == (15, 0)
+    np.testing.assert_array_equal(plain.choices, shaped.choices)
+    for number, task in enumerate(tasks):
+        potentials = [task.analysed().potential(state) for state in states_of(task, plain, number)]
+        potentials[-1] = 0.0
+        shaping = 2.0 * (0.9 * np.array(potentials[1:]) - np.array([*potentials[:-1]]))
+        own = plain.episode == number
+        np.testing.assert_allclose(shaped.rewards[own], plain.rewards[own] + shaping, rtol=1e-5, atol=1e-6)
+
+
+def test_what_only_a_critic_sees_is_the_analysis_before_each_step():
+    tasks = [Bare(seed, 4) for seed in (3, 1)]
+    trajectories, _ = order(tasks, privileged=True)
+    for number, task in enumerate(tasks):
+        expected = [task.analysed().analysis(state) for state in states_of(task, trajectories, number)[:-1]]
+        np.testing.assert_allclose(trajectories.privileged[trajectories.episode == number], expected)
+    encoder = MlpSpec(8, (4,)).build()
+    both = join(trajectories, select_episodes(trajectories, np.array([1]), encoder), encoder)
+    assert both.privileged.shape == (15, 2)
+    again = trajectories_from_state(trajectories_state(both))
+    np.testing.assert_array_equal(again.privileged, both.privileged)
+
+
+def test_a_task_without_analysis_says_so():
+    rng = np.random.default_rng(0)
+    problem = dials.problem(dials.CODES[:3])
+
+    def choose(batch, legal):
+        scores = np.zeros((len(legal), LAYOUT.segments, LAYOUT.width), dtype=np.float32)
+        return heads.sample(scores, legal, LAYOUT, rng)
+
+    with pytest.raises(IrgymError, match="set value_features to false"):
+        rollout(problem.tasks, problem, ENCODER, LAYOUT, choose, privileged=True)
+
+
+def test_one_call_steps_all_episodes_of_a_class():
+    Analysed.calls = Shorter.calls = ()
+    tasks = [Analysed(5, 4), Shorter(6, 4), Analysed(7, 4), Shorter(8, 4), Analysed(5, 4)]
+    trajectories, outcomes = order(tasks)
+    assert Analysed.calls == ([5, 7, 5],) * 5
+    assert Shorter.calls == ([6, 8],) * 3
+    assert np.bincount(trajectories.episode).tolist() == [5, 3, 5, 3, 5]
+    for number, task in enumerate(tasks):
+        last = states_of(task, trajectories, number)[-1]
+        assert outcomes.last[number] == task.cost(last).cost

@@ -16,7 +16,7 @@ from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.env import TaskEnv
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
-from irgym.core.reward import LogSpeedup, RelativeImprovement, Reward, ThroughputGain
+from irgym.core.reward import LogSpeedup, RelativeImprovement, Reward, Shaped, ThroughputGain
 from irgym.core.schedule import Schedule, replay
 
 pytest.importorskip("networkx")
@@ -238,6 +238,42 @@ def test_renders_the_nest(make: Make):
 def test_bad_arguments_get_one_sentence(make: Make, options: dict[str, Any], message: str):
     with pytest.raises(IrgymError, match=message):
         make(**options)
+
+
+def test_an_objective_that_a_program_lacks_is_refused(make: Make):
+    env = make(objective="time")
+    assert env.reset(seed=0)[1]["objective"] == "time"
+    with pytest.raises(IrgymError, match="no objective 'size': choose time"):
+        make(objective="size")
+
+
+@pytest.mark.parametrize("base", [RelativeImprovement(), LogSpeedup()], ids=str)
+def test_shaped_rewards_use_the_potentials_of_an_analysed_task(
+    make: Make, monkeypatch: pytest.MonkeyPatch, base: Reward
+):
+    analysed: list[Any] = []
+    kind = type(ENVIRONMENTS.load("loops").task(PROGRAMS[0]))
+
+    def remember(task: Any) -> Any:
+        analysed.append(task)
+        return task
+
+    monkeypatch.setattr(kind, "analysed", remember)
+    monkeypatch.setattr(kind, "potential", lambda task, state: float(len(state.nest.text())))
+    plain = make(horizon=4, reward=base)
+    shaped = make(horizon=4, reward=Shaped(base, gamma=0.9))
+    for env in (plain, shaped):
+        env.reset(options={"program": "loops://mm/16x16x16"})
+    for number, action in enumerate(("split_8", "down", "swap_down", "up")):
+        before = float(len(shaped.state.nest.text()))
+        index = place(plain, action)
+        expected = plain.step(index)[1] - before
+        expected += 0.9 * len(plain.state.nest.text()) if number < 3 else 0.0
+        assert shaped.step(index)[1] == pytest.approx(expected)
+    # The first program at construction, then the chosen one; a task is asked once however often it is played.
+    assert len(analysed) == 2
+    shaped.reset(options={"program": "loops://mm/16x16x16"})
+    assert len(analysed) == 2
 
 
 def test_reward_that_needs_the_peak_says_so(make: Make):

@@ -12,7 +12,7 @@ import torch
 from irgym.core.actions import ActionKind, ActionSpace
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets.actor_critic import Actor, ActorCritic
-from irgym.nets.encoders import MlpSpec
+from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
 from irgym.nets.layout import FlatLayout, StructuredLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
@@ -78,6 +78,63 @@ def test_shared_and_separate_critics():
         assert scores.shape == (3, 3, 3)
         assert torch.equal(values, network.values(batch))
         assert (network.critic is None) == shared
+
+
+def test_privileged_numbers_reach_the_value_and_never_the_scores():
+    network = ActorCritic(SPEC, StructuredLayout(SPACE), shared=False, privileged=2)
+    batch = torch.as_tensor(np.stack(inputs()[0]))
+    outputs = [network(batch, torch.full((4, 2), value)) for value in (0.5, 0.9)]
+    assert torch.equal(outputs[0][0], outputs[1][0])
+    assert (outputs[0][1] != outputs[1][1]).all()
+    assert torch.equal(outputs[1][1], network.values(batch, torch.full((4, 2), 0.9)))
+    for missing in (None, torch.zeros(4, 3)):
+        with pytest.raises(ValueError, match="2 numbers"):
+            network.values(batch, missing)
+
+
+def test_a_policys_file_holds_the_statistics_of_its_inputs(tmp_path):
+    spec = MlpSpec(6, (8, 8), normalise=True)
+    for network in (Actor(spec, FlatLayout(SPACE)), QNetwork(spec, FlatLayout(SPACE))):
+        network.encoder.adapt(torch.as_tensor(np.random.default_rng(1).normal(5, 3, (50, 6))))
+        policy = TorchPolicy(network, "loops")
+        policy.save(tmp_path / "policy.pt")
+        again = TorchPolicy.load(tmp_path / "policy.pt")
+        assert again.network.spec == spec
+        for a, b in zip(policy.probabilities(*inputs()), again.probabilities(*inputs()), strict=True):
+            assert np.array_equal(a, b)
+
+
+def test_files_without_normalisation_are_read():
+    values = SPEC.to_dict()
+    assert spec_from_dict(values) == SPEC
+    del values["normalise"]
+    assert spec_from_dict(values) == SPEC
+    with pytest.raises(IrgymError, match="install the version that made it"):
+        spec_from_dict({**values, "sort": "crystal-ball"})
+
+
+class Graph:
+    """An observation that is no array."""
+
+    encoder = "crystal-ball"
+
+
+def test_an_observation_names_its_encoder(monkeypatch):
+    assert spec_for(np.zeros((2, 3)), (8, 8), "tanh") == SPEC
+    assert spec_for([0.0] * 6, (8, 8), "tanh", normalise=True) == MlpSpec(6, (8, 8), normalise=True)
+    with pytest.raises(IrgymError, match="no encoder 'crystal-ball': choose among mlp"):
+        spec_for(Graph(), (8,), "tanh")
+
+    class Ball(MlpSpec):
+        @classmethod
+        def suited_to(cls, observation, hidden, activation, *, normalise=False):
+            assert isinstance(observation, Graph)
+            return cls(1, tuple(hidden), activation, normalise, sort="crystal-ball")
+
+    monkeypatch.setattr(sys.modules["irgym.nets.encoders"], "Ball", Ball, raising=False)
+    monkeypatch.setitem(ENCODERS.builtin, "crystal-ball", "irgym.nets.encoders:Ball")
+    spec = spec_for(Graph(), (8,), "relu")
+    assert isinstance(spec, Ball) and spec_from_dict(spec.to_dict()).build().inputs == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.9, 0.99])
