@@ -3,9 +3,10 @@
 How `families`, the default, is split:
 
 - Nine families are in the test split only: vit, moe, decode, resnet50, densenet, unet, gru, ppo, pinn.
-- Four are in both, at depths that are disjoint: gpt2 (1, 2, 3, 5, 7 and 9 layers against 4, 6, 8,
-  10 and 12), bert (1, 2, 5 and 8 against 3, 4, 6 and 12), resnet18 (stages of 1 block against 2 and 3), mlp (up to 4 layers against 5 to 8). A scan over
-  layers hides the depth, so gpt2 has scans in the test split only and bert in the training split only.
+- Four are in both, at depths that are disjoint: gpt2 (1, 2, 3, 5, 7 and 9 layers against 4, 6, 8, 10 and
+  12), bert (1, 2, 5 and 8 against 3, 4, 6 and 12), resnet18 (stages of 1 block against 2 and 3), mlp (up to
+  4 layers against 5 to 8). A scan over layers hides the depth, so gpt2 has scans in the test split only and
+  bert in the training split only.
 - The other fourteen are in the training split only.
 
 Training graphs have fewer than 9,000 operations before any pass. Within a family graphs differ by depth,
@@ -132,7 +133,9 @@ def _families() -> Dataset:
 
 
 def _gpt2() -> Dataset:
-    return _dataset("gpt2", "GPT-2: 1 to 9 layers against 4 to 12, no depth in both", _gpt2_train(), _gpt2_test())
+    return _dataset(
+        "gpt2", "GPT-2: 1 to 9 layers against 4 to 12, no depth in both", _gpt2_train(), _gpt2_test()
+    )
 
 
 def _tiny() -> Dataset:

@@ -1,0 +1,240 @@
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+from jaxlib import _hlo
+
+from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.hlo.families import FAMILIES
+from irgym.envs.hlo.lowering import convert, lower, lower_function
+from irgym.envs.hlo.models.catalogue import BUILDERS
+from irgym.envs.hlo.models.training import OPTIMIZERS, inference, training_step
+from irgym.envs.hlo.programs import parse_program
+
+
+def _module(path: Path) -> Any:
+    return _hlo.HloModule.from_serialized_hlo_module_proto(path.read_bytes())
+
+
+def _size(path: Path) -> int:
+    return sum(len(computation.instructions()) for computation in _module(path).computations())
+
+
+def _lowered(uri: str, folder: Path) -> int:
+    lower(uri, str(folder / "graph.pb"))
+    return _size(folder / "graph.pb")
+
+
+def test_every_family_has_a_builder():
+    assert set(BUILDERS) == set(FAMILIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_lowers_and_inference_is_smaller(family: str, tmp_path: Path):
+    step = _lowered(f"hlo://{family}", tmp_path)
+    forward = _lowered(f"hlo://{family}?mode=forward", tmp_path)
+    assert 20 < forward <= step
+    assert (forward == step) == (family in ("decode", "beam"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("hlo://gpt2?layers=1", 2051),
+        ("hlo://gpt2?layers=2", 2709),
+        ("hlo://bert?layers=2", 3349),
+        ("hlo://resnet18", 4858),
+        ("hlo://mlp", 450),
+    ],
+)
+def test_sizes_of_training_steps(uri: str, expected: int, tmp_path: Path):
+    assert _lowered(uri, tmp_path) == pytest.approx(expected, rel=0.04)
+
+
+def test_sizes_of_arrays_hardly_matter(tmp_path: Path):
+    tiny, full = (_lowered(f"hlo://gpt2?layers=1&shape={shape}", tmp_path) for shape in ("tiny", "full"))
+    assert full == pytest.approx(tiny, rel=0.01)
+
+
+def test_options_change_the_graph(tmp_path: Path):
+    options = ("", "dropout=false", "scan=true", "remat=true", "clip=false", "dtype=bf16", "layers=2")
+    options += tuple(f"optimizer={name}" for name in OPTIMIZERS if name != "adam")
+    sizes = [_lowered(f"hlo://gpt2?layers=1&{option}".removesuffix("&"), tmp_path) for option in options[:-5]]
+    sizes += [_lowered(f"hlo://mlp?{option}", tmp_path) for option in options[-4:]]
+    assert len(set(sizes)) == len(sizes)
+
+
+def test_two_processes_write_the_same_bytes(tmp_path: Path):
+    code = "import sys; from irgym.envs.hlo.lowering import lower; lower('hlo://gpt2?layers=1', sys.argv[1])"
+    for seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / seed)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+        )
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+
+
+def test_graphs_do_not_name_where_irgym_is_installed(tmp_path: Path):
+    lower("hlo://mlp", str(tmp_path / "graph.pb"))
+    assert b"irgym" not in (tmp_path / "graph.pb").read_bytes()
+
+
+def _ones(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    # Half weights: an exact zero has no slope in Adafactor's root mean square, and ones explode.
+    return jnp.full(leaf.shape, 0.5 if jnp.issubdtype(leaf.dtype, jnp.floating) else 1, leaf.dtype)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_training_step_of_any_optimiser_moves_all_weights(optimizer: str, dtype: str):
+    options = parse_program(f"hlo://mlp?optimizer={optimizer}&dtype={dtype}&activation=tanh").options
+    step, shapes = training_step(BUILDERS["mlp"](options), options)
+    arguments = jax.tree.map(_ones, shapes)
+    weights, _, count, _, loss = jax.jit(step)(*arguments)
+    assert jnp.isfinite(loss) and float(count) == 1.5
+    for before, after in zip(jax.tree.leaves(arguments[0]), jax.tree.leaves(weights), strict=True):
+        assert before.dtype == after.dtype == jnp.float32 and not jnp.array_equal(before, after)
+
+
+def test_caching_decodes_what_the_whole_sequence_gives():
+    """The cached step and a forward pass over the whole text agree on the likeliest next token."""
+    text = [3, 1, 4, 1, 5, 9, 2, 6]
+    sizes = f"layers=2&width=32&vocabulary=64&batch=1&mode=forward&{{}}={len(text)}"
+    whole = parse_program("hlo://gpt2?" + sizes.format("sequence")).options
+    step = parse_program("hlo://decode?sampling=greedy&" + sizes.format("context")).options
+    forward, (shapes, _, _) = inference(BUILDERS["gpt2"](whole), whole)
+    one, (_, _, inputs) = inference(BUILDERS["decode"](step), step)
+    leaves, structure = jax.tree.flatten(shapes)
+    keys = jax.random.split(jax.random.PRNGKey(0), len(leaves))
+    weights = structure.unflatten(
+        [jax.random.normal(key, leaf.shape) * 0.3 for key, leaf in zip(keys, leaves, strict=True)]
+    )
+    expected = jnp.argmax(jax.jit(forward)(weights, (), jnp.asarray([text], jnp.int32)), axis=-1)[0]
+    next_token = jax.jit(one)
+    state = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), inputs)
+    state["temperature"] = jnp.ones(())
+    for place, token in enumerate(text):
+        state["tokens"] = jnp.asarray([token], jnp.int32)
+        chosen, state["caches"], state["place"] = next_token(weights, (), state)
+        assert int(chosen[0]) == int(expected[place])
+
+
+def test_a_tree_and_a_loop_give_the_same_recurrence():
+    results = []
+    for how in ("tree", "loop"):
+        options = parse_program(f"hlo://ssm?mode=forward&recurrence={how}").options
+        forward, shapes = inference(BUILDERS["ssm"](options), options)
+        results.append(jax.jit(forward)(*jax.tree.map(_ones, shapes)))
+    assert jnp.allclose(*results, rtol=1e-4)
+
+
+def _shape() -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((4, 8), jnp.float32)
+
+
+def _wave(x: jax.Array) -> jax.Array:
+    return jnp.sin(x) @ x.T
+
+
+def _proto(folder: Path) -> bytes:
+    lower_function(_wave, (_shape(),), str(folder / "proto"))
+    return (folder / "proto").read_bytes()
+
+
+def _wrapped(content: bytes) -> bytes:
+    """The bytes as field 1 of a message: how an HloProto holds its module."""
+    length, head = len(content), b"\x0a"
+    while length > 127:
+        head += bytes([length & 127 | 128])
+        length >>= 7
+    return head + bytes([length]) + content
+
+
+def _bytecode(folder: Path) -> bytes:
+    stream = io.BytesIO()
+    jax.jit(_wave).lower(_shape()).compiler_ir("stablehlo").operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+FORMS: dict[str, Callable[[Path], bytes]] = {
+    "graph.hlo.txt": lambda folder: _module(folder / "proto").to_string().encode(),
+    "graph.hlo": lambda folder: _module(folder / "proto").to_string().encode(),
+    "graph.pb": lambda folder: (folder / "proto").read_bytes(),
+    "graph.hlo.pb": lambda folder: _wrapped((folder / "proto").read_bytes()),
+    "graph.mlir": lambda folder: jax.jit(_wave).lower(_shape()).as_text().encode(),
+    "graph.stablehlo": lambda folder: export.export(jax.jit(_wave))(_shape()).mlir_module_serialized,
+    "graph.mlirbc": _bytecode,
+    "graph.bc": _bytecode,
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_files_of_every_form_convert_to_the_same_graph(name: str, tmp_path: Path):
+    expected = len(_proto(tmp_path)) and _size(tmp_path / "proto")
+    (tmp_path / name).write_bytes(FORMS[name](tmp_path))
+    lower(f"hlo:{tmp_path / name}", str(tmp_path / "converted"))
+    assert _size(tmp_path / "converted") == expected
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello", b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", b"\x0a\x05ab"]
+)
+@pytest.mark.parametrize("suffix", [".hlo", ".pb", ".mlir", ".mlirbc"])
+def test_damaged_files_are_named_in_one_line(content: bytes, suffix: str, tmp_path: Path):
+    source = tmp_path / f"graph{suffix}"
+    source.write_bytes(content)
+    with pytest.raises(ProgramError, match=f"graph{suffix}") as caught:
+        convert(str(source), str(tmp_path / "converted"))
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_truncated_files_are_refused(name: str, tmp_path: Path):
+    _proto(tmp_path)
+    content = FORMS[name](tmp_path)
+    (tmp_path / name).write_bytes(content[: len(content) * 2 // 3])
+    with pytest.raises(ProgramError, match=name):
+        convert(str(tmp_path / name), str(tmp_path / "converted"))
+
+
+def test_dynamic_shapes_are_refused(tmp_path: Path):
+    shape = jax.ShapeDtypeStruct(export.symbolic_shape("rows, 8"), jnp.float32)
+    (tmp_path / "graph.mlir").write_bytes(export.export(jax.jit(_wave))(shape).mlir_module_serialized)
+    with pytest.raises(ProgramError, match="dynamic shapes"):
+        convert(str(tmp_path / "graph.mlir"), str(tmp_path / "converted"))
+
+
+def test_functions_are_lowered_jitted_or_not(tmp_path: Path):
+    target = tmp_path / "graph.pb"
+    target = tmp_path / "graph.pb"
+    lower_function(_wave, (_shape(),), str(target))
+    plain = _module(target).to_string()
+    lower_function(jax.jit(_wave), (jnp.ones((4, 8)),), str(target))
+    assert _module(target).to_string() == plain
+
+
+def test_a_function_that_jax_refuses_is_named(tmp_path: Path):
+    def mismatch(x: jax.Array) -> jax.Array:
+        return x @ x
+
+    with pytest.raises(ProgramError, match="jax cannot lower mismatch"):
+        lower_function(mismatch, (_shape(),), str(tmp_path / "graph.pb"))
+
+
+def test_what_cannot_be_read_or_written_is_named(tmp_path: Path):
+    with pytest.raises(StorageError, match="cannot read"):
+        convert(str(tmp_path / "missing.pb"), str(tmp_path / "converted"))
+    with pytest.raises(StorageError, match="cannot write"):
+        lower("hlo://mlp", str(tmp_path / "missing" / "graph.pb"))
