@@ -9,11 +9,13 @@ import dials
 import pytest
 import torch
 
+from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.run_folder import RunFolder
 from irgym.agents.training import greedy_score, train
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.reward import Shaped
 from irgym.nets import storage
 from irgym.nets.policy import TorchPolicy
 
@@ -30,14 +32,16 @@ DQN = DQNConfig(
     replay=256,
     checkpoint_every=0.0,
 )
-CONFIGS = {"ppo": PPO, "dqn": DQN}
+A2C = A2CConfig(iterations=8, episodes=16, hidden=(16,), normalise_observations=True, checkpoint_every=0.0)
+CONFIGS = {"ppo": PPO, "dqn": DQN, "a2c": A2C}
 CODES = dials.CODES[7::30]
 
 KILLED = """
 import os, signal, sys
 sys.path.append({toys!r})
 import dials, torch
-from irgym.agents import dqn, ppo, training
+from irgym.agents import training
+from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.ppo import PPOConfig
 from pathlib import Path
@@ -131,6 +135,15 @@ def test_the_best_policy_on_the_validation_programs_is_kept(tmp_path):
     scores = [row["validation"] for row in contents(tmp_path / "run")]
     assert [score is not None for score in scores] == [False, True] * 6
     assert greedy_score(policy, problem.tasks, problem) == max(score for score in scores if score is not None)
+
+
+def test_validation_and_scores_leave_shaping_out():
+    problem = dials.problem(CODES)
+    shaped = replace(problem, reward=Shaped(problem.reward, gamma=0.5))
+    policy = PPO.build(problem).policy()
+    score = greedy_score(policy, problem.tasks, problem)
+    assert greedy_score(policy, problem.tasks, shaped) == score
+    assert problem.unshaped() is problem
 
 
 def test_a_run_is_not_overwritten(tmp_path):

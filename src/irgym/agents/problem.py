@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from irgym.core.cost import Evaluator
-from irgym.core.reward import Reward
+from irgym.core.reward import Reward, Shaped
 from irgym.core.task import Task
 
 
@@ -28,3 +28,7 @@ class Problem:
     def analysed(self) -> "Problem":
         """Return this problem on tasks that have the analysis of every state at hand."""
         return replace(self, tasks=tuple(task.analysed() for task in self.tasks))
+
+    def unshaped(self) -> "Problem":
+        """Return this problem with the reward that shaping was added to: what a policy is judged by."""
+        return replace(self, reward=self.reward.reward) if isinstance(self.reward, Shaped) else self

@@ -1,11 +1,13 @@
 """Training: iterate a learner, record what happens, keep checkpoints and the best policy."""
 
 import math
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -229,7 +231,7 @@ def _metrics(
 
 
 def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Problem) -> float:
-    """Return the mean return over `tasks` of the policy's most probable actions."""
+    """Return the mean return over `tasks` of the policy's most probable actions, without shaping."""
     network = policy.network
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
@@ -238,7 +240,7 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
         certain = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, certain, certain)
 
-    _, outcomes = rollout(tasks, problem, network.encoder, network.layout, choose)
+    _, outcomes = rollout(tasks, problem.unshaped(), network.encoder, network.layout, choose)
     return float(outcomes.returns.mean())
 
 
@@ -262,6 +264,9 @@ class _Board:
 
     def __init__(self, path: Path, iteration: int) -> None:
         try:
+            # TensorBoard imports TensorFlow where that is installed, which takes seconds, unless it finds
+            # this.
+            sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
             from torch.utils import tensorboard
         except ImportError:
             self._writer: Any = None

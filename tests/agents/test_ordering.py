@@ -1,0 +1,139 @@
+"""The learners on a toy of pass ordering, with all that they share; each solves it in seconds."""
+
+from dataclasses import replace
+
+import numpy as np
+import ordering
+import pytest
+import torch
+
+from irgym.agents.a2c import A2CConfig
+from irgym.agents.dqn import DQNConfig
+from irgym.agents.ppo import PPOConfig
+from irgym.agents.training import greedy_score
+from irgym.core.reward import LogSpeedup, RelativeImprovement, Shaped
+from irgym.nets import storage
+
+PPO = PPOConfig(
+    iterations=45,
+    episodes=32,
+    epochs=6,
+    minibatch=200,
+    lr=3e-3,
+    lr_end=1e-3,
+    gamma=0.95,
+    hidden=(64, 64),
+    normalise_observations=True,
+)
+A2C = A2CConfig(iterations=250, episodes=8, lr=3e-3, gamma=0.95, hidden=(64, 64), normalise_observations=True)
+DQN = DQNConfig(
+    iterations=50,
+    episodes=32,
+    lr=2e-3,
+    lr_end=5e-4,
+    gamma=0.9,
+    exploration=0.4,
+    hidden=(64, 64),
+    normalise_observations=True,
+)
+LEARN = {
+    "ppo": (PPO, 0.97),
+    "value features": (replace(PPO, value_features=True), 0.97),
+    "a2c": (A2C, 0.95),
+    "dqn": (DQN, 0.85),
+}
+
+
+@pytest.mark.parametrize("name", LEARN)
+def test_learns_the_order(name):
+    config, share = LEARN[name]
+    problem = ordering.problem()
+    learner = config.build(problem)
+    for _ in range(config.iterations):
+        learner.iterate()
+    best = ordering.best_return(problem.tasks)
+    assert greedy_score(learner.policy(), problem.tasks, problem) >= share * best
+
+
+def test_shaping_makes_a_reward_at_the_end_as_good_as_a_dense_one():
+    plain, shaped = (
+        ordering.problem(reward=reward)
+        for reward in (LogSpeedup(), Shaped(LogSpeedup(), gamma=PPO.gamma, weight=1.0))
+    )
+    dense = ordering.problem()
+    scores = []
+    for problem in (plain, shaped):
+        learner = replace(PPO, iterations=25).build(problem)
+        for _ in range(25):
+            learner.iterate()
+        scores.append(greedy_score(learner.policy(), dense.tasks, dense))
+    assert scores[1] > scores[0]
+
+
+EVERYTHING = {
+    "ppo": replace(PPO, episodes=8, value_features=True, reuse="random", value_epochs=1, epsilon=0.2),
+    "a2c": replace(A2C, value_features=True),
+    "dqn": replace(DQN, episodes=8, updates=4, warmup=64, replay=512),
+}
+
+
+def equal(a, b) -> bool:
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_resuming_is_exact(name, tmp_path):
+    config = EVERYTHING[name]
+    problem = ordering.problem(passes=4, reward=Shaped(RelativeImprovement()))
+    whole = config.build(problem)
+    for _ in range(3):
+        whole.iterate()
+    storage.write(tmp_path / "state.pt", {"sort": "state", "learner": whole.state_dict()})
+    resumed = config.build(problem)
+    resumed.load_state_dict(storage.read(tmp_path / "state.pt", "state")["learner"])
+    for _ in range(3):
+        (one, first), (two, second) = whole.iterate(), resumed.iterate()
+        np.testing.assert_array_equal(one.returns, two.returns)
+        assert first == second
+    assert equal(whole.state_dict(), resumed.state_dict())
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_the_statistics_are_those_of_all_rollouts(name):
+    learner = replace(EVERYTHING[name], episodes=4).build(ordering.problem(passes=4))
+    steps = sum(learner.iterate()[0].steps for _ in range(3))
+    networks = (learner.network, learner.target) if name == "dqn" else (learner.network.actor,)
+    for network in networks:
+        assert int(network.encoder.norm.count) == steps
+    if name != "dqn":
+        assert torch.equal(learner.network.critic.norm.mean, learner.network.actor.encoder.norm.mean)
+
+
+@pytest.mark.parametrize("name", EVERYTHING)
+def test_the_unit_of_rewards_does_not_matter(name):
+    class Scaled:
+        every_step, shaped = True, False
+
+        def __init__(self, factor):
+            self.factor = factor
+
+        def __call__(self, costs, final):
+            return self.factor * RelativeImprovement()(costs, final)
+
+    learners = [EVERYTHING[name].build(ordering.problem(passes=4, reward=Scaled(k))) for k in (1.0, 1024.0)]
+    for _ in range(3):
+        for learner in learners:
+            learner.iterate()
+    assert learners[0].scale.factor == pytest.approx(1024 * learners[1].scale.factor)
+    for one, two in zip(*(learner.network.parameters() for learner in learners), strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
+
+
+def test_equal_returns_have_no_scale():
+    learner = replace(A2C, normalise_rewards=False).build(ordering.problem(passes=4))
+    learner.iterate()
+    assert learner.scale.factor == 1.0
