@@ -30,6 +30,7 @@ from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.hlo.agreement import TOLERANCES, Noise, agreement, describe
 from irgym.envs.hlo.inputs import Parameter, parameters, perturbed, random_arguments
+from irgym.envs.hlo.stablehlo import stablehlo
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 Array = NDArray[Any]
@@ -144,7 +145,7 @@ def compile_module(proto: bytes, passes: bool = True) -> Executable:
         debug.xla_disable_hlo_passes = ",".join(SIMPLIFICATIONS)
     devices = _jax.DeviceList((_device(),))
     try:
-        module = _stablehlo(proto)
+        module = stablehlo(proto)
         started = time.perf_counter()
         loaded = _client().compile_and_load(module, devices, options)
         return Executable(loaded, wanted, time.perf_counter() - started)
@@ -285,21 +286,6 @@ def _fits(arguments: Sequence[Array], proto: bytes) -> bool:
 
 def _has_nan(values: Array) -> bool:
     return bool(np.any(values != values))
-
-
-def _stablehlo(proto: bytes) -> str:
-    """Return a module as MLIR text, with no argument donated.
-
-    Raises:
-        ProgramError: It calls back into Python.
-    """
-    text: str = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
-    callback = re.search(r"@\"?(\w*python\w*callback\w*)", text)
-    if callback:
-        raise ProgramError(
-            f"the program calls back into Python ({callback[1]}): remove debug prints and callbacks"
-        )
-    return re.sub(r"mhlo\.input_output_alias = \[[^\]]*\]", "mhlo.input_output_alias = []", text, count=1)
 
 
 @cache
