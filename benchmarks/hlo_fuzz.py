@@ -5,13 +5,14 @@ Every final module goes through XLA's verifier; a sample runs on XLA:CPU beside 
     python benchmarks/hlo_fuzz.py --episodes 2000 --executed 100
 """
 
-import argparse
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tyro
 
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
@@ -19,6 +20,21 @@ from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.families import FAMILIES
 from irgym.envs.hlo.passes import STOP
 from irgym.envs.hlo.task import HloState, HloTask
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to check."""
+
+    episodes: int = 200
+    """Random episodes over all families."""
+    steps: int = 25
+    """Passes of an episode."""
+    executed: int = 10
+    """Final modules to run on XLA:CPU."""
+    seed: int = 0
+    """Seed of passes and inputs."""
+
 
 LOCKSTEP = 16
 """Episodes of one program that run side by side."""
@@ -40,14 +56,7 @@ def episodes(task: HloTask, count: int, steps: int, rng: np.random.Generator) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--executed", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = tyro.cli(Options, description=__doc__)
     rng = np.random.default_rng(options.seed)
     started = time.perf_counter()
     ends: list[tuple[HloTask, HloState]] = []

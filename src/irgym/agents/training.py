@@ -223,7 +223,7 @@ def _metrics(
         seconds=course.seconds,
         evaluations_per_s=outcomes.evaluations / elapsed,
         reward_mean=float(outcomes.returns.mean()),
-        speedup=float(np.exp(np.log(first / last)[finished].mean())) if finished.any() else None,
+        speedup=float(np.exp(np.log(first[finished] / last[finished]).mean())) if finished.any() else None,
         best_speedup=float((first[known] / best[known]).max()) if known.any() else None,
         validation=score,
         **asdict(statistics),

@@ -109,6 +109,20 @@ def convert(source: str, path: str) -> None:
     _write(path, proto)
 
 
+def to_stablehlo(proto: bytes) -> str:
+    """Return an HloModuleProto as StableHLO text.
+
+    Raises:
+        ProgramError: It has operations that StableHLO lacks.
+    """
+    try:
+        return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
+    except jax.errors.JaxRuntimeError as error:
+        raise ProgramError(
+            f"the module cannot be written as StableHLO ({_first_line(error)}): export .hlo or .pb"
+        ) from error
+
+
 def _from_text(source: str, content: bytes) -> bytes:
     try:
         return load_engine().from_text(content.decode()).proto()

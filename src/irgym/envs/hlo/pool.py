@@ -1,6 +1,7 @@
 """The parent's side: child processes that hold the modules, and requests spread over them."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -123,8 +124,8 @@ class Pool:
 def _reason(reply: ChildReply) -> str:
     """Return in one line how a process died."""
     if isinstance(reply, Crashed):
-        checks = [line for line in reply.detail.splitlines() if "Check failed" in line]
-        return "XLA aborted: " + (checks[0].partition("Check failed")[2] if checks else reply.detail).strip()
+        check = re.search(r"Check failed: (.*?)(?: Fatal Python error| \*\*\*|$)", reply.detail)
+        return f"XLA aborted: {check.group(1) if check else reply.detail}"
     if isinstance(reply, OutOfMemory):
         return f"it ran out of memory: {reply.detail}"
     return "it took too long"

@@ -20,8 +20,8 @@ from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
 from irgym.measure.timing import Timing
 
-HORIZON = 40
-"""Steps of an episode: the core order's effective passes on a deep model are about 25."""
+HORIZON = 32
+"""Steps of an episode; the core order changes a deep model in about 22."""
 
 OBJECTIVES = {
     "ops": "operations in all computations, a number",

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+
+from irgym.core.errors import BackendError, ProgramError
+from irgym.envs.hlo import engine as engine_module
+from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.native import build
+from irgym.envs.hlo.opcodes import OPCODES, SINGLE_DEVICE
+from irgym.envs.hlo.passes import KIND, PASSES, SPACE
+
+from .modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
+
+
+def counts_of(module):
+    counts, _ = module.counts()
+    return {OPCODES[place]: int(counts[place]) for place in np.flatnonzero(counts)}
+
+
+def test_the_engine_has_every_pass_and_opcode():
+    engine = load_engine()
+    assert engine.opcodes == OPCODES
+    assert {name for action in PASSES for name in action.passes} == set(engine.passes)
+    assert {opcode for action in PASSES for opcode in action.needs} <= set(SINGLE_DEVICE)
+    assert len(KIND) == len(PASSES) == len(SPACE.kinds) - 1
+    assert all(action.summary for action in PASSES)
+
+
+def test_passes_do_what_their_names_say():
+    engine = load_engine()
+    module = engine.from_text(ADD_ZERO)
+    assert counts_of(module) == {"add": 2, "broadcast": 1, "constant": 1, "multiply": 1, "parameter": 1}
+    assert module.run(engine.number("dce"))
+    assert not module.run(engine.number("dce"))
+    assert module.run(engine.number("algsimp"))
+    assert counts_of(module) == {"add": 1, "parameter": 1}
+    module.verify()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_text_proto_and_clone_are_the_same_module(name):
+    engine = load_engine()
+    module = engine.from_text(ALL[name])
+    for other in (engine.from_text(module.text()), engine.from_proto(module.proto()), module.clone()):
+        assert other.fingerprint() == module.fingerprint()
+        assert other.digest() == module.digest()
+        assert counts_of(other) == counts_of(module)
+
+
+def test_the_digest_ignores_the_order_of_instructions():
+    engine = load_engine()
+    lines = ADD_ZERO.splitlines()
+    swapped = [*lines[:5], lines[7], lines[5], lines[6], *lines[8:]]
+    module, other = engine.from_text(ADD_ZERO), engine.from_text("\n".join(swapped))
+    assert module.digest() == other.digest()
+    assert engine.from_text(ADD_ZERO.replace("multiply", "subtract")).digest() != module.digest()
+    assert engine.from_text(ADD_ZERO.replace("constant(0)", "constant(1)")).digest() != module.digest()
+
+
+def test_analysis_counts_operations():
+    flops, transcendentals, moved = load_engine().from_text(CALLS).analysis()
+    assert (flops, transcendentals) == (8 + 8 + 8, 8)
+    assert moved > 0
+
+
+def test_the_graph_has_an_edge_for_each_operand_and_call():
+    module = load_engine().from_text(CALLS)
+    nodes, edges = module.graph()
+    assert len(nodes) == module.size == 13
+    assert nodes[:, 1].max() == 1
+    calls = edges[edges[:, 2] == 1]
+    assert [OPCODES[nodes[to, 0]] for to in calls[:, 1]] == ["call", "call"]
+    assert (edges[:, :2] < len(nodes)).all()
+    reshapes = [place for place, node in enumerate(nodes) if OPCODES[node[0]] == "reshape"]
+    assert all(nodes[place, 2] == 8 for place in reshapes)
+
+
+@pytest.mark.parametrize("text", ["", "HloModule x", ADD_ZERO.replace("add(", "frobnicate("), "{}", "\0\1"])
+def test_malformed_text_is_refused_in_one_line(text):
+    with pytest.raises(ProgramError, match=r"^XLA cannot read it as HLO text: [^\n]+$"):
+        load_engine().from_text(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"\x0a\x03abc"])
+def test_a_malformed_proto_is_refused_in_one_line(data):
+    with pytest.raises(ProgramError, match=r"^XLA cannot read it as an HloModuleProto: [^\n]+$"):
+        load_engine().from_proto(data)
+
+
+def test_the_gather_simplifier_runs_after_the_normaliser():
+    engine = load_engine()
+    module = engine.from_text(BATCHED_GATHER)
+    for name in PASSES[KIND["gather-simplifier"]].passes:
+        module.run(engine.number(name))
+    module.verify()
+
+
+def test_a_missing_compiler_is_one_sentence(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(BackendError, match=r"no C\+\+ compiler 'no-such-compiler'.*install g\+\+"):
+        build.recipe()
+
+
+def test_another_tensorflow_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(build, "TENSORFLOW", "1.0")
+    with pytest.raises(BackendError, match=r"needs tensorflow-cpu 1\.0 .*pip install 'irgym\[hlo\]'"):
+        build.recipe()
+
+
+def test_a_missing_tensorflow_is_one_sentence(monkeypatch):
+    def missing(name):
+        raise build.PackageNotFoundError(name)
+
+    monkeypatch.setattr(build, "distribution", missing)
+    with pytest.raises(BackendError, match=r"is not installed.*pip install 'irgym\[hlo\]'"):
+        build.recipe()
+
+
+def test_a_compiler_that_fails_is_one_sentence(monkeypatch, tmp_path):
+    compiler = tmp_path / "g++"
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\necho 'x.cc:1: error: no memory' >&2\nexit 1\n"
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path / "cache"))
+    with pytest.raises(BackendError, match=r"cannot build the engine of hlo \(x\.cc:1: error: no memory\)"):
+        build.build()
+    assert not list((tmp_path / "cache" / "hlo").glob("*.so"))
+
+
+def test_a_damaged_library_is_one_sentence(tmp_path):
+    damaged = tmp_path / "engine.so"
+    damaged.write_bytes(b"not a library")
+    with pytest.raises(BackendError, match="does not load"):
+        engine_module.Engine(damaged)

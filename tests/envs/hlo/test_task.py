@@ -1,0 +1,236 @@
+import pickle
+
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.core.env import TaskEnv
+from irgym.core.errors import IrgymError, ProgramError, ScheduleError
+from irgym.core.schedule import Schedule, replay, states_along
+from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.environment import HLO
+from irgym.envs.hlo.features import FEATURES
+from irgym.envs.hlo.observations import VIEWS
+from irgym.envs.hlo.orders import ORDERS
+from irgym.envs.hlo.passes import STOP
+from irgym.envs.hlo.pool import Pool
+from irgym.envs.hlo.store import Failure
+from irgym.envs.hlo.task import OBJECTIVES
+
+from .modules import ALL, CALLS
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modules")
+    for name, text in ALL.items():
+        (folder / f"{name}.hlo.txt").write_text(text)
+    return {name: f"hlo:{folder / name}.hlo.txt" for name in ALL}
+
+
+@pytest.fixture(scope="module")
+def task(files):
+    return HLO.task(files["calls"])
+
+
+def walk(task, seed, steps=12):
+    rng = np.random.default_rng(seed)
+    state, actions = task.initial(), []
+    while len(actions) < steps and not task.terminal(state):
+        legal = task.space.legal(task.mask(state))
+        actions.append(legal[int(rng.integers(len(legal)))])
+        state = task.step(state, actions[-1])
+    return state, Schedule(tuple(actions))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), name=st.sampled_from(list(ALL)))
+def test_a_fork_is_a_replay(files, seed, name):
+    task = HLO.task(files[name])
+    state, schedule = walk(task, seed)
+    text = schedule.text(task.space)
+    again = replay(task, Schedule.parse(text, task.space))
+    assert again == state
+    assert (again.node.counts == state.node.counts).all()
+    assert (task.observe(again) == task.observe(state)).all()
+    assert (task.mask(again).kinds == task.mask(state).kinds).all()
+    assert task.job(again) == task.job(state)
+
+
+def test_other_processes_agree(files):
+    task = HLO.task(files["loop"])
+    others = Pool(1)
+    try:
+        elsewhere = HLO.task(files["loop"])
+        elsewhere.modules = type(task.modules)(task.uri, task.modules.file, task.modules.content, others)
+        for seed in range(5):
+            state, schedule = walk(task, seed)
+            other = replay(elsewhere, schedule)
+            assert (other.path, other.node.digest) == (state.path, state.node.digest)
+            assert (other.node.counts == state.node.counts).all()
+    finally:
+        others.close()
+
+
+def test_counts_are_those_of_the_module(task):
+    state, _ = walk(task, 3)
+    text = task.modules.pool.call("text", task.modules.file, state.path)
+    module = load_engine().from_text(text)
+    counts, entry = module.counts()
+    assert (counts == state.node.counts).all()
+    assert (state.node.total, state.node.entry) == (module.size, entry)
+
+
+def test_what_changed_nothing_is_masked_until_something_changes(task):
+    state = task.initial()
+    dce = task.space.parse("dce")
+    after = task.step(state, dce)
+    assert after == state and after.steps == 1
+    assert not task.space.allows(task.mask(after), dce)
+    with pytest.raises(ScheduleError, match="does not apply there"):
+        replay(task, Schedule((dce, dce)))
+    changed = task.step(after, task.space.parse("call-inliner"))
+    assert changed != state
+    assert task.space.allows(task.mask(changed), dce)
+
+
+def test_stop_ends_an_episode(task):
+    stopped = task.step(task.initial(), task.space.parse("stop"))
+    assert task.terminal(stopped) and stopped != task.initial()
+    assert not task.mask(stopped).kinds.any()
+    with pytest.raises(ScheduleError):
+        task.step(stopped, task.space.parse("dce"))
+
+
+def test_a_failure_is_terminal_and_costs_infinitely(task):
+    kind = task.space.parse("reshape-mover")
+    task.modules.record((), kind.kind, Failure("reshape-mover: planted"))
+    failed = task.step(task.initial(), kind)
+    task.modules._known.clear()
+    assert task.terminal(failed) and failed != task.initial()
+    known = task.job(failed).known
+    assert known is not None and not known.ok and known.cost == np.inf
+    assert "planted" in known.detail
+
+
+def test_a_batch_is_its_steps_one_by_one(files):
+    tasks = [HLO.task(uri) for uri in files.values()]
+    rng = np.random.default_rng(0)
+    picked = [tasks[place] for place in rng.integers(len(tasks), size=40)]
+    states = [walk(task, seed % 7, steps=4)[0] for seed, task in enumerate(picked)]
+    going = [(task, state) for task, state in zip(picked, states, strict=True) if not task.terminal(state)]
+    legal = [task.space.legal(task.mask(state)) for task, state in going]
+    actions = [options[int(rng.integers(len(options)))] for options in legal]
+    together = type(tasks[0]).step_many([task for task, _ in going], [state for _, state in going], actions)
+    for (task, state), action, after in zip(going, actions, together, strict=True):
+        assert after == task.step(state, action)
+
+
+def test_objectives_cost_what_they_say(task):
+    state = replay(task, Schedule.parse("call-inliner", task.space))
+    costs = {name: task.under(name).job(state) for name in OBJECTIVES}
+    assert costs["ops"].known.cost == state.node.total
+    assert costs["entry-ops"].known.cost == state.node.entry
+    assert costs["flops"].known.cost == 24.0
+    assert costs["time"].known is None
+    assert len({job.objective for job in costs.values()}) == len(OBJECTIVES)
+    with pytest.raises(IrgymError, match="no objective 'speed': choose among ops"):
+        task.under("speed")
+
+
+def test_analysis_is_a_share_of_the_first(task):
+    assert (task.analysis(task.initial()) == 1.0).all()
+    analysed = task.analysed()
+    state = analysed.step(analysed.initial(), task.space.parse("call-inliner"))
+    assert state.node.analysis is not None
+    assert analysed.analysis(state).shape == (3,)
+    assert task.potential(state) == -analysed.analysis(state).mean()
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_end_at_a_module_that_they_do_not_change(files, name):
+    for uri in files.values():
+        task = HLO.task(uri)
+        schedule = HLO.pipeline(name, task)
+        states = states_along(task, schedule)
+        assert all(before != after for before, after in zip(states, states[1:], strict=False))
+    with pytest.raises(IrgymError, match="no order 'gpu'"):
+        HLO.pipeline("gpu", HLO.task(uri))
+
+
+def test_the_core_order_simplifies(files):
+    task = HLO.task(files["add_zero"])
+    assert replay(task, HLO.pipeline("core", task)).node.total == 2
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_observations_lie_in_their_spaces(task, view):
+    space = VIEWS[view].space()
+    for seed in range(4):
+        state, _ = walk(task, seed)
+        value = VIEWS[view].value(task, state, lambda: 0.0)
+        assert space.contains(value)
+
+
+def test_features_tell_where_an_episode_is(task):
+    first, after = task.initial(), task.step(task.initial(), task.space.parse("dce"))
+    assert task.observe(first).shape == (FEATURES,)
+    assert (task.observe(first) != task.observe(after)).any()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gymnasium_accepts_it(files):
+    env = TaskEnv("hlo", programs=[files["calls"], files["loop"]])
+    try:
+        check_env(env, skip_render_check=True)
+        _, info = env.reset(seed=1)
+        rewards = 0.0
+        for kind in np.flatnonzero(info["action_mask"])[:-1].tolist():
+            _, reward, *_ = env.step(kind)
+            rewards += reward
+        assert rewards == pytest.approx(1.0 - env.cost() / env._first)
+    finally:
+        env.close()
+
+
+@pytest.mark.parametrize("suffix", [".hlo", ".txt", ".pb", ".mlir"])
+def test_exports_are_read_back(files, tmp_path, suffix):
+    task = HLO.task(files["calls"])
+    state = replay(task, Schedule.parse("call-inliner tuple-simplifier dce", task.space))
+    [file] = task.export(state, tmp_path / f"module{suffix}")
+    again = HLO.task(f"hlo:{file}")
+    assert again.initial().node.total == state.node.total or suffix == ".mlir"
+    with pytest.raises(IrgymError, match=r"name a file that ends in \.hlo"):
+        task.export(state, tmp_path / "module.onnx")
+
+
+def test_validation_and_time_on_xla_cpu(files):
+    task = HLO.task(files["loop"])
+    state = replay(task, HLO.pipeline("core", task))
+    with HLO.bench() as bench:
+        found = bench.call(task.validation(state, 2, 0))
+        assert found.ok and found.inputs == 2
+        timed, initial = bench.measure([task.under("time").job(s) for s in (state, task.initial())])
+    assert timed.ok and initial.ok and 0 < timed.cost < 1e9
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CALLS[:200], CALLS.replace("multiply", "frobnicate"), CALLS.replace("x = f32[8]", "x = f32[<=8]"), "\0"],
+)
+def test_malformed_files_are_one_sentence(tmp_path, text):
+    file = tmp_path / "bad.hlo"
+    file.write_text(text)
+    with pytest.raises(ProgramError, match=r"bad\.hlo[^\n]*$"):
+        HLO.task(f"hlo:{file}")
+
+
+def test_states_can_be_sent(task):
+    state, _ = walk(task, 1)
+    assert pickle.loads(pickle.dumps(state)) == state
+
+
+def test_stop_is_the_last_kind(task):
+    assert task.space.kinds[STOP].name == "stop"
