@@ -28,8 +28,12 @@ class Evolutionary:
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
-        founders = [random_episode(session, rng)[-1] for _ in range(self.population)]
-        survivors = select(session, [session.root, *founders], self.population)
+        founders = [session.root]
+        while len(founders) <= self.population:
+            fresh = [random_episode(session, rng)[-1] for _ in range(session.batch(self.offspring))]
+            session.costs(fresh)
+            founders += fresh
+        survivors = select(session, founders, self.population)
         while True:
             children = [self._child(session, survivors, rng) for _ in range(self.offspring)]
             survivors = select(session, [*survivors, *children], self.population)

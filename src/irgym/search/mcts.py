@@ -83,11 +83,13 @@ class MonteCarloTreeSearch:
             here = tree[key]
             if untried := [action for action in actions if action not in here.tried]:
                 action = random_action(untried, rng)
-                path.append(session.step(path[-1], action))
-                here.tried[action] = session.identity(path[-1])
+                child = session.step(path[-1], action)
+                here.tried[action] = session.identity(child)
+                if here.tried[action] == key:
+                    continue  # it has no effect: no simulation is spent on it
+                path.append(child)
                 tree.setdefault(here.tried[action], _Statistics())
                 break
-            # What led back here has no effect.
             onward = [action for action in actions if here.tried[action] != key]
             if not onward:
                 break

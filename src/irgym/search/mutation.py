@@ -1,6 +1,6 @@
 """Random actions, and small random changes of schedules: what the stochastic searches have in common.
 
-A changed schedule may hold actions that no longer apply; they are left out (`Session.follow`).
+A changed schedule may hold actions that no longer apply or do nothing; they are left out (`Session.follow`).
 """
 
 from collections.abc import Sequence
@@ -26,14 +26,29 @@ def random_action(actions: Sequence[Action], rng: np.random.Generator) -> Action
 
 
 def random_walk(session: Session, node: Node, steps: int, rng: np.random.Generator) -> list[Node]:
-    """Return the nodes of a random episode of at most `steps` actions, `node` first."""
+    """Return the nodes of a random episode of at most `steps` actions, `node` first.
+
+    Actions without effect are left out.
+    """
     path = [node]
     for _ in range(steps):
-        actions = session.actions(path[-1])
-        if not actions:
+        child = _random_child(session, path[-1], rng)
+        if child is None:
             break
-        path.append(session.step(path[-1], random_action(actions, rng)))
+        path.append(child)
     return path
+
+
+def _random_child(session: Session, node: Node, rng: np.random.Generator) -> Node | None:
+    """Return the node after a random action that has an effect; None where there is none."""
+    actions = session.actions(node)
+    while actions:
+        action = random_action(actions, rng)
+        child = session.step(node, action)
+        if session.identity(child) != session.identity(node):
+            return child
+        actions.remove(action)
+    return None
 
 
 def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:

@@ -23,5 +23,5 @@ class RandomSearch:
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
         while True:
-            paths = [random_episode(session, rng) for _ in range(self.batch)]
+            paths = [random_episode(session, rng) for _ in range(session.batch(self.batch))]
             session.costs([node for path in paths for node in (path[-1], pick(path, rng))])

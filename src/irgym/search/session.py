@@ -145,6 +145,13 @@ class Session:
         """The least cost so far, infinite until some evaluation succeeds."""
         return self.finalists[0][0] if self.finalists else math.inf
 
+    def batch(self, size: int) -> int:
+        """Return how many proposals to collect before asking for their costs: `size` if measured.
+
+        Costs that the states know gain nothing by waiting, and what waits is lost when the time is up.
+        """
+        return 1 if self.task.job(self.root.state).known else size
+
     @property
     def seconds(self) -> float:
         """Wall-clock time since the session began."""
@@ -252,18 +259,27 @@ class Session:
         return children
 
     def step(self, node: Node, action: Action) -> Node:
-        """Return the node after a legal action."""
+        """Return the node after a legal action.
+
+        Raises:
+            Exhausted: The time is up.
+        """
+        # Where transitions are slow, those between two evaluations can take longer than the budget.
+        if self._budget.seconds is not None and self.seconds >= self._budget.seconds:
+            raise Exhausted
         return Node(self._next(node.state, action), node.schedule.then(action))
 
     def follow(self, node: Node, actions: Iterable[Action]) -> list[Node]:
-        """Return the nodes from `node` on along `actions`, leaving out those that do not apply."""
+        """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing."""
         path = [node]
         for action in actions:
             last = path[-1]
             if len(last.schedule) >= self.task.horizon or self.task.terminal(last.state):
                 break
             if self.task.space.allows(self._mask(last.state), action):
-                path.append(self.step(last, action))
+                child = self.step(last, action)
+                if self.identity(child) != self.identity(last):
+                    path.append(child)
         return path
 
 

@@ -1,0 +1,223 @@
+"""A toy of pass ordering: op counts that the states know, passes without effect, masked once tried."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
+from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+
+SORTS = 8
+"""Sorts of redundant operations. Pass `fold_k` removes sort k and leaves half as many of the next one."""
+PASSES = (*(f"fold{k}" for k in range(SORTS)), *(f"expand{k}" for k in range(SORTS)))
+IDLE = tuple(f"idle{k}" for k in range(44))
+SPACE = ActionSpace(tuple(ActionKind(name) for name in (*PASSES, *IDLE, "stop")))
+BASE_OPS = 100.0
+
+
+@dataclass(frozen=True)
+class Module:
+    """What the passes so far made of the program, how, and which passes do nothing to it."""
+
+    ops: tuple[int, ...]
+    path: tuple[str, ...] = ()
+    idle: frozenset[str] = frozenset()
+    stopped: bool = False
+
+
+def apply(name: str, ops: tuple[int, ...]) -> tuple[int, ...]:
+    """Run a pass. An expansion moves a sort to another, at the price of an operation."""
+    after = list(ops)
+    sort = int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+    if name.startswith("fold"):
+        after[sort] = 0
+        if sort + 1 < SORTS:
+            after[sort + 1] += ops[sort] // 2
+    elif name.startswith("expand") and ops[sort]:
+        after[sort] = 0
+        after[(sort + 3) % SORTS] += ops[sort] + 1
+    return tuple(after)
+
+
+def measure(count: float) -> Measurement:
+    """Pretend to measure time: ten nanoseconds an op."""
+    return Measurement(Outcome.OK, (10.0 * count,))
+
+
+def validate(right: bool, inputs: int) -> Validation:
+    """Pretend to compare."""
+    return Validation(right, 0.0 if right else 1.0, "equality", inputs)
+
+
+class PassTask(Task[Module]):
+    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` never validates."""
+
+    space = SPACE
+    horizon = 40
+
+    def __init__(self, uri: str, objective: str = "ops", pause_s: float = 0.0) -> None:
+        family, _, counts = uri.removeprefix("passes://").partition("/")
+        if not uri.startswith("passes://") or counts.count("-") != SORTS - 1:
+            raise ProgramError(f"{uri} is no module: choose another")
+        self.uri = uri
+        self.objective = objective
+        self.family = family
+        self.pause_s = pause_s
+        self.ops = tuple(map(int, counts.split("-")))
+        self.steps = 0
+
+    def under(self, objective: str) -> "PassTask":
+        return PassTask(self.uri, objective, self.pause_s)
+
+    def initial(self) -> Module:
+        return Module(self.ops)
+
+    def mask(self, state: Module) -> Mask:
+        return SPACE.mask([not state.stopped and kind.name not in state.idle for kind in SPACE.kinds])
+
+    def step(self, state: Module, action: Action) -> Module:
+        self.steps += 1
+        if self.pause_s:
+            time.sleep(self.pause_s)
+        name = SPACE.kinds[action.kind].name
+        if name == "stop":
+            return Module(state.ops, state.path, state.idle, stopped=True)
+        ops = state.ops if name in IDLE else apply(name, state.ops)
+        if ops == state.ops:
+            return Module(ops, state.path, state.idle | {name})
+        return Module(ops, (*state.path, name))
+
+    def identity(self, state: Module) -> Any:
+        return state.ops
+
+    def terminal(self, state: Module) -> bool:
+        return state.stopped
+
+    def observe(self, state: Module) -> Any:
+        return np.array(state.ops, dtype=np.float32)
+
+    def job(self, state: Module) -> Job:
+        count = BASE_OPS + sum(state.ops)
+        known = measure(count / 10.0) if self.objective == "ops" else None
+        text = "-".join(map(str, state.ops))
+        return Job(Call("passes:measure", (count,)), self.uri, text, "toy 1", self.objective, known)
+
+    def validation(self, state: Module, inputs: int, seed: int) -> Call:
+        return Call("passes:validate", (self.family != "wrong", inputs))
+
+    def describe(self, state: Module) -> str:
+        return str(state.ops)
+
+    def export(self, state: Module, path: Path) -> list[Path]:
+        path.write_text(str(state.ops))
+        return [path]
+
+
+class PassEnvironment(Environment):
+    """Its default schedule folds each sort once, in order."""
+
+    name = "passes"
+    summary = "a toy of pass ordering"
+    default_dataset = "all"
+    default_reward: Reward = RelativeImprovement()
+    default_methods = ("base", "core", "greedy")
+    reference_pipeline = "core"
+    validation_inputs = 1
+
+    def backends(self) -> list[BackendStatus]:
+        return [BackendStatus("toy", True, "1")]
+
+    def task(self, uri: str, backend: str | None = None) -> PassTask:
+        return PassTask(uri)
+
+    def dataset_names(self) -> list[str]:
+        return ["all"]
+
+    def dataset(self, name: str) -> Dataset:
+        return Dataset("all", "modules", URIS, URIS)
+
+    def observations(self) -> Mapping[str, Any]:
+        return {}
+
+    def objectives(self) -> Mapping[str, str]:
+        return {"ops": "number of operations", "time": "measured time in nanoseconds"}
+
+    def rewards(self) -> Mapping[str, Reward]:
+        return {"default": self.default_reward, "negative": NegativeCost()}
+
+    def family(self, uri: str) -> str:
+        return PassTask(uri).family
+
+    def bench(self) -> "PassBench":
+        return PassBench()
+
+    def baselines(self) -> list[Baseline]:
+        return []
+
+    def pipelines(self) -> list[Baseline]:
+        return [Baseline("core", "folds each sort once, in order")]
+
+    def pipeline(self, name: str, task: Task[Any]) -> Schedule:
+        if name != "core":
+            return super().pipeline(name, task)
+        return Schedule.parse(" ".join(f"fold{k}" for k in (0, 1, 2, 3)), SPACE)
+
+    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
+        raise IrgymError(f"there is no peer {name!r}: leave it out")
+
+    def policies(self) -> Mapping[str, Path]:
+        return {}
+
+
+class PassBench:
+    """Counts what it is asked."""
+
+    machine = "a toy"
+    peak_gflops = 1.0
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.measured: list[Job] = []
+
+    @property
+    def evaluator(self) -> "PassBench":
+        return self
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        return [job.known or self.call(job.call) for job in jobs]
+
+    def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
+        self.measured += [job for job in jobs if not job.known]
+        return self.evaluate(jobs)
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        name = call.function.removeprefix("passes:")
+        self.calls.append(name)
+        return {"measure": measure, "validate": validate}[name](*call.arguments)
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> "PassBench":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+URIS = (
+    "passes://mlp/40-0-20-0-0-7-0-0",
+    "passes://mlp/0-64-0-9-0-0-30-0",
+    "passes://gpt2/80-40-20-10-5-3-2-1",
+    "passes://late/0-0-0-0-0-0-30-30",
+)
+"""The default schedule reduces nothing of the last."""
