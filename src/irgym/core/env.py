@@ -118,6 +118,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
     def _begin(self, task: Task[Any]) -> None:
         self._task = task
         self._schedule = Schedule()
+        self._text = ""
         self._steps = 0
         self._costs: dict[str, float] = {}
         self._first = float("nan")
@@ -178,6 +179,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         if applied:
             self._enter(self._task.step(before, chosen))
             self._schedule = self._schedule.then(chosen)
+            # Word by word: to write the whole schedule at each step would take quadratic time.
+            self._text = f"{self._text} {self._task.space.text(chosen)}".lstrip()
         self._steps += 1
         terminated = self._task.terminal(self._state)
         truncated = not terminated and self._steps >= (self.horizon_override or self._task.horizon)
@@ -208,7 +211,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         info: dict[str, Any] = {
             "action_mask": self.action_masks(),
             "uri": self._task.uri,
-            "schedule": self._schedule.text(self._task.space),
+            "schedule": self._text,
             "applied": applied,
             "objective": self._task.objective,
         }
