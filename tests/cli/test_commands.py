@@ -109,7 +109,7 @@ def test_envs_say_what_runs_here(irgym: Command, tmp_path: Path):
     result = irgym("envs", "--json", tmp_path / "envs.json")
     assert result.code == 0 and "loops" in result.out and "llvm" in result.out
     rows = read(tmp_path / "envs.json")
-    assert {row["name"] for row in rows} == {"avx512", "avx2", "llvm"}
+    assert {"avx512", "avx2", "llvm"} == {row["name"] for row in rows if row["environment"] == "loops"}
     assert all(isinstance(row["available"], bool) for row in rows)
 
 

@@ -221,3 +221,6 @@ URIS = (
     "passes://late/0-0-0-0-0-0-30-30",
 )
 """The default schedule reduces nothing of the last."""
+
+PASSES = PassEnvironment()
+"""The environment."""

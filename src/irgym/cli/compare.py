@@ -59,7 +59,7 @@ class Compare:
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     resume: bool = False
-    """Leave out what the JSON file, or else the run folder, holds already under the same conditions."""
+    """Go on with the results that the JSON file, or else the run folder, holds; begin where there are none."""
 
     def run(self) -> None:
         """Compare, print, record."""
