@@ -59,7 +59,7 @@ class Compare:
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     resume: bool = False
-    """Go on with the results that the JSON file, or else the run folder, holds; begin where there are none."""
+    """Go on with the results that the JSON file, or else the run folder, holds; begin if there are none."""
 
     def run(self) -> None:
         """Compare, print, record."""
