@@ -61,7 +61,9 @@ def conditions(comparison: Comparison) -> str:
 def _checks(comparison: Comparison) -> str:
     """Return how results were checked and measured."""
     inputs = comparison.settings.get("validation_inputs", "?")
-    checked = "not validated" if inputs == 0 else f"checked on {inputs} random inputs"
+    checked = (
+        "not validated" if inputs == 0 else f"checked on {inputs} random input{'' if inputs == 1 else 's'}"
+    )
     costs = "their costs are exact" if comparison.settings.get("exact") else "measured anew"
     return f"Results were {checked}{';' if inputs == 0 else ' and'} {costs}."
 

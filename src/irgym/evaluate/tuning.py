@@ -1,6 +1,7 @@
 """Tuning one program: search, then measure the finalists anew, validate, and compare with a peer."""
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,12 +110,14 @@ class Reference:
         schedule: What it comes to on the program.
         program: Canonical text of the program that it leads to.
         cost: Cost of that program.
+        seconds: Wall-clock time that finding the schedule took.
     """
 
     name: str
     schedule: Schedule
     program: str
     cost: float
+    seconds: float
 
 
 def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Reference | None:
@@ -126,9 +129,11 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
     name = environment.reference_pipeline
     if name is None:
         return None
+    started = time.perf_counter()
     schedule = environment.pipeline(name, task)
+    seconds = time.perf_counter() - started
     state = replay(task, schedule)
-    return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state))
+    return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state), seconds)
 
 
 def gain_ratio(first: float, reference: float, cost: float) -> float | None:
