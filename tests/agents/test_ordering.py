@@ -27,7 +27,7 @@ PPO = PPOConfig(
 )
 A2C = A2CConfig(iterations=250, episodes=8, lr=3e-3, gamma=0.95, hidden=(64, 64), normalise_observations=True)
 DQN = DQNConfig(
-    iterations=50,
+    iterations=40,
     episodes=32,
     lr=2e-3,
     lr_end=5e-4,
@@ -40,7 +40,7 @@ LEARN = {
     "ppo": (PPO, 0.97),
     "value features": (replace(PPO, value_features=True), 0.97),
     "a2c": (A2C, 0.95),
-    "dqn": (DQN, 0.85),
+    "dqn": (DQN, 0.75),
 }
 
 
