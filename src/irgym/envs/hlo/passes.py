@@ -90,12 +90,8 @@ PASSES = (
     _single("operand-upcaster", "dots and convolutions of narrow types on wider operands"),
     _single("optimization-barrier-expander", "removes optimisation barriers", "opt-barrier"),
     _single("qr-expander", "QR decomposition as Householder reflections", "custom-call"),
-    _single(
-        "reduce-decomposer", "reductions over several dimensions one by one, layouts made explicit", "reduce"
-    ),
     _single("reduce-window-resizer", "one-dimensional windows as two-dimensional ones", "reduce-window"),
     _single("reduce-window-rewriter", "long cumulative windows as blocks of 32", "reduce-window"),
-    _single("reshape-decomposer", "reshapes as bitcast-like reshapes and transposes", "reshape"),
     _single("reshape-mover", "moves reshapes and transposes below elementwise operations, where they meet"),
     _single("reshape-mover-broadcasts", "as reshape-mover, reshapes of broadcasts included"),
     _single("result-caster", "dots and convolutions of narrow types cast after, not within"),
@@ -142,8 +138,10 @@ PASSES = (
 )
 """All actions but `stop`.
 
-Passes for several devices are left out: single-device modules have nothing for them. So is aggressive
-constant folding, which takes up to a minute on a full-size model.
+Left out are passes for several devices, as single-device modules have nothing for them; aggressive constant
+folding, which takes up to a minute on a full-size model; and the decomposers of reshapes and reductions: they
+put layouts into copies, which the layout-insensitive passes before the assignment of layouts remove again, and
+the module then computes something else (XLA runs them after that assignment only).
 """
 
 STOP = len(PASSES)

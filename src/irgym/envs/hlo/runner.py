@@ -20,9 +20,9 @@ def optimised(program: str, path: tuple[int, ...]) -> bytes:
 
 
 def measure(program: str, path: tuple[int, ...], timing: Timing) -> Measurement:
-    """Compile a module for the CPU and time it on one thread, nanoseconds."""
+    """Compile a module for the CPU, check its results and time it on one thread, nanoseconds."""
     try:
-        return time_module(optimised(program, path), timing)
+        return time_module(optimised(program, path), timing, original=read_program(program))
     except (CompileFailure, PassFailure) as failure:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(failure))
 

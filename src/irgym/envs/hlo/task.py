@@ -172,6 +172,8 @@ class HloTask(Task[HloState]):
 
     def analysed(self) -> "HloTask":
         """Return this task with the cost analysis at each step."""
+        if self.with_analysis:
+            return self
         return HloTask(self.modules, self.objective, self.horizon, with_analysis=True)
 
     def job(self, state: HloState) -> Job:

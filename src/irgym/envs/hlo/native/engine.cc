@@ -31,8 +31,6 @@
 #include "xla/hlo/transforms/expanders/logistic_expander.h"
 #include "xla/hlo/transforms/expanders/optimization_barrier_expander.h"
 #include "xla/hlo/transforms/expanders/qr_expander.h"
-#include "xla/hlo/transforms/expanders/reduce_decomposer.h"
-#include "xla/hlo/transforms/expanders/reshape_decomposer.h"
 #include "xla/hlo/transforms/expanders/rng_bit_generator_expander.h"
 #include "xla/hlo/transforms/expanders/rng_expander.h"
 #include "xla/hlo/transforms/expanders/stochastic_convert_decomposer.h"
@@ -164,10 +162,8 @@ std::vector<NamedPass> MakePasses() {
       {"operand-upcaster", Make<OperandUpcaster>()},
       {"optimization-barrier-expander", Make<OptimizationBarrierExpander>()},
       {"qr-expander", Make<QrExpander>()},
-      {"reduce-decomposer", Make<ReduceDecomposer>()},
       {"reduce-window-resizer", Make<ReduceWindowResizer>()},
       {"reduce-window-rewriter", Make<ReduceWindowRewriter>(/*base_length=*/32)},
-      {"reshape-decomposer", Make<ReshapeDecomposer>()},
       {"reshape-mover", Make<ReshapeMover>()},
       {"reshape-mover-broadcasts", Make<ReshapeMover>(ReshapeMoverOptions{true})},
       {"result-caster", Make<ResultCaster>()},
