@@ -44,6 +44,9 @@ class ChainEnvironment(Environment):
             raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
         return ChainTask(dims)
 
+    def objectives(self) -> Mapping[str, str]:
+        return {"multiplications": "scalar multiplications, a number"}
+
     def dataset_names(self) -> list[str]:
         return ["random"]
 

@@ -32,6 +32,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "run": (c_int, (c_void_p, c_int)),
     "verify": (c_int, (c_void_p,)),
     "counts": (c_int64, (c_void_p, c_void_p)),
+    "possible": (c_uint64, (c_void_p,)),
     "digest": (c_uint64, (c_void_p,)),
     "fingerprint": (c_uint64, (c_void_p,)),
     "analysis": (c_int, (c_void_p, POINTER(c_double))),
@@ -156,6 +157,10 @@ class Module:
         counts = np.empty(len(self._engine.opcodes), dtype=np.int32)
         entry = self._library.irgym_counts(self._handle, counts.ctypes.data)
         return counts, int(entry)
+
+    def possible(self) -> int:
+        """Return a bit for each of `Engine.passes`; 0 where the module has nothing that it could change."""
+        return int(self._library.irgym_possible(self._handle))
 
     def digest(self) -> int:
         """Return a number that equal graphs share, whatever their instructions' order and names.

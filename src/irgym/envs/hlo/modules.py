@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.passes import PASSES
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.store import Failure, Request, Summary
@@ -25,29 +24,26 @@ class Node:
         counts: Shape [len(OPCODES)]; instructions of each opcode in all computations.
         total: Instructions in all computations.
         entry: Instructions of the entry computation.
-        digest: Equal for equal graphs.
+        possible: Shape [len(PASSES)]; false where the module has nothing that the pass could change.
         analysis: FLOPs, transcendental operations, bytes accessed; None unless asked for.
     """
 
     counts: NDArray[np.int32]
     total: int
     entry: int
-    digest: int
+    possible: NDArray[np.bool_]
     analysis: tuple[float, float, float] | None = None
-
-    @cached_property
-    def possible(self) -> NDArray[np.bool_]:
-        """Which passes find an operation that they apply to, shape [len(PASSES)]."""
-        return ~((_NEEDS > 0).any(axis=1)) | (_NEEDS @ (self.counts > 0) > 0)
-
-
-_NEEDS = np.array([[opcode in action.needs for opcode in OPCODES] for action in PASSES], dtype=np.int32)
 
 
 def node_of(summary: Summary) -> Node:
     """Return the node of a child's summary."""
     counts = np.frombuffer(summary.counts, dtype=np.int32)
-    return Node(counts, int(counts.sum()), summary.entry, summary.digest, summary.analysis)
+    bits = np.frombuffer(summary.possible.to_bytes(_BYTES, "little"), dtype=np.uint8)
+    possible = np.unpackbits(bits, count=len(PASSES), bitorder="little").astype(np.bool_)
+    return Node(counts, int(counts.sum()), summary.entry, possible, summary.analysis)
+
+
+_BYTES = -(-len(PASSES) // 8)
 
 
 PassPath = tuple[int, ...]
@@ -72,6 +68,7 @@ class ProgramModules:
         self.content = content
         self.pool = pool
         self._known: dict[tuple[PassPath, int], Node | Failure | None] = {}
+        self._digests: dict[PassPath, int] = {}
         self._analyses: dict[PassPath, tuple[float, float, float]] = {}
 
     @cached_property
@@ -101,6 +98,14 @@ class ProgramModules:
         result = node_of(reply) if isinstance(reply, Summary) else reply
         self._known[path, kind] = result
         return result
+
+    def digest(self, path: PassPath) -> int:
+        """Return a number that equal graphs share; see `Module.digest`."""
+        if path not in self._digests:
+            if len(self._digests) >= KNOWN:
+                self._digests.clear()
+            self._digests[path] = self.pool.call("digest", self.file, path)
+        return self._digests[path]
 
     def graph(self, path: PassPath) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the nodes and edges of a module, shapes [N, 3] and [E, 3]; see `Module.graph`."""

@@ -13,17 +13,15 @@ class PassAction:
         name: Name of the action.
         summary: One line.
         passes: Names of the engine's passes, in order.
-        needs: Opcodes without all of which a module cannot be changed by it; empty where none is known.
     """
 
     name: str
     summary: str
     passes: tuple[str, ...]
-    needs: tuple[str, ...] = ()
 
 
-def _single(name: str, summary: str, *needs: str) -> PassAction:
-    return PassAction(name, summary, (name,), needs)
+def _single(name: str, summary: str) -> PassAction:
+    return PassAction(name, summary, (name,))
 
 
 NORMALISER = "batched-gather-scatter-normalizer"
@@ -32,116 +30,78 @@ NORMALISER = "batched-gather-scatter-normalizer"
 PASSES = (
     _single("algsimp", "algebraic identities, as XLA:CPU sets them before layouts are assigned"),
     _single("algsimp-fixpoint", "algebraic simplification until nothing changes any more"),
-    _single("algsimp-dot-strength", "algebraic simplification; small dots become multiply and reduce"),
     _single("algsimp-reassociate", "algebraic simplification; chains of additions and products reordered"),
-    _single("algsimp-sink-broadcast", "algebraic simplification; broadcasts below elementwise operations"),
-    _single("batch-dot-simplification", "removes batch dimensions of size 1 from dots", "dot"),
-    _single(
-        NORMALISER,
-        "rewrites batch dimensions of gathers and scatters as index dimensions",
-        "gather",
-        "scatter",
-    ),
-    _single(
-        "batchnorm-expander",
-        "batch normalisation as elementary operations",
-        "batch-norm-training",
-        "batch-norm-inference",
-        "batch-norm-grad",
-    ),
-    _single("bitcast-dtypes-expander", "bitcasts between widths as shifts and masks", "bitcast-convert"),
-    _single(
-        "broadcast-canonicalizer",
-        "broadcast dimensions in ascending order, with a transpose after",
-        "broadcast",
-    ),
-    _single("call-inliner", "inlines called computations", "call"),
-    _single("cholesky-expander", "Cholesky decomposition as a loop", "cholesky"),
-    _single("comparison-expander", "total-order comparisons of floats as comparisons of integers", "compare"),
-    _single("conditional-canonicalizer", "conditionals return tuples", "conditional"),
-    _single(
-        "conditional-to-select", "conditionals without side effects within maps become selects", "conditional"
-    ),
+    _single("batch-dot-simplification", "removes batch dimensions of size 1 from dots"),
+    _single(NORMALISER, "rewrites batch dimensions of gathers and scatters as index dimensions"),
+    _single("batchnorm-expander", "batch normalisation as elementary operations"),
+    _single("bitcast-dtypes-expander", "bitcasts between widths as shifts and masks"),
+    _single("broadcast-canonicalizer", "broadcast dimensions in ascending order, with a transpose after"),
+    _single("call-inliner", "inlines called computations"),
+    _single("cholesky-expander", "Cholesky decomposition as a loop"),
+    _single("comparison-expander", "total-order comparisons of floats as comparisons of integers"),
+    _single("conditional-canonicalizer", "conditionals return tuples"),
+    _single("conditional-to-select", "conditionals without side effects within maps become selects"),
     _single("constant-folding", "evaluates operations on constants, unless slow or large"),
-    _single("convolution-group-converter", "grouped convolutions as ungrouped ones", "convolution"),
+    _single("convolution-group-converter", "grouped convolutions as ungrouped ones"),
     _single("cse", "common subexpressions computed once"),
     _single("dce", "removes what no result needs"),
-    _single("dot-decomposer", "dots in canonical form: transposes and reshapes made explicit", "dot"),
+    _single("dot-decomposer", "dots in canonical form: transposes and reshapes made explicit"),
     _single("dynamic-dimension-simplifier", "simplifies sizes of dynamic dimensions"),
-    _single(
-        "dynamic-index-splitter",
-        "vector indices of dynamic slices as scalars",
-        "dynamic-slice",
-        "dynamic-update-slice",
-    ),
+    _single("dynamic-index-splitter", "vector indices of dynamic slices as scalars"),
     _single("dynamic-padder", "dynamic shapes as static ones with padding"),
-    _single("eigh-expander", "symmetric eigendecomposition as Jacobi sweeps", "custom-call"),
+    _single("eigh-expander", "symmetric eigendecomposition as Jacobi sweeps"),
     _single("flatten-call-graph", "a copy of each called computation for each caller"),
-    _single("gather-expander", "every gather as a loop of dynamic slices", "gather"),
-    _single("gather-expander-simple", "gathers of one slice as dynamic slices", "gather"),
+    _single("gather-expander", "every gather as a loop of dynamic slices"),
+    _single("gather-expander-simple", "gathers of one slice as dynamic slices"),
     PassAction(
         "gather-simplifier",
         "gathers with one index vector per row",
         (NORMALISER, "gather-simplifier"),
-        ("gather", "scatter"),
     ),
-    _single("logistic-expander", "the logistic function as exponential and division", "logistic"),
-    _single("map-inline", "maps of single operations as these operations", "map"),
+    _single("logistic-expander", "the logistic function as exponential and division"),
+    _single("map-inline", "maps of single operations as these operations"),
     _single("operand-upcaster", "dots and convolutions of narrow types on wider operands"),
-    _single("optimization-barrier-expander", "removes optimisation barriers", "opt-barrier"),
-    _single("qr-expander", "QR decomposition as Householder reflections", "custom-call"),
-    _single("reduce-window-resizer", "one-dimensional windows as two-dimensional ones", "reduce-window"),
-    _single("reduce-window-rewriter", "long cumulative windows as blocks of 32", "reduce-window"),
+    _single("optimization-barrier-expander", "removes optimisation barriers"),
+    _single("qr-expander", "QR decomposition as Householder reflections"),
+    _single("reduce-window-resizer", "one-dimensional windows as two-dimensional ones"),
+    _single("reduce-window-rewriter", "long cumulative windows as blocks of 32"),
     _single("reshape-mover", "moves reshapes and transposes below elementwise operations, where they meet"),
     _single("reshape-mover-broadcasts", "as reshape-mover, reshapes of broadcasts included"),
     _single("result-caster", "dots and convolutions of narrow types cast after, not within"),
-    _single("rng-bit-generator-expander", "random bit generators as Philox arithmetic", "rng-bit-generator"),
-    _single("rng-expander", "random distributions as arithmetic on random bits", "rng"),
-    _single("scatter-expander", "every scatter as a loop of updates", "scatter"),
-    _single("scatter-expander-simple", "scatters of one update as dynamic update slices", "scatter"),
+    _single("rng-bit-generator-expander", "random bit generators as Philox arithmetic"),
+    _single("rng-expander", "random distributions as arithmetic on random bits"),
+    _single("scatter-expander", "every scatter as a loop of updates"),
+    _single("scatter-expander-simple", "scatters of one update as dynamic update slices"),
     PassAction(
         "scatter-simplifier",
         "scatters with one index per update row",
         (NORMALISER, "scatter-simplifier"),
-        ("gather", "scatter"),
     ),
-    _single(
-        "select-and-scatter-expander",
-        "select-and-scatter as windowed reduction and scatter",
-        "select-and-scatter",
-    ),
-    _single(
-        "simplify-conditional",
-        "conditionals with known or equal branches; unused operands removed",
-        "conditional",
-    ),
-    _single("simplify-fp-conversions", "removes pairs of conversions between float widths", "convert"),
-    _single("simplify-sorts", "removes operands that a sort does not use", "sort"),
-    _single("simplify-while-loops", "loops with unused, constant or few iterations simplified", "while"),
-    _single("slice-sinker", "slices below elementwise operations that share them", "slice"),
-    _single("small-while-loop-hoisting", "small loops into called computations", "while"),
-    _single(
-        "stochastic-convert-decomposer",
-        "stochastic rounding as arithmetic on random bits",
-        "stochastic-convert",
-    ),
-    _single("topk-decomposer", "top-k as a sort and slices", "topk"),
-    _single("topk-rewriter", "sorts and slices of the first k as top-k", "sort"),
-    _single("transpose-folding", "transposes into dots and convolutions", "dot", "convolution"),
-    _single("tree-reduction-rewriter", "long reductions as windowed reductions", "reduce"),
-    _single("triangular-solve-expander", "triangular solves as blocked substitution", "triangular-solve"),
-    _single("tuple-simplifier", "removes tuples that are taken apart again", "tuple"),
-    _single("while-loop-constant-sinking", "constants carried by loops into their bodies", "while"),
-    _single("while-loop-invariant-code-motion", "what a loop computes anew each time to before it", "while"),
-    _single("while-loop-trip-count-annotator", "notes known numbers of iterations", "while"),
+    _single("select-and-scatter-expander", "select-and-scatter as windowed reduction and scatter"),
+    _single("simplify-conditional", "conditionals with known or equal branches; unused operands removed"),
+    _single("simplify-fp-conversions", "removes pairs of conversions between float widths"),
+    _single("simplify-sorts", "removes operands that a sort does not use"),
+    _single("simplify-while-loops", "loops with unused, constant or few iterations simplified"),
+    _single("slice-sinker", "slices below elementwise operations that share them"),
+    _single("small-while-loop-hoisting", "small loops into called computations"),
+    _single("stochastic-convert-decomposer", "stochastic rounding as arithmetic on random bits"),
+    _single("topk-decomposer", "top-k as a sort and slices"),
+    _single("topk-rewriter", "sorts and slices of the first k as top-k"),
+    _single("transpose-folding", "transposes into dots and convolutions"),
+    _single("tree-reduction-rewriter", "long reductions as windowed reductions"),
+    _single("triangular-solve-expander", "triangular solves as blocked substitution"),
+    _single("tuple-simplifier", "removes tuples that are taken apart again"),
+    _single("while-loop-constant-sinking", "constants carried by loops into their bodies"),
+    _single("while-loop-invariant-code-motion", "what a loop computes anew each time to before it"),
+    _single("while-loop-trip-count-annotator", "notes known numbers of iterations"),
     _single("zero-sized-hlo-elimination", "arrays without elements as constants"),
 )
 """All actions but `stop`.
 
 Left out are passes for several devices, as single-device modules have nothing for them; aggressive constant
 folding, which takes up to a minute on a full-size model; and the decomposers of reshapes and reductions: they
-put layouts into copies, which the layout-insensitive passes before the assignment of layouts remove again, and
-the module then computes something else (XLA runs them after that assignment only).
+put layouts into copies, which the layout-insensitive passes before the assignment of layouts remove again,
+and the module then computes something else (XLA runs them after that assignment only).
 """
 
 STOP = len(PASSES)

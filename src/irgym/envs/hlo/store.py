@@ -50,13 +50,13 @@ class Summary(NamedTuple):
     Attributes:
         counts: Instructions of each opcode in all computations, int32 as bytes.
         entry: Instructions of the entry computation.
-        digest: See `Module.digest`.
+        possible: A bit for each kind of pass; 0 where the module has nothing that it could change.
         analysis: FLOPs, transcendental operations and bytes accessed, where asked for.
     """
 
     counts: bytes
     entry: int
-    digest: int
+    possible: int
     analysis: tuple[float, float, float] | None
 
 
@@ -86,6 +86,7 @@ class Store:
         self._engine = engine
         self._capacity = capacity
         self._passes = [tuple(engine.number(name) for name in action.passes) for action in PASSES]
+        self._bits = [sum(1 << number for number in numbers) for numbers in self._passes]
         self._modules: OrderedDict[Key, Module] = OrderedDict()
         self._sizes: dict[Key, int] = {}
         self._held = 0
@@ -157,7 +158,12 @@ class Store:
         """Return what the parent keeps of a module."""
         counts, entry = module.counts()
         analysis = module.analysis() if analysed else None
-        return Summary(counts.tobytes(), entry, module.digest(), analysis)
+        return Summary(counts.tobytes(), entry, self._possible(module), analysis)
+
+    def _possible(self, module: Module) -> int:
+        """Return a bit for each action that has a pass which may change the module."""
+        passes = module.possible()
+        return sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
 
     def _replayed(self, program: str, path: tuple[int, ...]) -> Module:
         """Return a new module, from a copy of the nearest one on the way."""
@@ -244,6 +250,11 @@ def verify(program: str, path: tuple[int, ...]) -> str:
     except PassFailure as failure:
         return str(failure)
     return ""
+
+
+def digest(program: str, path: tuple[int, ...]) -> int:
+    """Return a number that equal graphs share; see `Module.digest`."""
+    return store().module(program, path).digest()
 
 
 def fingerprint(program: str, path: tuple[int, ...]) -> int:

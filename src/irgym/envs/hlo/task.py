@@ -135,6 +135,8 @@ class HloTask(Task[HloState]):
                 raise ScheduleError("no action applies after stop or after a pass that failed")
             if action.kind == STOP:
                 after[place] = _moved(state, STOP, stopped=True)
+            elif not state.node.possible[action.kind]:
+                after[place] = _moved(state, action.kind, stopped=False)
             else:
                 step = (task.modules, state.path, action.kind)
                 passes.setdefault(task.with_analysis, []).append((place, step))
@@ -150,7 +152,7 @@ class HloTask(Task[HloState]):
 
     def identity(self, state: HloState) -> Hashable:
         """Return the digest of the module's graph: passes that commute lead to the same one."""
-        return state.node.digest, state.stopped, state.failure
+        return self.modules.digest(state.path), state.stopped, state.failure
 
     def observe(self, state: HloState) -> NDArray[np.float32]:
         """Return the feature vector of `features`, shape [FEATURES]."""

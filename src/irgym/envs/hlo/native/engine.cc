@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "xla/hlo/ir/hlo_casting_utils.h"
 #include "xla/hlo/ir/hlo_instructions.h"
@@ -56,6 +57,7 @@
 #include "xla/hlo/transforms/simplifiers/tuple_simplifier.h"
 #include "xla/hlo/transforms/simplifiers/zero_sized_hlo_elimination.h"
 #include "xla/hlo/transforms/while_loop_trip_count_annotator.h"
+#include "xla/primitive_util.h"
 #include "xla/printer.h"
 #include "xla/service/batched_gather_scatter_normalizer.h"
 #include "xla/service/batchnorm_expander.h"
@@ -88,11 +90,76 @@ using namespace xla;  // NOLINT: every second word here is XLA's
 thread_local std::string last_error;
 
 using PassFactory = std::function<std::unique_ptr<HloPassInterface>()>;
+using Predicate = bool (*)(const HloInstruction*);
 
+// A pass, and what a module must hold for it to change anything: an instruction of one of the opcodes (any, if
+// there are none) for which the predicate holds. Necessary, not sufficient.
 struct NamedPass {
   std::string name;
   PassFactory make;
+  std::vector<HloOpcode> opcodes = {};
+  Predicate holds = nullptr;
 };
+
+bool HasZeroElements(const HloInstruction* i) {
+  return i->shape().IsArray() && ShapeUtil::IsZeroElementArray(i->shape());
+}
+
+bool IsDynamic(const HloInstruction* i) {
+  return i->shape().is_dynamic() || i->opcode() == HloOpcode::kGetDimensionSize ||
+         i->opcode() == HloOpcode::kSetDimensionSize || i->opcode() == HloOpcode::kCustomCall;
+}
+
+bool HasBatchingDimensions(const HloInstruction* i) {
+  if (const auto* gather = DynCast<HloGatherInstruction>(i)) {
+    return !gather->gather_dimension_numbers().operand_batching_dims().empty();
+  }
+  return !Cast<HloScatterInstruction>(i)->scatter_dimension_numbers().input_batching_dims().empty();
+}
+
+bool IsUnsimplifiedGather(const HloInstruction* i) {
+  return !GatherSimplifier::IsSimplifiedGather(Cast<HloGatherInstruction>(i));
+}
+
+bool IsUnsimplifiedScatter(const HloInstruction* i) {
+  return !ScatterSimplifier::IsSimplifiedScatter(Cast<HloScatterInstruction>(i));
+}
+
+bool MixesTypes(const HloInstruction* i) {
+  for (const HloInstruction* operand : i->operands()) {
+    if (operand->shape().element_type() != i->shape().element_type()) return true;
+  }
+  return !primitive_util::IsFloatingPointType(i->shape().element_type()) ||
+         primitive_util::BitWidth(i->shape().element_type()) < 32;
+}
+
+bool HasUnsortedDimensions(const HloInstruction* i) { return !absl::c_is_sorted(i->dimensions()); }
+
+bool HasBatchDimensions(const HloInstruction* i) {
+  return i->dot_dimension_numbers().lhs_batch_dimensions_size() > 0;
+}
+
+bool HasVectorIndex(const HloInstruction* i) {
+  const int64_t index = i->opcode() == HloOpcode::kDynamicSlice ? 1 : 2;
+  return i->operand_count() > index && i->operand(index)->shape().dimensions().size() == 1;
+}
+
+bool ComparesTotally(const HloInstruction* i) {
+  return i->comparison_order() == Comparison::Order::kTotal &&
+         primitive_util::IsFloatingPointType(i->operand(0)->shape().element_type());
+}
+
+bool IsGrouped(const HloInstruction* i) { return i->feature_group_count() > 1 || i->batch_group_count() > 1; }
+
+bool HasTransposedOperand(const HloInstruction* i) {
+  return absl::c_any_of(i->operands(), [](const HloInstruction* o) { return o->opcode() == HloOpcode::kTranspose; });
+}
+
+bool UndoesTuple(const HloInstruction* i) {
+  if (i->operand_count() == 0) return false;
+  return i->opcode() == HloOpcode::kTuple ? i->operand(0)->opcode() == HloOpcode::kGetTupleElement
+                                          : i->operand(0)->opcode() == HloOpcode::kTuple;
+}
 
 // What CpuCompiler sets before layout assignment.
 AlgebraicSimplifierOptions SimplifierOptions() {
@@ -121,82 +188,109 @@ std::vector<NamedPass> MakePasses() {
   return {
       {"algsimp", Simplifier([](AlgebraicSimplifierOptions&) {})},
       {"algsimp-fixpoint", Make<HloPassFix<AlgebraicSimplifier>>(SimplifierOptions())},
-      {"algsimp-dot-strength",
-       Simplifier([](AlgebraicSimplifierOptions& o) { o.set_enable_dot_strength_reduction(true); })},
       {"algsimp-reassociate",
        Simplifier([](AlgebraicSimplifierOptions& o) { o.set_use_associative_reordering(true); })},
-      {"algsimp-sink-broadcast", Simplifier([](AlgebraicSimplifierOptions& o) {
-         o.set_enable_sink_broadcast(true);
-         o.set_unconditionally_simplify_reduce_of_transpose_or_reshape(true);
-       })},
-      {"batch-dot-simplification", Make<BatchDotSimplification>()},
-      {"batched-gather-scatter-normalizer", Make<BatchedGatherScatterNormalizer>()},
-      {"batchnorm-expander", Make<BatchNormExpander>(true, true, true)},
-      {"bitcast-dtypes-expander", Make<BitcastDtypesExpander>()},
-      {"broadcast-canonicalizer", Make<BroadcastCanonicalizer>()},
-      {"call-inliner", Make<CallInliner>()},
-      {"cholesky-expander", Make<CholeskyExpander>()},
-      {"comparison-expander", Make<ComparisonExpander>()},
-      {"conditional-canonicalizer", Make<ConditionalCanonicalizer>()},
-      {"conditional-to-select", Make<ConditionalToSelect>()},
+      {"batch-dot-simplification", Make<BatchDotSimplification>(), {HloOpcode::kDot}, HasBatchDimensions},
+      {"batched-gather-scatter-normalizer", Make<BatchedGatherScatterNormalizer>(), {HloOpcode::kGather, HloOpcode::kScatter}, HasBatchingDimensions},
+      {"batchnorm-expander", Make<BatchNormExpander>(true, true, true), {HloOpcode::kBatchNormTraining, HloOpcode::kBatchNormInference, HloOpcode::kBatchNormGrad}},
+      {"bitcast-dtypes-expander", Make<BitcastDtypesExpander>(), {HloOpcode::kBitcastConvert}},
+      {"broadcast-canonicalizer", Make<BroadcastCanonicalizer>(), {HloOpcode::kBroadcast}, HasUnsortedDimensions},
+      {"call-inliner", Make<CallInliner>(), {HloOpcode::kCall}},
+      {"cholesky-expander", Make<CholeskyExpander>(), {HloOpcode::kCholesky}},
+      {"comparison-expander", Make<ComparisonExpander>(), {HloOpcode::kCompare}, ComparesTotally},
+      {"conditional-canonicalizer", Make<ConditionalCanonicalizer>(), {HloOpcode::kConditional}},
+      {"conditional-to-select", Make<ConditionalToSelect>(), {HloOpcode::kConditional}},
       {"constant-folding", Make<HloConstantFolding>()},
       {"convolution-group-converter",
        [] {
          return std::make_unique<ConvolutionGroupConverter>([](HloInstruction*) { return true; },
                                                             [](HloInstruction*) { return false; },
                                                             /*convert_batch_groups_only=*/false);
-       }},
+       }, {HloOpcode::kConvolution}, IsGrouped},
       {"cse", Make<HloCSE>(/*is_layout_sensitive=*/false)},
       {"dce", Make<HloDCE>()},
-      {"dot-decomposer", Make<DotDecomposer>()},
+      {"dot-decomposer", Make<DotDecomposer>(), {HloOpcode::kDot}},
       {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
-      {"dynamic-index-splitter", Make<DynamicIndexSplitter>()},
-      {"dynamic-padder", Make<DynamicPadder>()},
-      {"eigh-expander", Make<EighExpander>()},
+      {"dynamic-index-splitter", Make<DynamicIndexSplitter>(), {HloOpcode::kDynamicSlice, HloOpcode::kDynamicUpdateSlice}, HasVectorIndex},
+      {"dynamic-padder", Make<DynamicPadder>(), {}, IsDynamic},
+      {"eigh-expander", Make<EighExpander>(), {HloOpcode::kCustomCall}},
       {"flatten-call-graph", Make<FlattenCallGraph>()},
-      {"gather-expander", Make<GatherExpander>(GatherExpander::kEliminateAllGathers)},
-      {"gather-expander-simple", Make<GatherExpander>(GatherExpander::kEliminateSimpleGathers)},
-      {"gather-simplifier", Make<GatherSimplifier>()},
-      {"logistic-expander", Make<LogisticExpander>()},
-      {"map-inline", Make<MapInliner>()},
-      {"operand-upcaster", Make<OperandUpcaster>()},
-      {"optimization-barrier-expander", Make<OptimizationBarrierExpander>()},
-      {"qr-expander", Make<QrExpander>()},
-      {"reduce-window-resizer", Make<ReduceWindowResizer>()},
-      {"reduce-window-rewriter", Make<ReduceWindowRewriter>(/*base_length=*/32)},
-      {"reshape-mover", Make<ReshapeMover>()},
-      {"reshape-mover-broadcasts", Make<ReshapeMover>(ReshapeMoverOptions{true})},
-      {"result-caster", Make<ResultCaster>()},
-      {"rng-bit-generator-expander", Make<RngBitGeneratorExpander>(RandomAlgorithm::RNG_PHILOX)},
-      {"rng-expander", Make<RngExpander>()},
-      {"scatter-expander", Make<ScatterExpander>(ScatterExpander::kEliminateAllScatters)},
-      {"scatter-expander-simple", Make<ScatterExpander>(ScatterExpander::kEliminateSimpleScatters)},
-      {"scatter-simplifier", Make<ScatterSimplifier>()},
-      {"select-and-scatter-expander", Make<SelectAndScatterExpander>()},
-      {"simplify-conditional", Make<ConditionalSimplifier>()},
-      {"simplify-fp-conversions", Make<SimplifyFPConversions>()},
-      {"simplify-sorts", Make<SortSimplifier>()},
-      {"simplify-while-loops", Make<WhileLoopSimplifier>()},
-      {"slice-sinker", Make<SliceSinker>()},
-      {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024)},
-      {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>()},
-      {"topk-decomposer", Make<TopkDecomposer>()},
+      {"gather-expander", Make<GatherExpander>(GatherExpander::kEliminateAllGathers), {HloOpcode::kGather}},
+      {"gather-expander-simple", Make<GatherExpander>(GatherExpander::kEliminateSimpleGathers), {HloOpcode::kGather}},
+      {"gather-simplifier", Make<GatherSimplifier>(), {HloOpcode::kGather}, IsUnsimplifiedGather},
+      {"logistic-expander", Make<LogisticExpander>(), {HloOpcode::kLogistic}},
+      {"map-inline", Make<MapInliner>(), {HloOpcode::kMap}},
+      {"operand-upcaster", Make<OperandUpcaster>(), {HloOpcode::kDot, HloOpcode::kConvolution}, MixesTypes},
+      {"optimization-barrier-expander", Make<OptimizationBarrierExpander>(), {HloOpcode::kOptimizationBarrier}},
+      {"qr-expander", Make<QrExpander>(), {HloOpcode::kCustomCall}},
+      {"reduce-window-resizer", Make<ReduceWindowResizer>(), {HloOpcode::kReduceWindow}},
+      {"reduce-window-rewriter", Make<ReduceWindowRewriter>(/*base_length=*/32), {HloOpcode::kReduceWindow}},
+      {"reshape-mover", Make<ReshapeMover>(), {HloOpcode::kReshape, HloOpcode::kTranspose}},
+      {"reshape-mover-broadcasts", Make<ReshapeMover>(ReshapeMoverOptions{true}), {HloOpcode::kReshape, HloOpcode::kTranspose, HloOpcode::kBroadcast}},
+      {"result-caster", Make<ResultCaster>(), {HloOpcode::kDot, HloOpcode::kConvolution}, MixesTypes},
+      {"rng-bit-generator-expander", Make<RngBitGeneratorExpander>(RandomAlgorithm::RNG_PHILOX), {HloOpcode::kRngBitGenerator}},
+      {"rng-expander", Make<RngExpander>(), {HloOpcode::kRng}},
+      {"scatter-expander", Make<ScatterExpander>(ScatterExpander::kEliminateAllScatters), {HloOpcode::kScatter}},
+      {"scatter-expander-simple", Make<ScatterExpander>(ScatterExpander::kEliminateSimpleScatters), {HloOpcode::kScatter}},
+      {"scatter-simplifier", Make<ScatterSimplifier>(), {HloOpcode::kScatter}, IsUnsimplifiedScatter},
+      {"select-and-scatter-expander", Make<SelectAndScatterExpander>(), {HloOpcode::kSelectAndScatter}},
+      {"simplify-conditional", Make<ConditionalSimplifier>(), {HloOpcode::kConditional}},
+      {"simplify-fp-conversions", Make<SimplifyFPConversions>(), {HloOpcode::kConvert}},
+      {"simplify-sorts", Make<SortSimplifier>(), {HloOpcode::kSort}},
+      {"simplify-while-loops", Make<WhileLoopSimplifier>(), {HloOpcode::kWhile}},
+      {"slice-sinker", Make<SliceSinker>(), {HloOpcode::kSlice}},
+      {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024), {HloOpcode::kWhile}},
+      {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>(), {HloOpcode::kStochasticConvert}},
+      {"topk-decomposer", Make<TopkDecomposer>(), {HloOpcode::kTopK, HloOpcode::kCustomCall}},
       {"topk-rewriter",
-       [] { return std::make_unique<TopkRewriter>([](const HloSortInstruction*, int64_t) { return true; }); }},
-      {"transpose-folding", Make<TransposeFolding>()},
-      {"tree-reduction-rewriter", Make<TreeReductionRewriter>()},
-      {"triangular-solve-expander", Make<TriangularSolveExpander>()},
-      {"tuple-simplifier", Make<TupleSimplifier>()},
-      {"while-loop-constant-sinking", Make<WhileLoopConstantSinking>()},
-      {"while-loop-invariant-code-motion", Make<WhileLoopInvariantCodeMotion>()},
-      {"while-loop-trip-count-annotator", Make<WhileLoopTripCountAnnotator>()},
-      {"zero-sized-hlo-elimination", Make<ZeroSizedHloElimination>()},
+       [] { return std::make_unique<TopkRewriter>([](const HloSortInstruction*, int64_t) { return true; }); }, {HloOpcode::kSort}},
+      {"transpose-folding", Make<TransposeFolding>(), {HloOpcode::kDot, HloOpcode::kConvolution}, HasTransposedOperand},
+      {"tree-reduction-rewriter", Make<TreeReductionRewriter>(), {HloOpcode::kReduce}},
+      {"triangular-solve-expander", Make<TriangularSolveExpander>(), {HloOpcode::kTriangularSolve}},
+      {"tuple-simplifier", Make<TupleSimplifier>(), {HloOpcode::kTuple, HloOpcode::kGetTupleElement}, UndoesTuple},
+      {"while-loop-constant-sinking", Make<WhileLoopConstantSinking>(), {HloOpcode::kWhile}},
+      {"while-loop-invariant-code-motion", Make<WhileLoopInvariantCodeMotion>(), {HloOpcode::kWhile}},
+      {"while-loop-trip-count-annotator", Make<WhileLoopTripCountAnnotator>(), {HloOpcode::kWhile}},
+      {"zero-sized-hlo-elimination", Make<ZeroSizedHloElimination>(), {}, HasZeroElements},
   };
 }
 
 const std::vector<NamedPass>& Passes() {
   static const auto* const passes = new std::vector<NamedPass>(MakePasses());
   return *passes;
+}
+
+// For each opcode, the passes that an instruction of it may concern.
+std::vector<std::vector<int>> PassesByOpcode() {
+  std::vector<std::vector<int>> table(HloOpcodeCount());
+  for (int pass = 0; pass < Passes().size(); ++pass) {
+    const NamedPass& named = Passes()[pass];
+    if (named.opcodes.empty() && named.holds != nullptr) {
+      for (auto& row : table) row.push_back(pass);
+    }
+    for (HloOpcode opcode : named.opcodes) table[static_cast<int>(opcode)].push_back(pass);
+  }
+  return table;
+}
+
+// A bit for each pass that may change the module; passes without conditions always may.
+uint64_t Possible(const HloModule* module) {
+  static const auto* const table = new std::vector<std::vector<int>>(PassesByOpcode());
+  uint64_t possible = 0;
+  for (int pass = 0; pass < Passes().size(); ++pass) {
+    const NamedPass& named = Passes()[pass];
+    if (named.opcodes.empty() && named.holds == nullptr) possible |= uint64_t{1} << pass;
+  }
+  for (const HloComputation* computation : module->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      for (int pass : (*table)[static_cast<int>(instruction->opcode())]) {
+        const uint64_t bit = uint64_t{1} << pass;
+        const Predicate holds = Passes()[pass].holds;
+        if ((possible & bit) == 0 && (holds == nullptr || holds(instruction))) possible |= bit;
+      }
+    }
+  }
+  return possible;
 }
 
 HloModule* AsModule(void* module) { return static_cast<HloModule*>(module); }
@@ -370,6 +464,9 @@ IRGYM_API int64_t irgym_counts(void* module, int32_t* counts) {
   }
   return AsModule(module)->entry_computation()->instruction_count();
 }
+
+// Returns a bit for each pass: 0 where the module has nothing that the pass could change.
+IRGYM_API uint64_t irgym_possible(void* module) { return Possible(AsModule(module)); }
 
 // Equal graphs have equal digests, whatever the order of their instructions. Different graphs rarely share one:
 // those that differ in the attributes of rarer instructions, or only far from any instruction.

@@ -1,0 +1,249 @@
+"""PPO, A2C, TRPO and DQN on pass ordering, on the same graphs, steps and seeds (arXiv 2308.14364, section 5).
+
+Ours, TRPO and, as a check, the other learners of Stable-Baselines3, which use no masks; then PPO with shaping
+and PPO whose value function alone sees cost features. Each learner runs in a process of its own on one core.
+Policies are judged by one greedy episode on each held-out graph: the reduction of operations over that of XLA's
+default order. Writes docs/measured/hlo_learners.md, .svg and .json; the page of the environment shows them.
+
+    python benchmarks/hlo_learners.py --steps 50000 --seeds 3
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import tyro
+
+from irgym.core.policy import Policy
+from irgym.core.reward import RelativeImprovement, Reward, Shaped
+from irgym.core.schedule import replay
+from irgym.envs.hlo.environment import HLO
+from irgym.envs.hlo.task import HloTask
+from irgym.search.rollout import rollout
+
+OURS: dict[str, tuple[str, dict[str, Any], Reward]] = {
+    "PPO": ("ppo", {}, RelativeImprovement()),
+    "PPO, shaped": ("ppo", {}, Shaped(RelativeImprovement())),
+    "PPO, value features": ("ppo", {"value_features": True}, RelativeImprovement()),
+    "A2C": ("a2c", {}, RelativeImprovement()),
+    "DQN": ("dqn", {}, RelativeImprovement()),
+}
+PEERS = {
+    "TRPO (sb3-contrib)": "trpo",
+    "PPO (sb3)": "ppo",
+    "MaskablePPO (sb3-contrib)": "maskable-ppo",
+    "A2C (sb3)": "a2c",
+    "DQN (sb3)": "dqn",
+}
+HIDDEN = (256, 256)
+EPISODES = 32
+"""Episodes of an iteration of our PPO."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train, and where to write."""
+
+    steps: int = 50_000
+    """Environment steps of each learner."""
+    seeds: int = 3
+    """Seeds of each learner."""
+    train: int = 12
+    """Graphs to train on, spread over the smaller ones of the data set `gpt2`."""
+    test: int = 11
+    """Held-out graphs, spread over the test split."""
+    processes: int = 2
+    """Learners that train at the same time, one core each."""
+    out: Path = Path("docs/measured")
+    """Folder of the results."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One training.
+
+    Attributes:
+        learner: Name in tables.
+        seed: Of all random choices.
+        curve: Pairs of steps and mean return.
+        gain: Geometric mean over held-out graphs of the reduction over the default order's.
+        seconds: Training time.
+    """
+
+    learner: str
+    seed: int
+    curve: list[tuple[int, float]]
+    gain: float
+    seconds: float
+
+
+def spread(uris: list[str], count: int) -> list[HloTask]:
+    """Return that many tasks, evenly spread."""
+    return [HLO.task(uris[place * len(uris) // count]) for place in range(min(count, len(uris)))]
+
+
+def training_graphs(count: int) -> list[HloTask]:
+    """Return tasks of GPT-2 with up to three layers."""
+    uris = [uri for uri in HLO.dataset("gpt2").train if not any(f"layers={n}" in uri for n in (5, 7, 9))]
+    return spread(uris, count)
+
+
+def gain_of(policy: Policy, tasks: list[HloTask]) -> float:
+    """Return the geometric mean of the policy's reduction over the default order's, at least 0.01 each."""
+    gains: list[float] = []
+    for task in tasks:
+        [path] = rollout(task, policy, 1, None)
+        first = task.initial().node.total
+        default = replay(task, HLO.pipeline("core", task)).node.total
+        found: Any = path[-1].state
+        reduction = 0 if found.failure else first - found.node.total
+        gains.append(max(0.01, reduction / (first - default)))
+    return float(np.exp(np.log(gains).mean()))
+
+
+def run_ours(learner: str, seed: int, options: Options) -> Result:
+    """Train one of our learners."""
+    import torch
+
+    from irgym.agents import AGENTS
+    from irgym.agents.problem import Problem
+    from irgym.measure.evaluators import Inline
+
+    torch.set_num_threads(1)
+    name, changes, reward = OURS[learner]
+    config_type: Any = AGENTS.load(name)
+    tasks = training_graphs(options.train)
+    episodes = config_type().episodes if name == "a2c" else EPISODES
+    iterations = -(-options.steps // (episodes * tasks[0].horizon))
+    config = config_type(
+        seed=seed, iterations=iterations, episodes=episodes, hidden=HIDDEN, normalise_observations=True
+    )
+    config = type(config)(**{**vars(config), **changes})
+    problem = Problem(tasks, Inline(), reward)
+    agent = config.build(problem)
+    curve: list[tuple[int, float]] = []
+    done, started = 0, time.perf_counter()
+    while done < options.steps:
+        outcomes, _ = agent.iterate()
+        done += outcomes.steps
+        curve.append((done, float(np.mean(1.0 - outcomes.last / outcomes.first))))
+    seconds = time.perf_counter() - started
+    gain = gain_of(agent.policy(), spread(list(HLO.dataset("gpt2").test), options.test))
+    return Result(learner, seed, curve, gain, seconds)
+
+
+def run_peer(learner: str, seed: int, options: Options) -> Result:
+    """Train a learner of Stable-Baselines3 with its own defaults but for the widths."""
+    import torch
+
+    from irgym.agents.sb3 import train_sb3
+    from irgym.core.env import TaskEnv
+    from irgym.measure.evaluators import Inline
+
+    torch.set_num_threads(1)
+    tasks = training_graphs(options.train)
+    uris = [task.uri for task in tasks]
+    curve: list[tuple[int, float]] = []
+    started = time.perf_counter()
+    policy = train_sb3(
+        PEERS[learner],
+        lambda: TaskEnv("hlo", programs=uris, evaluator=Inline()),
+        tasks[0].space,
+        steps=options.steps,
+        environments=8,
+        seed=seed,
+        progress=lambda steps, mean: curve.append((steps, mean)),
+        policy_kwargs={"net_arch": list(HIDDEN)},
+    )
+    seconds = time.perf_counter() - started
+    gain = gain_of(policy, spread(list(HLO.dataset("gpt2").test), options.test))
+    return Result(learner, seed, curve, gain, seconds)
+
+
+def run(learner: str, seed: int, options: Options) -> Result:
+    """Train a learner in this process, which keeps to one core."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+    started: Callable[..., Result] = run_ours if learner in OURS else run_peer
+    return started(learner, seed, options)
+
+
+def table(results: list[Result], options: Options) -> str:
+    """Return the table as markdown."""
+    lines = [
+        "| learner | reduction over XLA's default order, held-out graphs | least and greatest seed | "
+        "reduction in training at the end | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for learner in dict.fromkeys(result.learner for result in results):
+        rows = [result for result in results if result.learner == learner]
+        gains = [row.gain for row in rows]
+        final = float(np.mean([value for row in rows for _, value in row.curve[-5:]]))
+        lines.append(
+            f"| {learner} | {np.exp(np.mean(np.log(gains))):.3f} | {min(gains):.3f} to {max(gains):.3f} | "
+            f"{final:.1%} | {np.mean([row.seconds for row in rows]):.0f} |"
+        )
+    lines += [
+        "",
+        f"{options.steps} environment steps each, {options.seeds} seeds, {options.train} GPT-2 training graphs of "
+        f"up to 3 layers, {options.test} held-out ones of 4 to 12; networks {HIDDEN}, the reward is the relative "
+        f"improvement of each step. Written by `python benchmarks/hlo_learners.py --steps {options.steps} "
+        f"--seeds {options.seeds}` on {time.strftime('%Y-%m-%d')}, one core for each learner.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def plot(results: list[Result], path: Path) -> None:
+    """Draw the learning curves: mean over the seeds, and the range."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5))
+    axes = figure.add_subplot()
+    for learner in dict.fromkeys(result.learner for result in results):
+        rows = [result for result in results if result.learner == learner]
+        end = min(row.curve[-1][0] for row in rows)
+        grid = np.linspace(0, end, 60)[1:]
+        values = np.array([np.interp(grid, *zip(*row.curve, strict=True)) for row in rows])
+        [line] = axes.plot(grid, 100 * values.mean(axis=0), label=learner, linewidth=1.6)
+        low, high = 100 * values.min(axis=0), 100 * values.max(axis=0)
+        axes.fill_between(grid, low, high, alpha=0.12, color=line.get_color())
+    axes.set_xlabel("environment steps")
+    axes.set_ylabel("operations removed in training, %")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8, ncols=2)
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main() -> None:
+    options = tyro.cli(Options, description=__doc__)
+    jobs = [(learner, seed) for seed in range(options.seeds) for learner in (*OURS, *PEERS)]
+    context = get_context("spawn")
+    results: list[Result] = []
+    # A process for each training: whatever a learner leaves behind, the next one begins afresh.
+    with ProcessPoolExecutor(options.processes, mp_context=context, max_tasks_per_child=1) as executor:
+        for future in [executor.submit(run, learner, seed, options) for learner, seed in jobs]:
+            result = future.result()
+            results.append(result)
+            print(
+                f"{result.learner:28s} seed {result.seed}: {result.gain:.3f}, {result.seconds:.0f} s",
+                flush=True,
+            )
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "hlo_learners.md").write_text(table(results, options))
+    (options.out / "hlo_learners.json").write_text(json.dumps([asdict(result) for result in results]))
+    plot(results, options.out / "hlo_learners.svg")
+    print(table(results, options))
+
+
+if __name__ == "__main__":
+    main()
