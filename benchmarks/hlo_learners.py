@@ -1,9 +1,9 @@
-"""PPO, A2C, TRPO and DQN on pass ordering, on the same graphs, steps and seeds (arXiv 2308.14364, section 5).
+"""PPO, A2C, TRPO and DQN on pass ordering, on the same graphs, steps and seeds (arXiv 2308.14364).
 
-Ours, TRPO and, as a check, the other learners of Stable-Baselines3, which use no masks; then PPO with shaping
-and PPO whose value function alone sees cost features. Each learner runs in a process of its own on one core.
-Policies are judged by one greedy episode on each held-out graph: the reduction of operations over that of XLA's
-default order. Writes docs/measured/hlo_learners.md, .svg and .json; the page of the environment shows them.
+Ours, TRPO and, as a check, the other learners of Stable-Baselines3, which use no masks; then PPO with
+shaping and PPO whose value function alone sees cost features. Each learner runs in a process of its own on
+one core. Policies are judged by one greedy episode on each held-out graph: the reduction of operations over
+that of XLA's default order. Writes hlo_learners.md, .svg and .json; the page of the environment shows them.
 
     python benchmarks/hlo_learners.py --steps 50000 --seeds 3
 """
@@ -194,9 +194,9 @@ def table(results: list[Result], options: Options) -> str:
         )
     lines += [
         "",
-        f"{options.steps} environment steps each, {options.seeds} seeds, {options.train} GPT-2 training graphs of "
-        f"up to 3 layers, {options.test} held-out ones of 4 to 12; networks {HIDDEN}, the reward is the relative "
-        f"improvement of each step. Written by `python benchmarks/hlo_learners.py --steps {options.steps} "
+        f"{options.steps} environment steps each, {options.seeds} seeds, {options.train} GPT-2 training "
+        f"graphs of up to 3 layers, {options.test} held-out ones of 4 to 12; networks {HIDDEN}, the reward is "
+        f"the relative improvement of each step. Written by `python benchmarks/hlo_learners.py --steps {options.steps} "
         f"--seeds {options.seeds}` on {time.strftime('%Y-%m-%d')}, one core for each learner.",
     ]
     return "\n".join(lines) + "\n"

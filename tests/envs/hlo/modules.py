@@ -74,7 +74,9 @@ HloModule batched_gather
 ENTRY main {
   table = f32[3,5,7]{2,1,0} parameter(0)
   rows = s32[3,2,1]{2,1,0} parameter(1)
-  ROOT taken = f32[3,2,7]{2,1,0} gather(table, rows), offset_dims={2}, collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,7}
+  ROOT taken = f32[3,2,7]{2,1,0} gather(table, rows), offset_dims={2}, collapsed_slice_dims={1},
+    start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=2,
+    slice_sizes={1,1,7}
 }
 """
 

@@ -118,7 +118,8 @@ def test_a_missing_tensorflow_is_one_sentence(monkeypatch):
 def test_a_compiler_that_fails_is_one_sentence(monkeypatch, tmp_path):
     compiler = tmp_path / "g++"
     compiler.write_text(
-        "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\necho 'x.cc:1: error: no memory' >&2\nexit 1\n"
+        "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\n"
+        "echo 'x.cc:1: error: no memory' >&2\nexit 1\n"
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))

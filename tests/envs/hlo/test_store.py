@@ -1,4 +1,4 @@
-"""The store and the pool: whatever is asked in whatever order, a module is what its path makes of the program."""
+"""Store and pool: whatever is asked in whatever order, a module is what its path makes of the program."""
 
 import hashlib
 from pathlib import Path

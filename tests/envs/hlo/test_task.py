@@ -1,4 +1,5 @@
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ def test_orders_end_at_a_module_that_they_do_not_change(files, name):
         task = HLO.task(uri)
         schedule = HLO.pipeline(name, task)
         states = states_along(task, schedule)
-        assert all(before != after for before, after in zip(states, states[1:], strict=False))
+        assert all(before != after for before, after in pairwise(states))
     with pytest.raises(IrgymError, match="no order 'gpu'"):
         HLO.pipeline("gpu", HLO.task(uri))
 
