@@ -79,4 +79,4 @@ def test_plugin_agent_trains_and_resumes(irgym: Irgym, tmp_path: Path):
     train = ("train", "chain", "--agent", "reinforce", "--run", "run", "--set", "episodes=16")
     irgym(*train, "--iterations", 3)
     assert "iteration    4" in irgym(*train, "--iterations", 4, "--resume").stdout
-    assert "speedup" in irgym("evaluate", "run", "--limit", 2).stdout
+    assert "improvement" in irgym("evaluate", "run", "--limit", 2).stdout
