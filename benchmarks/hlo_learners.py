@@ -197,7 +197,8 @@ def table(results: list[Result], options: Options) -> str:
         f"{options.steps} environment steps each, {options.seeds} seeds, {options.train} GPT-2 training "
         f"graphs of up to 3 layers, {options.test} held-out ones of 4 to 12; networks {HIDDEN}, reward: "
         "relative improvement of each step. Written by "
-        f"`python benchmarks/hlo_learners.py --steps {options.steps} --seeds {options.seeds}` on {time.strftime('%Y-%m-%d')}, one core for each learner.",
+        f"`python benchmarks/hlo_learners.py --steps {options.steps} --seeds {options.seeds}` on "
+        f"{time.strftime('%Y-%m-%d')}, one core for each learner.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,6 +7,7 @@ during which the thread was off the CPU for long is taken again.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from irgym.measure.machine import timing_slot
 
@@ -27,6 +28,8 @@ class Timing:
             single one above ten times this.
         disturbance: Share of a sample's wall time that the thread may be off the CPU.
         retakes: How many disturbed samples are taken again, at most, as a multiple of the samples.
+        clock: What shows a disturbance: the CPU time of this thread, or of the whole process for candidates
+            that run on a thread of their own.
     """
 
     budget_ns: int = 1_000_000
@@ -36,13 +39,14 @@ class Timing:
     slow_ns: int = 2_000_000
     disturbance: float = 0.05
     retakes: int = 2
+    clock: Literal["thread", "process"] = "thread"
 
     @property
     def version(self) -> str:
         """Text that names the protocol and its parameters."""
         return (
             f"least/1 budget={self.budget_ns} sample={self.sample_ns} samples={self.fewest}-{self.most}"
-            f" slow={self.slow_ns} disturbance={self.disturbance:g} retakes={self.retakes}"
+            f" slow={self.slow_ns} disturbance={self.disturbance:g} retakes={self.retakes} clock={self.clock}"
         )
 
 
@@ -135,9 +139,10 @@ def _warm(run: Run, timing: Timing) -> float:
 
 def _timed(run: Run, repeats: int, timing: Timing) -> _Sample:
     # The CPU clock is read outside the wall clock: undisturbed, it never shows less than the wall clock.
-    cpu_begin = time.thread_time_ns()
+    clock = time.thread_time_ns if timing.clock == "thread" else time.process_time_ns
+    cpu_begin = clock()
     begin = time.perf_counter_ns()
     run(repeats)
     wall = time.perf_counter_ns() - begin
-    cpu = time.thread_time_ns() - cpu_begin
+    cpu = clock() - cpu_begin
     return _Sample(max(wall, 1) / repeats, wall - cpu <= timing.disturbance * wall)
