@@ -28,7 +28,7 @@ from irgym.core.reward import RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import replay
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.task import HloTask
-from irgym.search.rollout import rollout
+from irgym.search.rollout import outcome, rollout
 
 OURS: dict[str, tuple[str, dict[str, Any], Reward]] = {
     "PPO": ("ppo", {}, RelativeImprovement()),
@@ -104,9 +104,8 @@ def gain_of(policy: Policy, tasks: list[HloTask]) -> float:
         [path] = rollout(task, policy, 1, None)
         first = task.initial().node.total
         default = replay(task, HLO.pipeline("core", task)).node.total
-        found: Any = path[-1].state
-        reduction = 0 if found.failure else first - found.node.total
-        gains.append(max(0.01, reduction / (first - default)))
+        found: Any = outcome(task, path).state
+        gains.append(max(0.01, (first - found.node.total) / (first - default)))
     return float(np.exp(np.log(gains).mean()))
 
 

@@ -1,6 +1,7 @@
 """HLO programs from functions: `irgym.hlo.from_jax(step, *arguments)` returns a task."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +42,8 @@ def from_jax(function: Callable[..., Any], *arguments: Any) -> HloTask:
             fresh = Path(scratch) / "module.pb"
             lower_function(function, arguments, str(fresh))
             content = hashlib.sha256(fresh.read_bytes()).hexdigest()[:KEPT]
-            target = folder / f"{getattr(function, '__name__', 'function')}-{content}.pb"
+            name = re.sub(r"\W+", "", getattr(function, "__name__", "")) or "function"
+            target = folder / f"{name}-{content}.pb"
             fresh.replace(target)
     except OSError as error:
         raise StorageError(

@@ -113,7 +113,7 @@ def _table(comparison: Comparison) -> Table:
     """Return a line for each program."""
     objective = comparison.objective
     ratios = ratio_headings(comparison)
-    heads = ["program", "schedule", "final state", "best state seen", gain_word(objective)]
+    heads = ["program", "schedule", "result", "best state seen", gain_word(objective)]
     table = Table(*heads, *ratios, "decided in")
     for row in comparison.rows:
         if row.cost is None or row.best_seen is None:

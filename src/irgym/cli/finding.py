@@ -134,4 +134,5 @@ def _validation_text(finding: Finding) -> str:
         return "no"
     if not checked.inputs:
         return f"yes: {checked.tolerance}"
-    return f"yes: {checked.inputs} inputs, greatest error {checked.error:.2g} ({checked.tolerance})"
+    inputs = "1 input" if checked.inputs == 1 else f"{checked.inputs} inputs"
+    return f"yes: {inputs}, greatest error {checked.error:.2g} ({checked.tolerance})"

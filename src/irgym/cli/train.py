@@ -30,7 +30,7 @@ class Train:
     folder: Annotated[Path, tyro.conf.arg(name="run")]
     """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
     agent: str = "ppo"
-    """Learning algorithm, such as ppo or dqn."""
+    """Learning algorithm, such as ppo, a2c or dqn."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     seconds: float | None = None

@@ -199,6 +199,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         return float(self.reward(costs, final))
 
     def _ideal_cost(self) -> float | None:
+        if self._task.ideal_cost(1.0) is None:
+            return None
         if self._peak is None and self._own_bench is not None:
             self._peak = self._own_bench.peak_gflops
         return None if self._peak is None else self._task.ideal_cost(self._peak)

@@ -17,7 +17,7 @@ from irgym.evaluate.results import Trace
 from irgym.evaluate.rows import BASE, Row
 from irgym.evaluate.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
-from irgym.search.rollout import rollout
+from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Strategy, needs_policy, run_search
 
 PEER_TIMEOUT_S = 900.0
@@ -131,7 +131,10 @@ class Searched:
 
 @dataclass(frozen=True)
 class RolledOut:
-    """A policy's most probable episode; its final state is the result, without any search."""
+    """A policy's most probable episode, without any search: its final state.
+
+    Where states know their costs, as with op counts, the result is the best state of that one episode.
+    """
 
     name: str
     policy: Policy
@@ -141,8 +144,9 @@ class RolledOut:
         started = time.perf_counter()
         [path] = rollout(task, self.policy, 1, None)
         inference_s = time.perf_counter() - started
-        final = measure_anew(conditions.bench, task, path[-1].state)
-        finding = _confirm(conditions, task, path[-1].schedule)
+        node = outcome(task, path)
+        final = measure_anew(conditions.bench, task, node.state)
+        finding = _confirm(conditions, task, node.schedule)
         jobs = {job.schedule: job for job in (task.job(node.state) for node in path)}
         seen = [measurement.cost for measurement in conditions.bench.evaluator.evaluate(list(jobs.values()))]
         return _outcome(

@@ -156,7 +156,7 @@ class MlpSpec:
 
 
 class RunningNorm(nn.Module):
-    """Brings each input to mean 0 and deviation 1 over all that `adapt` was given.
+    """Brings each input to mean 0 and deviation 1, or less, over all that `adapt` was given.
 
     Before that all inputs count as 0, so that a first policy does not depend on the scale of observations;
     so does, for good, an input that never varied. The statistics are buffers: a policy's file holds them.
@@ -165,6 +165,13 @@ class RunningNorm(nn.Module):
 
     LIMIT = 10.0
     """Normalised inputs are clipped to this absolute value."""
+
+    LEAST = 0.1
+    """Least deviation that inputs are divided by.
+
+    Without it, what hardly varied in training outweighs everything else on a program where it does vary:
+    an operation that no training graph had made a policy fail on one family of test graphs.
+    """
 
     count: Tensor
     mean: Tensor
@@ -193,7 +200,8 @@ class RunningNorm(nn.Module):
         self.count += len(rows)
         self.centre.copy_(self.mean)
         varies = self.variance > 1e-12
-        self.scale.copy_(torch.where(varies, self.variance.rsqrt(), 0.0))
+        deviation = self.variance.sqrt().clamp(min=self.LEAST)
+        self.scale.copy_(torch.where(varies, 1.0 / deviation, 0.0))
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the rows normalised, shape [B, inputs]."""

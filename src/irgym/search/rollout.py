@@ -1,11 +1,13 @@
 """A policy without a search: its episodes, and the strategy that evaluates the most probable one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core.actions import Mask
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
@@ -50,6 +52,9 @@ def rollout(
 ) -> list[list[Node]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
+    Where states know their costs, as with op counts, episodes go on to the horizon: `stop` is taken only if
+    nothing else applies, for `outcome` takes the best state of the way at no cost.
+
     Args:
         task: The program.
         policy: Chooses the actions.
@@ -58,10 +63,11 @@ def rollout(
         temperature: Probabilities are raised to 1 / temperature and scaled to a sum of 1.
     """
     root = Node(task.initial(), Schedule())
+    mask = _mask_without_stop if task.job(root.state).known else _mask
     paths = [[root] for _ in range(episodes)]
     while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
         observations = [task.observe(path[-1].state) for path in live]
-        masks = [task.mask(path[-1].state) for path in live]
+        masks = [mask(task, path[-1].state) for path in live]
         if rng is None:
             actions = policy.act(observations, masks, None)
         else:
@@ -73,6 +79,25 @@ def rollout(
         for path, action, state in zip(live, actions, states, strict=True):
             path.append(Node(state, path[-1].schedule.then(action)))
     return paths
+
+
+def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
+    """Return what an episode comes to: its last state; the cheapest one where states know their costs."""
+    known = [task.job(node.state).known for node in path]
+    costs = [measurement.cost for measurement in known if measurement is not None]
+    return path[int(np.argmin(costs))] if len(costs) == len(path) else path[-1]
+
+
+def _mask(task: Task[Any], state: Any) -> Mask:
+    return task.mask(state)
+
+
+def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
+    """Return the mask with `stop` ruled out, unless nothing else applies."""
+    mask = task.mask(state)
+    stops = np.array([kind.name == "stop" for kind in task.space.kinds])
+    others = mask.kinds & ~stops
+    return Mask(others, mask.params) if others.any() else mask
 
 
 def _heated(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ def test_the_engine_has_every_pass_and_opcode():
     assert engine.opcodes == OPCODES
     assert {name for action in PASSES for name in action.passes} == set(engine.passes)
     assert set(SINGLE_DEVICE) < set(OPCODES)
+    assert len(engine.passes) <= 64, "the engine says with 64 bits which passes may change a module"
     assert len(KIND) == len(PASSES) == len(SPACE.kinds) - 1
     assert all(action.summary for action in PASSES)
 

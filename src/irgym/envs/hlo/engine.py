@@ -165,7 +165,7 @@ class Module:
     def digest(self) -> int:
         """Return a number that equal graphs share, whatever their instructions' order and names.
 
-        Attributes of rarer instructions are left out: it tells searches apart what is worth a look, not more.
+        Attributes of rarer instructions are left out. Searches use it to drop what they have seen already.
         """
         return int(self._library.irgym_digest(self._handle))
 

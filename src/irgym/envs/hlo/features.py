@@ -25,8 +25,8 @@ FEATURES = 3 * len(COUNTED) + 3 * len(PASSES) + GENERAL
 def features(root: Node, state: "HloState", horizon: int) -> NDArray[np.float32]:
     """Return what a policy sees of a state, shape [FEATURES].
 
-    For each opcode: the logarithm of its count, its share of all operations of the program as written, and
-    by how much the last step changed that share (times 10). For each pass: how often it changed the module
+    For each opcode: the logarithm of its count, its share of all operations of the program as written, and by
+    how much the last step changed that share (both times 10). For each pass: how often it changed the module
     (capped at 3, as a share of that), whether it was the last, whether it was seen to change nothing since.
     Then the remaining operations as a share of the first and of those before the last step, their logarithm,
     the entry's share of them, the steps left and whether the last pass changed anything.

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 from irgym.core.cost import Call
@@ -16,11 +15,8 @@ from irgym.measure.evaluators import error_of
 from irgym.measure.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
 from irgym.measure.protocol import Reply as ChildReply
 
-LIMITS = Limits(timeout_s=120.0, memory_bytes=6 * GIB)
-"""What a call may use: a batch of passes on large graphs takes seconds."""
-
-ALONE_S = 60.0
-"""What one pass may take by itself."""
+LIMITS = Limits(timeout_s=60.0, memory_bytes=6 * GIB)
+"""What a call may use, a batch of passes or one alone; a batch that takes longer is run one by one."""
 
 _MODULE = "irgym.envs.hlo.store"
 
@@ -108,7 +104,7 @@ class Pool:
         if len(requests) == 1:
             return [Failure(_reason(reply))]
         # One of them is to blame: each by itself, in the process that has replaced the dead one.
-        with Child(replace(LIMITS, timeout_s=ALONE_S)) as alone:
+        with Child(LIMITS) as alone:
             return [self._alone(alone, request) for request in requests]
 
     def _alone(self, child: Child, request: Request) -> Reply:

@@ -27,6 +27,19 @@ def measure(program: str, path: tuple[int, ...], timing: Timing) -> Measurement:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(failure))
 
 
+def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
+    """Return what a task knows already: operations in all computations or in the entry, or FLOPs."""
+    try:
+        module = store().module(program, path)
+        if objective == "flops":
+            return Measurement(Outcome.OK, (module.analysis()[0],))
+        return Measurement(
+            Outcome.OK, (float(module.counts()[1] if objective == "entry-ops" else module.size),)
+        )
+    except PassFailure as failure:
+        return Measurement(Outcome.CRASH, detail=str(failure))
+
+
 def validate(program: str, path: tuple[int, ...], inputs: int, seed: int) -> Validation:
     """Run a program as written and after passes on random inputs, and compare the results.
 

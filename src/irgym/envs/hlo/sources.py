@@ -37,8 +37,8 @@ class Sources:
         target = program_folder() / f"{_name(program)}.pb"
         if target.exists():
             return target
-        if program.family and not installed("jax"):
-            raise BackendError(f"models need jax, which is not installed: run {INSTALL}")
+        if not installed("jax"):
+            raise BackendError(f"hlo reads programs with jax, which is not installed: run {INSTALL}")
         _make(program_folder())
         call = Call("irgym.envs.hlo.lowering:lower", (program.uri, str(target)))
         reply = self._child.call(call)

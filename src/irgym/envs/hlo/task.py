@@ -198,9 +198,9 @@ class HloTask(Task[HloState]):
             schedule += f" {self.space.kinds[state.last].name}!"
         else:
             known = Measurement(Outcome.OK, (self._count(state),))
-        return Job(
-            Call("irgym.envs.hlo.task:HloTask"), self.uri, schedule, toolchain(), self.objective, known
-        )
+        arguments = (self.modules.file, state.path, self.objective)
+        call = Call("irgym.envs.hlo.runner:count", arguments)
+        return Job(call, self.uri, schedule, toolchain(), self.objective, known)
 
     def _count(self, state: HloState) -> float:
         if self.objective == "flops":
