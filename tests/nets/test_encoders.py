@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,3 +48,14 @@ def test_an_encoder_normalises_only_if_asked():
     normalising = MlpSpec(3, (), normalise=True).build()
     normalising.adapt(batch)
     np.testing.assert_allclose(normalising(batch).mean(dim=0), 0.0, atol=1e-6)
+
+
+def test_what_hardly_varied_does_not_outweigh_the_rest():
+    norm = RunningNorm(2)
+    rows = torch.zeros((1000, 2))
+    rows[:, 1] = torch.linspace(-1, 1, 1000)
+    rows[0, 0] = 0.01
+    norm.adapt(rows)
+    rare, usual = norm(torch.tensor([[0.5, 1.0]]))[0].tolist()
+    assert rare == pytest.approx(5.0, abs=0.01)
+    assert usual == pytest.approx(3**0.5, abs=0.01)

@@ -11,6 +11,7 @@ from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.minimise import minimise
 from irgym.search.mutation import random_walk
+from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Session, run_search
 
 SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout")]
@@ -61,3 +62,27 @@ def test_minimising_drops_what_does_nothing_with_few_transitions():
     short = minimise(task, wordy)
     assert short.text(SPACE) == "fold0 fold1" and task.steps < 60
     assert replay(task, short).ops == replay(task, wordy).ops
+
+
+class Fixed:
+    """A policy that goes through actions in an order; what the mask rules out is passed over."""
+
+    def __init__(self, *names):
+        self.actions = [SPACE.parse(name) for name in names]
+
+    def act(self, observations, masks, rng):
+        [mask] = masks
+        while not SPACE.allows(mask, self.actions[0]):
+            del self.actions[0]
+        return [self.actions.pop(0)]
+
+
+def test_an_episode_comes_to_its_best_state_and_does_not_stop_before_its_end():
+    task = PassTask(DEEP)
+    task.horizon = 4
+    policy = Fixed("stop", "fold0", "stop", "fold1", "expand4", "expand7", "fold2")
+    [path] = rollout(task, policy, 1, None)
+    costs = [task.job(node.state).known.cost for node in path]
+    assert len(path) == 5 and not path[-1].state.stopped
+    best = outcome(task, path)
+    assert task.job(best.state).known.cost == min(costs) < costs[-1]

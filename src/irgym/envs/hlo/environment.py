@@ -163,7 +163,12 @@ class HloEnvironment(Environment):
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
         folder = Path(__file__).parent / "policies"
-        return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+        shipped = {path.stem: path for path in sorted(folder.glob("*.pt"))}
+        return {**shipped, **({"default": shipped[DEFAULT_POLICY]} if DEFAULT_POLICY in shipped else {})}
+
+
+DEFAULT_POLICY = "families"
+"""The shipped policy that `--policy default` means."""
 
 
 def _jax_status() -> BackendStatus:
