@@ -155,6 +155,15 @@ bool HasTransposedOperand(const HloInstruction* i) {
   return absl::c_any_of(i->operands(), [](const HloInstruction* o) { return o->opcode() == HloOpcode::kTranspose; });
 }
 
+// Nothing uses it, or nothing calls the computation that it is in.
+bool IsRemovable(const HloInstruction* i) {
+  const HloComputation* computation = i->parent();
+  if (i == computation->root_instruction()) {
+    return computation != i->GetModule()->entry_computation() && computation->caller_instructions().empty();
+  }
+  return i->user_count() == 0;
+}
+
 bool UndoesTuple(const HloInstruction* i) {
   if (i->operand_count() == 0) return false;
   return i->opcode() == HloOpcode::kTuple ? i->operand(0)->opcode() == HloOpcode::kGetTupleElement
@@ -208,7 +217,7 @@ std::vector<NamedPass> MakePasses() {
                                                             /*convert_batch_groups_only=*/false);
        }, {HloOpcode::kConvolution}, IsGrouped},
       {"cse", Make<HloCSE>(/*is_layout_sensitive=*/false)},
-      {"dce", Make<HloDCE>()},
+      {"dce", Make<HloDCE>(), {}, IsRemovable},
       {"dot-decomposer", Make<DotDecomposer>(), {HloOpcode::kDot}},
       {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
       {"dynamic-index-splitter", Make<DynamicIndexSplitter>(), {HloOpcode::kDynamicSlice, HloOpcode::kDynamicUpdateSlice}, HasVectorIndex},
