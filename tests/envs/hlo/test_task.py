@@ -87,15 +87,15 @@ def test_counts_are_those_of_the_module(task):
 
 def test_what_changed_nothing_is_masked_until_something_changes(task):
     state = task.initial()
-    dce = task.space.parse("dce")
-    after = task.step(state, dce)
+    cse = task.space.parse("cse")
+    after = task.step(state, cse)
     assert after == state and after.steps == 1
-    assert not task.space.allows(task.mask(after), dce)
+    assert not task.space.allows(task.mask(after), cse)
     with pytest.raises(ScheduleError, match="does not apply there"):
-        replay(task, Schedule((dce, dce)))
+        replay(task, Schedule((cse, cse)))
     changed = task.step(after, task.space.parse("call-inliner"))
     assert changed != state
-    assert task.space.allows(task.mask(changed), dce)
+    assert task.space.allows(task.mask(changed), cse)
 
 
 def test_stop_ends_an_episode(task):
@@ -177,7 +177,7 @@ def test_observations_lie_in_their_spaces(task, view):
 
 
 def test_features_tell_where_an_episode_is(task):
-    first, after = task.initial(), task.step(task.initial(), task.space.parse("dce"))
+    first, after = task.initial(), task.step(task.initial(), task.space.parse("cse"))
     assert task.observe(first).shape == (FEATURES,)
     assert (task.observe(first) != task.observe(after)).any()
 
@@ -200,7 +200,7 @@ def test_gymnasium_accepts_it(files):
 @pytest.mark.parametrize("suffix", [".hlo", ".txt", ".pb", ".mlir"])
 def test_exports_are_read_back(files, tmp_path, suffix):
     task = HLO.task(files["calls"])
-    state = replay(task, Schedule.parse("call-inliner tuple-simplifier dce", task.space))
+    state = replay(task, Schedule.parse("call-inliner tuple-simplifier", task.space))
     [file] = task.export(state, tmp_path / f"module{suffix}")
     again = HLO.task(f"hlo:{file}")
     assert again.initial().node.total == state.node.total or suffix == ".mlir"
