@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.agents.events import without_tensorflow
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import BackendError, IrgymError
 
@@ -61,6 +62,7 @@ def train_sb3(
     if algorithm not in ALGORITHMS:
         raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
     package, name = ALGORITHMS[algorithm]
+    without_tensorflow()  # Stable-Baselines3 imports TensorBoard
     try:
         kind: Any = getattr(import_module(package), name)
         vectorised: Any = import_module("stable_baselines3.common.vec_env")

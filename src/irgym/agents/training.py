@@ -1,18 +1,17 @@
 """Training: iterate a learner, record what happens, keep checkpoints and the best policy."""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 import torch
 
+from irgym.agents.events import without_tensorflow
 from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import Outcomes, rollout
@@ -264,9 +263,7 @@ class _Board:
 
     def __init__(self, path: Path, iteration: int) -> None:
         try:
-            # TensorBoard imports TensorFlow where that is installed, which takes seconds, unless it finds
-            # this.
-            sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+            without_tensorflow()
             from torch.utils import tensorboard
         except ImportError:
             self._writer: Any = None
