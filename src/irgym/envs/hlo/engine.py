@@ -41,6 +41,10 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+REASON = 240
+"""Greatest number of characters of XLA's reasons that are passed on; some hold the whole program."""
+
+
 class PassFailure(IrgymError):
     """A pass refused a module, which may be invalid since; the message is XLA's."""
 
@@ -86,8 +90,9 @@ class Engine:
         return self._numbers[name]
 
     def failure(self) -> str:
-        """Return why the last call failed, in one line without a status prefix."""
-        return self.library.irgym_error().decode(errors="replace").strip().partition("\n")[0]
+        """Return why the last call failed, in one line."""
+        said = " ".join(self.library.irgym_error().decode(errors="replace").split())
+        return said if len(said) <= REASON else said[:REASON] + " ..."
 
     def from_text(self, text: str) -> "Module":
         """Parse HLO text.
