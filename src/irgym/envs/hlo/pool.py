@@ -117,11 +117,16 @@ class Pool:
         return Failure(_reason(reply))
 
 
+def failed_check(detail: str) -> str:
+    """Return the check within XLA that ended a process, from its last lines, or these where there is none."""
+    check = re.search(r"Check failed: (.*?)(?: Fatal Python error| \*\*\*|$)", detail)
+    return check.group(1) if check else detail
+
+
 def _reason(reply: ChildReply) -> str:
     """Return in one line how a process died."""
     if isinstance(reply, Crashed):
-        check = re.search(r"Check failed: (.*?)(?: Fatal Python error| \*\*\*|$)", reply.detail)
-        return f"XLA aborted: {check.group(1) if check else reply.detail}"
+        return f"XLA aborted: {failed_check(reply.detail)}"
     if isinstance(reply, OutOfMemory):
         return f"it ran out of memory: {reply.detail}"
     return "it took too long"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, IrgymError, ProgramError, StorageError
+from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.programs import Program
 from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.child import Child
@@ -45,7 +46,7 @@ class Sources:
         if isinstance(reply, Raised):
             raise error_of(call, reply)
         if isinstance(reply, Crashed) and program.path is not None:
-            raise ProgramError(f"{program.path}: XLA aborted while reading it: {_last_line(reply.detail)}")
+            raise ProgramError(f"{program.path}: XLA aborted while reading it: {failed_check(reply.detail)}")
         if not isinstance(reply, Returned):
             raise IrgymError(f"{program.uri} cannot be lowered here ({reply}): choose a smaller program")
         return target
@@ -94,9 +95,3 @@ def _make(folder: Path) -> None:
         raise StorageError(
             f"cannot make {folder} ({error.strerror}): free some space or set IRGYM_CACHE_DIR"
         ) from error
-
-
-def _last_line(text: str) -> str:
-    checks = [line for line in text.splitlines() if "Check failed" in line]
-    lines = checks or text.strip().splitlines() or ["no reason given"]
-    return lines[-1].strip()
