@@ -1,7 +1,9 @@
 """Steps a second on the one-layer tiny GPT-2: a pass, the counts, the observation; and what a fork costs.
 
 Two kinds of random episodes of 25 steps: any of all actions, as CompilerGym's environments count steps (those
-that the mask rules out change nothing), and only those that the mask allows, which do more.
+that the mask rules out change nothing), and only those that the mask allows, which do more. Episodes run one
+after the other, as in a Gymnasium environment, or 32 in lockstep, as irgym trains: each step then
+works on another module, which the processor's caches hold no more.
 
     python benchmarks/hlo_throughput.py --repeats 3
 """
@@ -9,7 +11,9 @@ that the mask rules out change nothing), and only those that the mask allows, wh
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 import numpy as np
 import tyro
@@ -37,7 +41,6 @@ COMPILERGYM = 1091
 """Steps a second that CompilerGym's paper gives for its LLVM environment (arXiv 2109.08267)."""
 
 EPISODE = 25
-LOCKSTEP = 32
 
 Choice = Callable[[HloTask, HloState, np.random.Generator], Action]
 
@@ -53,7 +56,10 @@ def legal_action(task: HloTask, state: HloState, rng: np.random.Generator) -> Ac
     return Action(int(kinds[rng.integers(len(kinds))]))
 
 
-def steps_per_second(pool: Pool, choose: Choice, seconds: float, seed: int) -> float:
+CHOICES: dict[str, Choice] = {"any action": any_action, "legal actions": legal_action}
+
+
+def steps_per_second(pool: Pool, lockstep: int, choose: Choice, seconds: float, seed: int) -> float:
     """Return steps a second over whole episodes; every observation is made, nothing is known beforehand."""
     like = HLO.task("hlo://gpt2?layers=1").modules
     task = HloTask(ProgramModules(like.uri, like.file, like.content, pool))
@@ -61,7 +67,7 @@ def steps_per_second(pool: Pool, choose: Choice, seconds: float, seed: int) -> f
     task.initial()
     steps, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
-        states = [task.initial()] * LOCKSTEP
+        states = [task.initial()] * lockstep
         for _ in range(EPISODE):
             live = [state for state in states if not task.terminal(state)]
             states = task.step_batch(live, [choose(task, state, rng) for state in live])
@@ -85,24 +91,46 @@ def forked_step_us(pool: Pool, repeats: int = 50) -> float:
     return 1e6 * statistics.median(times)
 
 
+def pooled_rates(processes: int, lockstep: int, name: str, options: Options) -> list[float]:
+    """Return the rates of all runs with one pool of that many processes."""
+    pool = Pool(processes)
+    steps_per_second(pool, lockstep, CHOICES[name], 1.0, seed=99)
+    rates = [
+        steps_per_second(pool, lockstep, CHOICES[name], options.seconds, seed)
+        for seed in range(options.repeats)
+    ]
+    pool.close()
+    return rates
+
+
+def separate_rates(name: str, options: Options) -> list[float]:
+    """Return the rates of two programs side by side, each with an episode at a time and a pool of its own."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        runs = [executor.submit(pooled_rates, 1, 1, name, options) for _ in range(2)]
+        return [sum(rates) for rates in zip(*(run.result() for run in runs), strict=True)]
+
+
+def report(what: str, rates: list[float]) -> None:
+    middle = statistics.median(rates)
+    print(
+        f"{what}: {middle:.0f} steps/s ({min(rates):.0f} to {max(rates):.0f}), "
+        f"{middle / COMPILERGYM:.1f}x the {COMPILERGYM} of CompilerGym's paper",
+        flush=True,
+    )
+
+
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     with MeasuringBench() as bench:
         print(bench.machine)
-    for processes in (1, 2):
-        pool = Pool(processes)
-        for name, choose in (("any action", any_action), ("legal actions", legal_action)):
-            steps_per_second(pool, choose, 1.0, seed=99)
-            rates = [steps_per_second(pool, choose, options.seconds, seed) for seed in range(options.repeats)]
-            middle = statistics.median(rates)
-            print(
-                f"{processes} process(es), {name}: {middle:.0f} steps/s "
-                f"({min(rates):.0f} to {max(rates):.0f}), {middle / COMPILERGYM:.1f}x the {COMPILERGYM} of "
-                "CompilerGym's paper"
-            )
-        if processes == 1:
-            print(f"first pass after a fork, copy included: {forked_step_us(pool):.0f} us")
-        pool.close()
+    for name in CHOICES:
+        report(f"one process, an episode at a time, {name}", pooled_rates(1, 1, name, options))
+        report(f"one process, 32 in lockstep, {name}", pooled_rates(1, 32, name, options))
+        report(f"two processes, 32 in lockstep, {name}", pooled_rates(2, 32, name, options))
+        report(f"two programs, an episode at a time each, {name}", separate_rates(name, options))
+    pool = Pool(1)
+    print(f"first pass after a fork, copy included: {forked_step_us(pool):.0f} us")
+    pool.close()
 
 
 if __name__ == "__main__":

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from .modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
 
 
 def counts_of(module):
-    counts, _ = module.counts()
+    counts, _, _ = module.summary()
     return {OPCODES[place]: int(counts[place]) for place in np.flatnonzero(counts)}
 
 
@@ -35,6 +37,23 @@ def test_passes_do_what_their_names_say():
     assert module.run(engine.number("algsimp"))
     assert counts_of(module) == {"add": 1, "parameter": 1}
     module.verify()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_pass_looks_at_where_instructions_come_from(name):
+    """Modules are kept without it while passes run, and exported with it."""
+    engine, rng = load_engine(), np.random.default_rng(0)
+    text = re.sub(
+        r"(= [^=\n]*\))$", r'\1, metadata={op_name="here" source_line=3}', ALL[name], flags=re.MULTILINE
+    )
+    proto = engine.from_text(text).proto()
+    for _ in range(5):
+        whole, bare = engine.from_proto(proto), engine.from_proto(proto, origins=False)
+        assert b"here" in whole.proto() and b"here" not in bare.proto()
+        for kind in rng.permutation(len(PASSES)).tolist():
+            numbers = [engine.number(name) for name in PASSES[kind].passes]
+            assert [whole.run(number) for number in numbers] == [bare.run(number) for number in numbers]
+        assert whole.fingerprint() == bare.fingerprint()
 
 
 @pytest.mark.parametrize("name", ALL)

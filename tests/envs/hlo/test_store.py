@@ -61,6 +61,7 @@ def test_steps_in_any_order_are_replays(programs, walks, order, capacity):
     for path, (program, _) in zip(paths, walks, strict=True):
         found = store.module(programs[program], path)
         assert found.fingerprint() == fresh(programs[program], path)[0].fingerprint()
+        assert found.fingerprint() == store.exported(programs[program], path).fingerprint()
 
 
 def test_the_mask_rules_out_only_what_changes_nothing(programs):

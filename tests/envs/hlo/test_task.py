@@ -80,7 +80,7 @@ def test_counts_are_those_of_the_module(task):
     state, _ = walk(task, 3)
     text = task.modules.pool.call("text", task.modules.file, state.path)
     module = load_engine().from_text(text)
-    counts, entry = module.counts()
+    counts, entry, _ = module.summary()
     assert (counts == state.node.counts).all()
     assert (state.node.total, state.node.entry) == (module.size, entry)
 

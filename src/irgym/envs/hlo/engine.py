@@ -24,15 +24,14 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "opcode_name": (c_void_p, (c_int, POINTER(c_size_t))),
     "free": (None, (c_void_p,)),
     "from_text": (c_void_p, (c_char_p, c_size_t)),
-    "from_proto": (c_void_p, (c_char_p, c_size_t)),
+    "from_proto": (c_void_p, (c_char_p, c_size_t, c_int)),
     "delete": (None, (c_void_p,)),
     "clone": (c_void_p, (c_void_p,)),
     "text": (c_void_p, (c_void_p, POINTER(c_size_t))),
     "proto": (c_void_p, (c_void_p, POINTER(c_size_t))),
     "run": (c_int, (c_void_p, c_int)),
     "verify": (c_int, (c_void_p,)),
-    "counts": (c_int64, (c_void_p, c_void_p)),
-    "possible": (c_uint64, (c_void_p,)),
+    "summary": (None, (c_void_p, c_void_p, POINTER(c_int64), POINTER(c_uint64))),
     "digest": (c_uint64, (c_void_p,)),
     "fingerprint": (c_uint64, (c_void_p,)),
     "analysis": (c_int, (c_void_p, POINTER(c_double))),
@@ -103,13 +102,19 @@ class Engine:
         data = text.encode()
         return self._checked(self.library.irgym_from_text(data, len(data)), "HLO text")
 
-    def from_proto(self, data: bytes) -> "Module":
+    def from_proto(self, data: bytes, origins: bool = True) -> "Module":
         """Read a serialized HloModuleProto.
+
+        Args:
+            data: The proto.
+            origins: Whether to keep of each instruction where it came from in the source. No pass looks at
+                it, and modules without it are smaller and faster to copy.
 
         Raises:
             ProgramError: It is something else, or uses what this version of XLA does not know.
         """
-        return self._checked(self.library.irgym_from_proto(data, len(data)), "an HloModuleProto")
+        handle = self.library.irgym_from_proto(data, len(data), origins)
+        return self._checked(handle, "an HloModuleProto")
 
     def _checked(self, handle: int | None, form: str) -> "Module":
         if not handle:
@@ -157,15 +162,18 @@ class Module:
         if self._library.irgym_verify(self._handle) < 0:
             raise PassFailure(f"XLA's verifier: {self._engine.failure()}")
 
-    def counts(self) -> tuple[NDArray[np.int32], int]:
-        """Return the instructions of each opcode over all computations, and those of the entry alone."""
-        counts = np.empty(len(self._engine.opcodes), dtype=np.int32)
-        entry = self._library.irgym_counts(self._handle, counts.ctypes.data)
-        return counts, int(entry)
+    def summary(self) -> tuple[NDArray[np.int32], int, int]:
+        """Return what a step needs to know, in one walk over the module.
 
-    def possible(self) -> int:
-        """Return a bit for each of `Engine.passes`; 0 where the module has nothing that it could change."""
-        return int(self._library.irgym_possible(self._handle))
+        Returns:
+            The instructions of each opcode over all computations, shape [len(opcodes)]; the instructions of
+            the entry alone; a bit for each of `Engine.passes`, 0 where the pass has nothing that it could
+            change.
+        """
+        counts = np.empty(len(self._engine.opcodes), dtype=np.int32)
+        entry, possible = c_int64(), c_uint64()
+        self._library.irgym_summary(self._handle, counts.ctypes.data, byref(entry), byref(possible))
+        return counts, entry.value, possible.value
 
     def digest(self) -> int:
         """Return a number that equal graphs share, whatever their instructions' order and names.

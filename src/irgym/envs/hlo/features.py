@@ -1,19 +1,17 @@
 """The observation of irgym's own policies: counts of operations, what changed, and what was done."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.hlo.modules import Node
-from irgym.envs.hlo.opcodes import OPCODES, SINGLE_DEVICE
+from irgym.envs.hlo.opcodes import COUNTED
 from irgym.envs.hlo.passes import PASSES
 
 if TYPE_CHECKING:
     from irgym.envs.hlo.task import HloState
-
-COUNTED = np.array([OPCODES.index(opcode) for opcode in SINGLE_DEVICE], dtype=np.intp)
-"""Places in `OPCODES` of what features count."""
 
 GENERAL = 6
 """Features that belong to no opcode and no pass."""
@@ -31,33 +29,27 @@ def features(root: Node, state: "HloState", horizon: int) -> NDArray[np.float32]
     Then the remaining operations as a share of the first and of those before the last step, their logarithm,
     the entry's share of them, the steps left and whether the last pass changed anything.
     """
-    counts = state.node.counts[COUNTED].astype(np.float32)
-    before = state.before[COUNTED].astype(np.float32)
-    used = np.bincount(np.array(state.path, dtype=np.intp), minlength=len(PASSES))
-    last = np.zeros(len(PASSES), dtype=np.float32)
+    vector = np.zeros(FEATURES, dtype=np.float32)
+    logs, shares, changes = vector[: 3 * len(COUNTED)].reshape(3, -1)
+    used, last, tried = vector[3 * len(COUNTED) : -GENERAL].reshape(3, -1)
+    node, before = state.node, state.before
+    np.log1p(node.counted, out=logs)
+    logs /= 5.0
+    np.multiply(node.counted, 10.0 / root.total, out=shares)
+    if before is not node:
+        np.subtract(node.counted, before.counted, out=changes)
+        changes *= 10.0 / root.total
+    for kind in state.path:
+        used[kind] = min(used[kind] + 1.0 / 3.0, 1.0)
     if 0 <= state.last < len(PASSES):
         last[state.last] = 1.0
-    tried = np.zeros(len(PASSES), dtype=np.float32)
     tried[list(state.tried)] = 1.0
-    total = state.node.total
-    general = (
-        total / root.total,
-        10.0 * (total / int(state.before.sum()) - 1.0),
-        np.log1p(total) / 10.0,
-        state.node.entry / total,
+    vector[-GENERAL:] = (
+        node.total / root.total,
+        10.0 * (node.total / before.total - 1.0),
+        math.log1p(node.total) / 10.0,
+        node.entry / node.total,
         1.0 - state.steps / horizon,
         float(state.last >= 0 and state.last not in state.tried),
     )
-    return np.concatenate(
-        [
-            np.log1p(counts) / 5.0,
-            counts * (10.0 / root.total),
-            (counts - before) * (10.0 / root.total),
-            np.minimum(used, 3) / 3.0,
-            last,
-            tried,
-            general,
-        ],
-        dtype=np.float32,
-        casting="unsafe",
-    )
+    return vector

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.envs.hlo.opcodes import COUNTED
 from irgym.envs.hlo.passes import PASSES
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.store import Failure, Request, Summary
@@ -33,6 +34,11 @@ class Node:
     entry: int
     possible: NDArray[np.bool_]
     analysis: tuple[float, float, float] | None = None
+
+    @cached_property
+    def counted(self) -> NDArray[np.float32]:
+        """The counts that features show, shape [len(COUNTED)]."""
+        return self.counts[COUNTED].astype(np.float32)
 
 
 def node_of(summary: Summary) -> Node:

@@ -31,7 +31,7 @@ def _counts(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int32]:
 
 def _delta(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int32]:
     del task, cost
-    return state.node.counts - state.before
+    return state.node.counts - state.before.counts
 
 
 def _history(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int64]:

@@ -1,5 +1,7 @@
 """XLA's opcodes, in the order of the engine's counts."""
 
+import numpy as np
+
 _NAMES = (
     "abs acos acosh add add-dependency after-all all-gather all-gather-done all-gather-start all-reduce "
     "all-reduce-done all-reduce-start all-to-all and asin asinh async-done async-start async-update atan2 "
@@ -38,3 +40,6 @@ SINGLE_DEVICE = tuple(
     }
 )
 """Opcodes that occur in modules for one device: what features count."""
+
+COUNTED = np.array([OPCODES.index(opcode) for opcode in SINGLE_DEVICE], dtype=np.intp)
+"""Their places in `OPCODES`."""

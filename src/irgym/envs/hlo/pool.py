@@ -9,7 +9,7 @@ from typing import Any
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.envs.hlo.native.build import build
-from irgym.envs.hlo.store import Failure, Reply, Request
+from irgym.envs.hlo.store import Failure, Reply, Request, Summary
 from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
 from irgym.measure.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
@@ -17,6 +17,9 @@ from irgym.measure.protocol import Reply as ChildReply
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=6 * GIB)
 """What a call may use, a batch of passes or one alone; a batch that takes longer is run one by one."""
+
+HOMES = 200_000
+"""Modules of which a pool remembers the process that holds them."""
 
 _MODULE = "irgym.envs.hlo.store"
 
@@ -37,18 +40,15 @@ class Pool:
         build()
         count = workers or len(os.sched_getaffinity(0))
         self._children = [Child(LIMITS) for _ in range(count)]
+        self._homes: dict[tuple[str, tuple[int, ...]], int] = {}
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="hlo")
 
     def step(self, requests: Sequence[Request]) -> list[Reply]:
-        """Run passes, those of one program or of one beginning in one process.
+        """Run passes, each in the process that holds the module, if one does.
 
         A pass that ends its process, takes too long or wants too much memory costs its own request only.
         """
-        shares: dict[int, list[int]] = {}
-        for place, request in enumerate(requests):
-            shares.setdefault(self._worker(request.program, request.path or (request.kind,)), []).append(
-                place
-            )
+        shares = self._shares(requests)
         replies: list[Reply] = [None] * len(requests)
 
         def work(worker: int, places: list[int]) -> None:
@@ -59,6 +59,13 @@ class Pool:
                 replies[place] = answer
 
         self._each(shares, work)
+        for worker, places in shares.items():
+            for place in places:
+                if isinstance(replies[place], Summary):
+                    program, path, kind, _ = requests[place]
+                    self._homes[program, (*path, kind)] = worker
+        while len(self._homes) > HOMES:
+            del self._homes[next(iter(self._homes))]
         return replies
 
     def call(self, function: str, program: str, path: tuple[int, ...], *arguments: Any) -> Any:
@@ -68,7 +75,7 @@ class Pool:
             IrgymError: The program is at fault, or its process died of it.
         """
         call = Call(f"{_MODULE}:{function}", (program, path, *arguments))
-        reply = self._children[self._worker(program, path)].call(call)
+        reply = self._children[self._homes.get((program, path), 0)].call(call)
         if isinstance(reply, Returned):
             return reply.value
         if isinstance(reply, Raised):
@@ -81,9 +88,19 @@ class Pool:
         for child in self._children:
             child.close()
 
-    def _worker(self, program: str, path: tuple[int, ...]) -> int:
-        """Return which process a module lives in: the branches of a program are spread over all."""
-        return (sum(program.encode()) + sum(path[:1])) % len(self._children)
+    def _shares(self, requests: Sequence[Request]) -> dict[int, list[int]]:
+        """Return the places of the requests that each process gets; modules without a home even them out."""
+        shares: dict[int, list[int]] = {worker: [] for worker in range(len(self._children))}
+        homeless: list[int] = []
+        for place, request in enumerate(requests):
+            home = self._homes.get(request[:2])
+            if home is None:
+                homeless.append(place)
+            else:
+                shares[home].append(place)
+        for place in homeless:
+            min(shares.values(), key=len).append(place)
+        return {worker: places for worker, places in shares.items() if places}
 
     def _each(self, shares: dict[int, list[int]], work: Callable[[int, list[int]], None]) -> None:
         if len(shares) == 1:

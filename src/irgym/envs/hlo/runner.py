@@ -33,9 +33,8 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
         module = store().module(program, path)
         if objective == "flops":
             return Measurement(Outcome.OK, (module.analysis()[0],))
-        return Measurement(
-            Outcome.OK, (float(module.counts()[1] if objective == "entry-ops" else module.size),)
-        )
+        _, entry, _ = module.summary()
+        return Measurement(Outcome.OK, (float(entry if objective == "entry-ops" else module.size),))
     except PassFailure as failure:
         return Measurement(Outcome.CRASH, detail=str(failure))
 

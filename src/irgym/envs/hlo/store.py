@@ -4,7 +4,8 @@ A path is the kinds of the passes that changed the module, from the program as w
 path, so a child that was replaced after a crash answers as well as one that holds the module: it replays.
 
 A copy costs more than most passes. An episode moves on in a straight line, so a step takes over the module of
-the path that it starts from; a path that is asked for again and again (a search) is copied from then on.
+the path that it starts from; where steps start again and again (a search, episodes that share a beginning),
+the module stays, and each of them copies it.
 """
 
 from collections import OrderedDict
@@ -23,7 +24,10 @@ CAPACITY = 600_000
 """Instructions that a child holds in all its modules, about 1 GB."""
 
 REMEMBERED = 100_000
-"""Paths of which a child remembers that their modules were taken over."""
+"""Paths of which a child remembers how often they were replayed."""
+
+REPLAYS = 2
+"""Replays of a path after which its module stays: two of them cost more than the copy that keeps it."""
 
 Key = tuple[str, tuple[int, ...]]
 
@@ -90,7 +94,9 @@ class Store:
         self._modules: OrderedDict[Key, Module] = OrderedDict()
         self._sizes: dict[Key, int] = {}
         self._held = 0
-        self._taken: OrderedDict[Key, int] = OrderedDict()
+        self._replays: OrderedDict[Key, int] = OrderedDict()
+        self._pinned: set[Key] = set()
+        self._spare: tuple[Key, Module] | None = None
 
     def module(self, program: str, path: tuple[int, ...]) -> Module:
         """Return the module at a path, to look at or to copy; it stays in the store.
@@ -102,9 +108,21 @@ class Store:
         if found is None:
             found = self._replayed(program, path)
             self._keep((program, path), found)
+            self._count_replay((program, path))
         else:
             self._modules.move_to_end((program, path))
         return found
+
+    def exported(self, program: str, path: tuple[int, ...]) -> Module:
+        """Return the module at a path made anew, with what it says of the source.
+
+        Raises:
+            PassFailure: A pass on the way fails.
+        """
+        module = self._engine.from_proto(read_program(program), origins=True)
+        for kind in path:
+            self.apply(module, kind)
+        return module
 
     def step(self, requests: Sequence[Request]) -> list[Reply]:
         """Run passes; requests from one module should follow each other."""
@@ -116,16 +134,16 @@ class Store:
     def _step_from(self, program: str, path: tuple[int, ...], requests: list[Request]) -> list[Reply]:
         """Run several passes on one module, each on the module as it is."""
         key = (program, path)
-        again = self._taken.get(key, 0) > 1 or not path
         base = self.module(program, path)
+        stays = not path or key in self._pinned
         replies: list[Reply] = []
         working: Module | None = None
         for place, request in enumerate(requests):
-            takes_over = working is None and not again and place == len(requests) - 1
+            takes_over = working is None and not stays and place == len(requests) - 1
             if takes_over:
-                working = self._take(key, base)
+                working = self._take(key)
             elif working is None:
-                working = base.clone()
+                working = self._copy(key, base)
             try:
                 changed = self.apply(working, request.kind)
             except PassFailure as failure:
@@ -140,7 +158,9 @@ class Store:
                 replies.append(None)
                 if takes_over:
                     self._keep(key, working)
-                    self._taken[key] -= 1
+                    working = None
+        if working is not None:
+            self._spare = (key, working)
         return replies
 
     def apply(self, module: Module, kind: int) -> bool:
@@ -156,14 +176,10 @@ class Store:
 
     def summary(self, module: Module, analysed: bool) -> Summary:
         """Return what the parent keeps of a module."""
-        counts, entry = module.counts()
+        counts, entry, passes = module.summary()
+        possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
         analysis = module.analysis() if analysed else None
-        return Summary(counts.tobytes(), entry, self._possible(module), analysis)
-
-    def _possible(self, module: Module) -> int:
-        """Return a bit for each action that has a pass which may change the module."""
-        passes = module.possible()
-        return sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
+        return Summary(counts.tobytes(), entry, possible, analysis)
 
     def _replayed(self, program: str, path: tuple[int, ...]) -> Module:
         """Return a new module, from a copy of the nearest one on the way."""
@@ -173,7 +189,7 @@ class Store:
                 module = nearest.clone()
                 break
         else:
-            module, length = self._engine.from_proto(read_program(program)), 0
+            module, length = self._engine.from_proto(read_program(program), origins=False), 0
             if path:
                 self._keep((program, ()), module)
                 module = module.clone()
@@ -181,14 +197,26 @@ class Store:
             self.apply(module, kind)
         return module
 
-    def _take(self, key: Key, module: Module) -> Module:
-        """Hand over the module of a path, and remember that it was."""
-        self._taken[key] = self._taken.get(key, 0) + 1
-        if len(self._taken) > REMEMBERED:
-            self._taken.popitem(last=False)
-        if self._modules.pop(key, None) is not None:
-            self._held -= self._sizes.pop(key)
-        return module
+    def _copy(self, key: Key, module: Module) -> Module:
+        """Return a copy of the module of a path: the one that passes left as it was, or a new one."""
+        if self._spare is not None and self._spare[0] == key:
+            _, spare = self._spare
+            self._spare = None
+            return spare
+        return module.clone()
+
+    def _count_replay(self, key: Key) -> None:
+        """Remember that a path was replayed, and pin its module where that happens again."""
+        self._replays[key] = self._replays.get(key, 0) + 1
+        if self._replays[key] >= REPLAYS:
+            self._pinned.add(key)
+        if len(self._replays) > REMEMBERED:
+            self._replays.popitem(last=False)
+
+    def _take(self, key: Key) -> Module:
+        """Hand over the module of a path, which the store holds no more."""
+        self._held -= self._sizes.pop(key)
+        return self._modules.pop(key)
 
     def _keep(self, key: Key, module: Module) -> None:
         if key in self._modules:
@@ -200,6 +228,7 @@ class Store:
         while self._held > self._capacity and len(self._modules) > 1:
             oldest, _ = self._modules.popitem(last=False)
             self._held -= self._sizes.pop(oldest)
+            self._pinned.discard(oldest)
 
 
 def read_program(path: str) -> bytes:
@@ -264,9 +293,9 @@ def fingerprint(program: str, path: tuple[int, ...]) -> int:
 
 def text(program: str, path: tuple[int, ...]) -> str:
     """Return a module as HLO text."""
-    return store().module(program, path).text()
+    return store().exported(program, path).text()
 
 
 def proto(program: str, path: tuple[int, ...]) -> bytes:
     """Return a module as a serialized HloModuleProto."""
-    return store().module(program, path).proto()
+    return store().exported(program, path).proto()

@@ -48,7 +48,7 @@ class HloState:
         stopped: Whether `stop` was taken.
         failure: Why the last pass failed; empty where none did. A failed state is terminal.
         node: What is known of the module; of the one before the failure, if there was one.
-        before: Operation counts before the last step.
+        before: What is known of the module before the last step.
         tried: Kinds that changed nothing since the module was last changed.
         last: Kind of the last step, -1 at the start.
         steps: Number of steps taken, those without effect included.
@@ -58,7 +58,7 @@ class HloState:
     stopped: bool = False
     failure: str = ""
     node: Node = field(compare=False, kw_only=True)
-    before: NDArray[np.int32] = field(compare=False, kw_only=True)
+    before: Node = field(compare=False, kw_only=True)
     tried: frozenset[int] = field(default=frozenset(), compare=False, kw_only=True)
     last: int = field(default=-1, compare=False, kw_only=True)
     steps: int = field(default=0, compare=False, kw_only=True)
@@ -102,7 +102,7 @@ class HloTask(Task[HloState]):
             ProgramError: XLA cannot read it.
         """
         root = self.modules.root
-        return HloState((), node=root, before=root.counts)
+        return HloState((), node=root, before=root)
 
     def mask(self, state: HloState) -> Mask:
         """Return which passes may change the module, and `stop`; none after `stop` or a failure.
@@ -244,7 +244,7 @@ def _moved(state: HloState, kind: int, *, stopped: bool) -> HloState:
         state.path,
         stopped,
         node=state.node,
-        before=state.node.counts,
+        before=state.node,
         tried=tried,
         last=kind,
         steps=state.steps + 1,
@@ -260,10 +260,8 @@ def _after(state: HloState, kind: int, result: Node | Failure | None) -> HloStat
             state.path,
             failure=result.reason,
             node=state.node,
-            before=state.node.counts,
+            before=state.node,
             last=kind,
             steps=state.steps + 1,
         )
-    return HloState(
-        (*state.path, kind), node=result, before=state.node.counts, last=kind, steps=state.steps + 1
-    )
+    return HloState((*state.path, kind), node=result, before=state.node, last=kind, steps=state.steps + 1)

@@ -105,9 +105,9 @@ bool HasZeroElements(const HloInstruction* i) {
   return i->shape().IsArray() && ShapeUtil::IsZeroElementArray(i->shape());
 }
 
-bool IsDynamic(const HloInstruction* i) {
-  return i->shape().is_dynamic() || i->opcode() == HloOpcode::kGetDimensionSize ||
-         i->opcode() == HloOpcode::kSetDimensionSize || i->opcode() == HloOpcode::kCustomCall;
+// A dynamic dimension comes in by one of these; other instructions have one only where an operand has.
+bool IntroducesDynamicShape(const HloInstruction* i) {
+  return i->opcode() != HloOpcode::kParameter || i->shape().is_dynamic();
 }
 
 bool HasBatchingDimensions(const HloInstruction* i) {
@@ -221,7 +221,7 @@ std::vector<NamedPass> MakePasses() {
       {"dot-decomposer", Make<DotDecomposer>(), {HloOpcode::kDot}},
       {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
       {"dynamic-index-splitter", Make<DynamicIndexSplitter>(), {HloOpcode::kDynamicSlice, HloOpcode::kDynamicUpdateSlice}, HasVectorIndex},
-      {"dynamic-padder", Make<DynamicPadder>(), {}, IsDynamic},
+      {"dynamic-padder", Make<DynamicPadder>(), {HloOpcode::kParameter, HloOpcode::kGetDimensionSize, HloOpcode::kSetDimensionSize, HloOpcode::kDynamicReshape, HloOpcode::kCustomCall, HloOpcode::kInfeed, HloOpcode::kRecv}, IntroducesDynamicShape},
       {"eigh-expander", Make<EighExpander>(), {HloOpcode::kCustomCall}},
       {"flatten-call-graph", Make<FlattenCallGraph>()},
       {"gather-expander", Make<GatherExpander>(GatherExpander::kEliminateAllGathers), {HloOpcode::kGather}},
@@ -282,8 +282,9 @@ std::vector<std::vector<int>> PassesByOpcode() {
   return table;
 }
 
-// A bit for each pass that may change the module; passes without conditions always may.
-uint64_t Possible(const HloModule* module) {
+// Counts the instructions of each opcode, and returns a bit for each pass that may change the module; passes
+// without conditions always may. One walk: on a large module it is memory that takes the time.
+uint64_t Summarise(const HloModule* module, int32_t* counts) {
   static const auto* const table = new std::vector<std::vector<int>>(PassesByOpcode());
   uint64_t possible = 0;
   for (int pass = 0; pass < Passes().size(); ++pass) {
@@ -292,14 +293,28 @@ uint64_t Possible(const HloModule* module) {
   }
   for (const HloComputation* computation : module->computations()) {
     for (const HloInstruction* instruction : computation->instructions()) {
-      for (int pass : (*table)[static_cast<int>(instruction->opcode())]) {
+      const int opcode = static_cast<int>(instruction->opcode());
+      ++counts[opcode];
+      for (int pass : (*table)[opcode]) {
         const uint64_t bit = uint64_t{1} << pass;
+        if ((possible & bit) != 0) continue;
         const Predicate holds = Passes()[pass].holds;
-        if ((possible & bit) == 0 && (holds == nullptr || holds(instruction))) possible |= bit;
+        if (holds == nullptr || holds(instruction)) possible |= bit;
       }
     }
   }
   return possible;
+}
+
+// Where an instruction came from in the source: nothing that passes look at, but a third of the memory.
+void DropOrigins(HloModuleProto& proto) {
+  proto.clear_stack_frame_index();
+  for (HloComputationProto& computation : *proto.mutable_computations()) {
+    for (HloInstructionProto& instruction : *computation.mutable_instructions()) {
+      instruction.clear_metadata();
+      instruction.clear_original_value();
+    }
+  }
 }
 
 HloModule* AsModule(void* module) { return static_cast<HloModule*>(module); }
@@ -426,12 +441,14 @@ IRGYM_API void* irgym_from_text(const char* text, size_t size) {
   return Failed(module) ? nullptr : module->release();
 }
 
-IRGYM_API void* irgym_from_proto(const char* bytes, size_t size) {
+// Origins are the instructions' metadata: names and lines of the source.
+IRGYM_API void* irgym_from_proto(const char* bytes, size_t size, int origins) {
   HloModuleProto proto;
   if (!proto.ParseFromArray(bytes, size)) {
     last_error = "it is no HloModuleProto";
     return nullptr;
   }
+  if (!origins) DropOrigins(proto);
   auto config = HloModule::CreateModuleConfigFromProto(proto, DebugOptions());
   if (Failed(config)) return nullptr;
   auto module = HloModule::CreateFromProto(proto, *config);
@@ -463,19 +480,13 @@ IRGYM_API int irgym_verify(void* module) {
   return Failed(verifier.Run(AsModule(module))) ? -1 : 0;
 }
 
-// Fills counts[opcode] over all computations; returns the number of instructions of the entry computation.
-IRGYM_API int64_t irgym_counts(void* module, int32_t* counts) {
+// Fills counts[opcode] over all computations, the number of instructions of the entry computation, and a bit for
+// each pass: 0 where the module has nothing that the pass could change.
+IRGYM_API void irgym_summary(void* module, int32_t* counts, int64_t* entry, uint64_t* possible) {
   std::memset(counts, 0, sizeof(int32_t) * HloOpcodeCount());
-  for (const HloComputation* computation : AsModule(module)->computations()) {
-    for (const HloInstruction* instruction : computation->instructions()) {
-      ++counts[static_cast<int>(instruction->opcode())];
-    }
-  }
-  return AsModule(module)->entry_computation()->instruction_count();
+  *possible = Summarise(AsModule(module), counts);
+  *entry = AsModule(module)->entry_computation()->instruction_count();
 }
-
-// Returns a bit for each pass: 0 where the module has nothing that the pass could change.
-IRGYM_API uint64_t irgym_possible(void* module) { return Possible(AsModule(module)); }
 
 // Equal graphs have equal digests, whatever the order of their instructions. Different graphs rarely share one:
 // those that differ in the attributes of rarer instructions, or only far from any instruction.
