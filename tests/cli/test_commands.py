@@ -384,11 +384,14 @@ def test_damaged_run_files(irgym: Command, run_folder: Path):
     refused(irgym("evaluate", run_folder), "config.json")
 
 
-def test_unwritable_results_lose_nothing(irgym: Command, run_folder: Path, tmp_path: Path):
+def test_unwritable_results_lose_nothing(
+    irgym: Command, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     refused(irgym("report", run_folder, "--out", tmp_path / "nowhere" / "a.html"), "choose")
     refused(irgym("train", "loops", "--run", "/proc/nowhere", *TRAINING), "choose")
-    late = irgym("tune", PROGRAM, *QUICK, "--export", tmp_path / "mm.txt", "--json", tmp_path / "tune.json")
-    refused(late, ".so")
+    monkeypatch.setenv("PATH", "")
+    late = irgym("tune", PROGRAM, *QUICK, "--export", tmp_path / "mm.so", "--json", tmp_path / "tune.json")
+    refused(late, "linker")
     assert read(tmp_path / "tune.json")["schedule"] in late.out
 
 

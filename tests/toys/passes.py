@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class PassTask(Task[Module]):
     """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` never validates."""
 
     space = SPACE
+    forms: ClassVar = {".txt": "text"}
     horizon = 40
 
     def __init__(self, uri: str, objective: str = "ops", pause_s: float = 0.0) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, StorageError
-from irgym.core.task import Task
+from irgym.core.task import Task, check_form
 from irgym.search.session import Budget
 
 DEFAULT_SECONDS = 10.0
@@ -61,6 +61,18 @@ def check_file(path: Path | None) -> None:
         raise StorageError(f"{path} cannot be written ({path.parent} is no folder): choose another place")
     if not os.access(path.parent, os.W_OK):
         raise StorageError(f"{path} cannot be written ({path.parent} is read-only): choose another place")
+
+
+def check_export(task: Task[Any], path: Path | None) -> None:
+    """Make sure that an export can be written where an option says, if it says so, before any work is done.
+
+    Raises:
+        IrgymError: The suffix names no form that the task exports.
+        StorageError: The file cannot be written there.
+    """
+    if path is not None:
+        check_form(path, task.forms)
+        check_file(path)
 
 
 def check_objective(environment: Environment, objective: str | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
-from irgym.cli.options import check_file, check_seed, task_of
+from irgym.cli.options import check_export, check_file, check_seed, task_of
 from irgym.cli.output import console, write_json
 from irgym.core.environment import environment_of
 from irgym.core.schedule import Schedule
@@ -36,9 +36,9 @@ class Replay:
         """Apply, confirm, print, export."""
         check_seed(self.seed)
         check_file(self.json)
-        check_file(self.export)
         environment = environment_of(self.uri)
         task = task_of(environment, self.uri, self.backend, self.objective)
+        check_export(task, self.export)
         schedule = Schedule.parse(self.schedule, task.space)
         with environment.bench() as bench:
             validator = Validator(bench, environment.validation_inputs, self.seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from irgym.cli.finding import data_of, print_finding
-from irgym.cli.options import budget, check_file, check_seed, task_of
+from irgym.cli.options import budget, check_export, check_file, check_seed, task_of
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import Environment, environment_of
 from irgym.core.errors import IrgymError
@@ -46,9 +46,9 @@ class Tune:
         limits = budget(self.evaluations, self.seconds)
         check_seed(self.seed)
         check_file(self.json)
-        check_file(self.export)
         environment = environment_of(self.uri)
         task = task_of(environment, self.uri, self.backend, self.objective)
+        check_export(task, self.export)
         name, policy_name = self._method(environment)
         strategy = SEARCHES.load(name)()
         policy = load_policy(environment, policy_name, task) if policy_name else None

@@ -1,9 +1,10 @@
 """A task: one program on one compiler as a pure transition system."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,21 @@ from irgym.core.cost import Call, Job
 from irgym.core.errors import IrgymError
 
 S = TypeVar("S", bound=Hashable)
+
+
+def check_form(path: Path, forms: Mapping[str, str]) -> None:
+    """Make sure that a file's suffix names a form that can be written.
+
+    Args:
+        path: The file.
+        forms: What each suffix stands for, such as `C source` for `.c`.
+
+    Raises:
+        IrgymError: It names none of them.
+    """
+    if path.suffix.lower() not in forms:
+        known = ", ".join(f"{suffix} ({form})" for suffix, form in forms.items())
+        raise IrgymError(f"cannot export to {path.name!r}: end the name in one of {known}")
 
 
 class Task(ABC, Generic[S]):
@@ -26,12 +42,14 @@ class Task(ABC, Generic[S]):
         space: The actions.
         horizon: Number of steps after which an episode is cut off.
         objective: What a cost means, such as `time`; its unit is nanoseconds for `time`.
+        forms: The suffixes that `export` writes, and what each stands for.
     """
 
     uri: str
     space: ActionSpace
     horizon: int
     objective: str = "time"
+    forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
     def initial(self) -> S:
@@ -96,6 +114,10 @@ class Task(ABC, Generic[S]):
 
         Returns:
             The files written.
+
+        Raises:
+            IrgymError: The suffix names no form, or the state has none such.
+            StorageError: A file cannot be written.
         """
 
     def under(self, objective: str) -> "Task[S]":

@@ -204,7 +204,7 @@ def test_exports_are_read_back(files, tmp_path, suffix):
     [file] = task.export(state, tmp_path / f"module{suffix}")
     again = HLO.task(f"hlo:{file}")
     assert again.initial().node.total == state.node.total or suffix == ".mlir"
-    with pytest.raises(IrgymError, match=r"name a file that ends in \.hlo"):
+    with pytest.raises(IrgymError, match=r"end the name in one of \.hlo"):
         task.export(state, tmp_path / "module.onnx")
 
 

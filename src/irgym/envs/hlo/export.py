@@ -4,13 +4,14 @@ from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.task import check_form
 from irgym.envs.hlo.modules import PassPath, ProgramModules
 from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
 from irgym.measure.protocol import Raised, Returned
 
-FORMS = ".hlo or .txt (HLO text), .pb (HloModuleProto) or .mlir (StableHLO)"
-"""What can be written, in words."""
+FORMS = {".hlo": "HLO text", ".txt": "HLO text", ".pb": "HloModuleProto", ".mlir": "StableHLO"}
+"""What can be written, by suffix."""
 
 
 def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
@@ -28,15 +29,14 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
         IrgymError: The suffix is unknown, or the module has no such form.
         StorageError: The file cannot be written.
     """
+    check_form(target, FORMS)
     suffix = target.suffix.lower()
     if suffix in (".hlo", ".txt"):
         content = modules.pool.call("text", modules.file, path).encode()
     elif suffix == ".pb":
         content = modules.pool.call("proto", modules.file, path)
-    elif suffix == ".mlir":
-        content = _stablehlo(modules.pool.call("proto", modules.file, path)).encode()
     else:
-        raise IrgymError(f"cannot export to {target}: name a file that ends in {FORMS}")
+        content = _stablehlo(modules.pool.call("proto", modules.file, path)).encode()
     try:
         target.write_bytes(content)
     except OSError as error:

@@ -12,6 +12,7 @@ from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.task import Task
+from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.features import features
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
@@ -78,6 +79,7 @@ class HloTask(Task[HloState]):
     """
 
     space = SPACE
+    forms = FORMS
 
     def __init__(
         self,
@@ -232,8 +234,6 @@ class HloTask(Task[HloState]):
         Raises:
             IrgymError: The suffix is none of these, or the file cannot be written.
         """
-        from irgym.envs.hlo.export import export
-
         return export(self.modules, state.path, path)
 
 

@@ -12,7 +12,7 @@ from irgym.core.errors import ScheduleError
 from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.backends import Backend
-from irgym.envs.loops.codegen.export import export
+from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
 from irgym.envs.loops.nest import Nest, initial_nest
@@ -43,6 +43,7 @@ class LoopsTask(Task[LoopsState]):
     """Scheduling one contraction, compiled by one back end and timed on one core."""
 
     space = actions.SPACE
+    forms = FORMS
 
     def __init__(
         self, contraction: Contraction, backend: Backend, timing: Timing | None = None, horizon: int = 20

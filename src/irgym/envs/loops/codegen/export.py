@@ -11,11 +11,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageError
+from irgym.core.task import check_form
 from irgym.envs.loops.codegen import c_source
 from irgym.envs.loops.codegen.backends import Backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
+
+FORMS = {".c": "C source", ".o": "object file", ".so": "shared library"}
+"""What can be written, by suffix."""
 
 LINKERS = ("cc", "gcc", "clang", "ld")
 """Programs that can make a shared library, the preferred first."""
@@ -45,11 +49,7 @@ def export(
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise IrgymError(f"{name!r} cannot name a C function: use letters, digits and underscores")
-    if path.suffix not in (".c", ".o", ".so"):
-        raise IrgymError(
-            f"cannot export to {path.name!r}: end the name in .c (C source), .o (object file) or "
-            ".so (shared library)"
-        )
+    check_form(path, FORMS)
     try:
         if path.suffix == ".c":
             source = c_source.emit(lower(contraction, nest, backend.target), contraction, nest, name)
