@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from irgym.core.actions import Action, ActionKind, ActionSpace
-from irgym.core.errors import ScheduleError
+from irgym.core.errors import IrgymError, ScheduleError
 
 SPACE = ActionSpace(
     (
@@ -43,3 +43,36 @@ def test_masks_of_kinds_and_parameters_combine():
 def test_tile_needs_both_slots():
     mask = SPACE.mask([False, True, False, False], [True, False, True, False, True, True, True])
     assert [SPACE.text(action) for action in SPACE.legal(mask)] == ["tile_0_4", "tile_16_4"]
+
+
+LARGE = ActionSpace((ActionKind("next"), ActionKind("tile", ((0, 2, 4, 8, 16, 32, 64),) * 12, omitted=0)))
+
+
+def test_a_space_too_large_to_list_is_drawn_from():
+    rng = np.random.default_rng(0)
+    allowed = rng.random(LARGE.param_count) < 0.3
+    allowed[list(LARGE.slot_offsets[1])] = True
+    mask = LARGE.mask([True, True], list(allowed))
+    drawn = {LARGE.sample(mask, rng) for _ in range(300)}
+    assert len(drawn) > 100 and all(LARGE.allows(mask, action) for action in drawn)
+    assert [LARGE.parse(LARGE.text(action)) for action in drawn] == list(drawn)
+    assert LARGE.count(mask) == 1 + np.prod(
+        [allowed[offset : offset + 7].sum() for offset in LARGE.slot_offsets[1]]
+    )
+    with pytest.raises(IrgymError, match="too many for a flat action space"):
+        _ = LARGE.flat
+
+
+def test_omitted_values_are_left_out_at_the_end():
+    action = Action(1, (3, 0, 1, *(0,) * 9))
+    assert LARGE.text(action) == "tile_8_0_2" and LARGE.parse("tile_8_0_2") == action
+    for text in ("tile_3", "tile_8_0_2_x", "tile" + "_2" * 13, "til"):
+        with pytest.raises(ScheduleError, match="there is no action"):
+            LARGE.parse(text)
+
+
+def test_options_say_what_is_legal():
+    mask = SPACE.mask([True, False, False, True], [True] * 7)
+    assert SPACE.options(mask) == "up split_2 split_4"
+    everything = LARGE.mask([True, True], [True] * LARGE.param_count)
+    assert LARGE.options(everything).startswith("next tile_0|2|4|8|16|32|64_0|2")

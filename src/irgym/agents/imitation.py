@@ -43,6 +43,8 @@ class ImitationConfig:
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
+    encoder: str = ""
+    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "flat"] = "structured"
@@ -139,7 +141,13 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     task = demonstrations[0].task
     layout = LAYOUTS[config.actions](task.space)
     normalise = config.normalise_observations
-    spec = spec_for(task.observe(task.initial()), config.hidden, config.activation, normalise=normalise)
+    spec = spec_for(
+        task.observe(task.initial()),
+        config.hidden,
+        config.activation,
+        normalise=normalise,
+        encoder=config.encoder,
+    )
     with seeded(config.seed):
         actor = Actor(spec, layout)
     observations, masks, actions = _steps(demonstrations)

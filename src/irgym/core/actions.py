@@ -6,12 +6,14 @@ A flat action space is the case in which no kind has parameters.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import ScheduleError
+from irgym.core.errors import IrgymError, ScheduleError
 
 BoolArray = NDArray[np.bool_]
 
@@ -30,10 +32,17 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True)
 class ActionKind:
-    """A kind of action, such as `split`, and the choices of each of its parameter slots."""
+    """A kind of action, such as `split`, and the choices of each of its parameter slots.
+
+    Attributes:
+        name: Lower-case words joined by hyphens.
+        slots: For each slot, the values to choose from.
+        omitted: A value that the text form leaves out where only such values follow; None leaves out none.
+    """
 
     name: str
     slots: tuple[tuple[int, ...], ...] = ()
+    omitted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,11 +59,20 @@ class Mask:
     params: BoolArray
 
 
+LISTED = 1 << 20
+"""Greatest number of actions of a space, or of a state's legal actions, that are listed one by one."""
+
+
+WRITTEN = 128
+"""Greatest number of legal actions that a message lists one by one."""
+
+
 @dataclass(frozen=True)
 class ActionSpace:
     """All actions of a task: kinds with parameter slots.
 
     The text form of an action is its kind's name followed by its parameters, joined by `_`: `split_32`.
+    A space may be too large to list: `flat` and what rests on it is for small ones.
     """
 
     kinds: tuple[ActionKind, ...]
@@ -83,8 +101,22 @@ class ActionSpace:
         return sum(sum(sizes) for sizes in self.slot_sizes)
 
     @cached_property
+    def size(self) -> int:
+        """Number of actions."""
+        return sum(prod(sizes) for sizes in self.slot_sizes)
+
+    @cached_property
     def flat(self) -> tuple[Action, ...]:
-        """Every action, in a fixed order: the flat view that Gymnasium and DQN use."""
+        """Every action, in a fixed order: the flat view that Gymnasium and DQN use.
+
+        Raises:
+            IrgymError: There are too many.
+        """
+        if self.size > LISTED:
+            raise IrgymError(
+                f"these {self.size:.1e} actions are too many for a flat action space: use an agent with "
+                "structured actions, such as ppo"
+            )
         actions: list[Action] = []
         for index, sizes in enumerate(self.slot_sizes):
             actions.extend(Action(index, tuple(params)) for params in np.ndindex(*sizes))
@@ -95,8 +127,8 @@ class ActionSpace:
         return {action: index for index, action in enumerate(self.flat)}
 
     @cached_property
-    def _texts(self) -> dict[str, Action]:
-        return {self.text(action): action for action in self.flat}
+    def _kind_index(self) -> dict[str, int]:
+        return {kind.name: index for index, kind in enumerate(self.kinds)}
 
     @cached_property
     def _flat_gather(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -126,28 +158,96 @@ class ActionSpace:
             mask.params[offset + choice] for offset, choice in zip(offsets, action.params, strict=True)
         )
 
+    def count(self, mask: Mask) -> int:
+        """Return how many actions `mask` lets be taken."""
+        return sum(prod(map(len, self._choices(mask, int(kind)))) for kind in np.flatnonzero(mask.kinds))
+
     def legal(self, mask: Mask) -> list[Action]:
-        """Return the actions that `mask` lets be taken, in the order of `flat`."""
-        return [self.flat[index] for index in np.flatnonzero(self.flat_mask(mask))]
+        """Return the actions that `mask` lets be taken, in the order of `flat`.
+
+        Raises:
+            IrgymError: There are too many to list; `sample` draws some.
+        """
+        if self.size > LISTED and (count := self.count(mask)) > LISTED:
+            raise IrgymError(f"the {count:.1e} legal actions are too many to list")
+        return [
+            Action(int(kind), params)
+            for kind in np.flatnonzero(mask.kinds)
+            for params in product(*self._choices(mask, int(kind)))
+        ]
+
+    def options(self, mask: Mask) -> str:
+        """Return the legal actions in words: one by one where they are few, else the choices of each kind."""
+        if self.count(mask) <= WRITTEN:
+            return " ".join(self.text(action) for action in self.legal(mask))
+        forms: list[str] = []
+        for index in np.flatnonzero(mask.kinds).tolist():
+            kind = self.kinds[index]
+            choices = self._choices(mask, index)
+            slots = tuple(
+                tuple(values[choice] for choice in allowed)
+                for values, allowed in zip(kind.slots, choices, strict=True)
+            )
+            forms.append(_form(ActionKind(kind.name, slots)))
+        return " ".join(forms)
+
+    def sample(self, mask: Mask, rng: np.random.Generator) -> Action:
+        """Return a random legal action: each kind equally likely, then each choice of each slot."""
+        kind = int(rng.choice(np.flatnonzero(mask.kinds)))
+        choices = self._choices(mask, kind)
+        return Action(kind, tuple(slot[int(rng.integers(len(slot)))] for slot in choices))
+
+    def _choices(self, mask: Mask, kind: int) -> list[list[int]]:
+        """Return the choices that a mask allows in each slot of a kind."""
+        return [
+            np.flatnonzero(mask.params[offset : offset + size]).tolist()
+            for offset, size in zip(self.slot_offsets[kind], self.slot_sizes[kind], strict=True)
+        ]
 
     def text(self, action: Action) -> str:
         """Return the readable form of `action`, which `parse` reads back."""
         kind = self.kinds[action.kind]
-        values = (choices[index] for choices, index in zip(kind.slots, action.params, strict=True))
+        values = [choices[index] for choices, index in zip(kind.slots, action.params, strict=True)]
+        while values and values[-1] == kind.omitted:
+            values.pop()
         return "_".join([kind.name, *map(str, values)])
 
     def parse(self, text: str) -> Action:
         """Read one action.
 
         Raises:
-            ScheduleError: There is no such action; the message names those that exist.
+            ScheduleError: There is no such action; the message says which there are.
         """
-        try:
-            return self._texts[text]
-        except KeyError:
-            names = " ".join(self._texts)
-            raise ScheduleError(f"there is no action {text!r}: choose among {names}") from None
+        # Names of kinds may have an underscore of their own.
+        ends = [len(text), *(place for place in range(len(text)) if text[place] == "_")]
+        found = [self._kind_index[text[:end]] for end in ends if text[:end] in self._kind_index]
+        for index in found:
+            params = _params(self.kinds[index], text[len(self.kinds[index].name) + 1 :])
+            if params is not None:
+                return Action(index, params)
+        known = [self.kinds[index] for index in found] or self.kinds
+        raise ScheduleError(f"there is no action {text!r}: choose among {' '.join(map(_form, known))}")
 
     def mask(self, kinds: Sequence[bool], params: Sequence[bool] = ()) -> Mask:
         """Build a `Mask` from plain sequences."""
         return Mask(np.array(kinds, dtype=np.bool_), np.array(params, dtype=np.bool_))
+
+
+def _params(kind: ActionKind, values: str) -> tuple[int, ...] | None:
+    """Return the choices that an action's values stand for; None where there are no such choices."""
+    parts = values.split("_") if values else []
+    if kind.omitted is not None:
+        parts += [str(kind.omitted)] * (len(kind.slots) - len(parts))
+    if len(parts) != len(kind.slots):
+        return None
+    known = [[str(choice) for choice in choices] for choices in kind.slots]
+    if any(part not in texts for part, texts in zip(parts, known, strict=True)):
+        return None
+    return tuple(texts.index(part) for part, texts in zip(parts, known, strict=True))
+
+
+def _form(kind: ActionKind) -> str:
+    """Return how actions of a kind are written, such as `split_8 split_16`."""
+    if len(kind.slots) == 1:
+        return " ".join(f"{kind.name}_{choice}" for choice in kind.slots[0])
+    return "_".join([kind.name, *("|".join(map(str, slot)) for slot in kind.slots)])

@@ -47,7 +47,7 @@ def states_along(task: Task[S], schedule: Schedule) -> list[S]:
     for place, action in enumerate(schedule.actions, start=1):
         state = states[-1]
         if not task.space.allows(task.mask(state), action):
-            legal = " ".join(task.space.text(other) for other in task.space.legal(task.mask(state)))
+            legal = task.space.options(task.mask(state))
             raise ScheduleError(
                 f"action {place} of the schedule, {task.space.text(action)}, does not apply there: "
                 f"choose among {legal or 'none (the schedule has stopped)'}"

@@ -6,9 +6,11 @@ packages add theirs through the entry-point group `irgym.encoders`. Observations
 name the encoder that they are made for (`Encodable`).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -208,48 +210,57 @@ class RunningNorm(nn.Module):
         return ((rows - self.centre) * self.scale).clamp(-self.LIMIT, self.LIMIT)
 
 
-class Mlp(Encoder):
+class TensorEncoder(Encoder):
+    """An encoder of observations that have one shape: a batch is a float32 tensor.
+
+    Args:
+        shape: Shape of an observation; one of another shape with as many values is taken for it.
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+
+    def collate(self, observations: Sequence[Any]) -> Tensor:
+        """Return a float32 tensor of shape [B, *shape].
+
+        Raises:
+            IrgymError: An observation has another number of values.
+        """
+        rows = [np.asarray(observation, dtype=np.float32).ravel() for observation in observations]
+        wanted = math.prod(self.shape)
+        width = next((len(row) for row in rows if len(row) != wanted), None)
+        if width is not None:
+            raise IrgymError(
+                f"the policy takes observations of {wanted} values but was given {width}: "
+                "use it with the observation space that it was trained on"
+            )
+        return torch.as_tensor(np.concatenate(rows).reshape(len(rows), *self.shape))
+
+    def separate(self, batch: Tensor) -> list[NDArray[np.float32]]:
+        """Return the observations."""
+        return list(batch.numpy())
+
+    def join(self, batches: Sequence[Tensor]) -> Tensor:
+        """Return the observations of all batches as one."""
+        return torch.cat(list(batches))
+
+    def select(self, batch: Tensor, rows: Tensor | slice) -> Tensor:
+        """Return some observations."""
+        return batch[rows]
+
+
+class Mlp(TensorEncoder):
     """Fully connected layers over observations that flatten to a fixed number of values.
 
     Weights are orthogonal with gain sqrt(2), biases 0 (Andrychowicz et al., arXiv 2006.05990).
     """
 
     def __init__(self, spec: MlpSpec) -> None:
-        super().__init__()
-        self.inputs = spec.inputs
+        super().__init__((spec.inputs,))
         self.features = spec.hidden[-1] if spec.hidden else spec.inputs
         self.norm = RunningNorm(spec.inputs) if spec.normalise else None
-        layers: list[nn.Module] = []
-        for fan_in, fan_out in zip((spec.inputs, *spec.hidden), spec.hidden, strict=False):
-            layers += [orthogonal_linear(fan_in, fan_out, gain=2**0.5), ACTIVATIONS[spec.activation]()]
-        self.layers = nn.Sequential(*layers)
-
-    def collate(self, observations: Sequence[Any]) -> Tensor:
-        """Return a float32 tensor of shape [B, inputs].
-
-        Raises:
-            IrgymError: An observation has another number of values.
-        """
-        rows = [np.asarray(observation, dtype=np.float32).ravel() for observation in observations]
-        width = next((len(row) for row in rows if len(row) != self.inputs), None)
-        if width is not None:
-            raise IrgymError(
-                f"the policy takes observations of {self.inputs} values but was given {width}: "
-                "use it with the observation space that it was trained on"
-            )
-        return torch.as_tensor(np.concatenate(rows).reshape(len(rows), self.inputs))
-
-    def separate(self, batch: Tensor) -> list[NDArray[np.float32]]:
-        """Return the rows."""
-        return list(batch.numpy())
-
-    def join(self, batches: Sequence[Tensor]) -> Tensor:
-        """Return the rows of all batches as one."""
-        return torch.cat(list(batches))
-
-    def select(self, batch: Tensor, rows: Tensor | slice) -> Tensor:
-        """Return some rows."""
-        return batch[rows]
+        self.layers = hidden_layers((spec.inputs, *spec.hidden), spec.activation)
 
     def forward(self, batch: Tensor) -> Tensor:
         """Return features, shape [B, features]."""
@@ -261,6 +272,14 @@ class Mlp(Encoder):
             self.norm.adapt(batch)
 
 
+def hidden_layers(widths: Sequence[int], activation: str) -> nn.Sequential:
+    """Return fully connected layers between these widths, each with an activation."""
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in pairwise(widths):
+        layers += [orthogonal_linear(fan_in, fan_out, gain=2**0.5), ACTIVATIONS[activation]()]
+    return nn.Sequential(*layers)
+
+
 def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
     """Return a linear layer with orthogonal weights of that gain and no bias to begin with."""
     layer = nn.Linear(fan_in, fan_out)
@@ -270,7 +289,9 @@ def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
 
 
 ENCODERS: Registry[type[EncoderSpec]] = Registry(
-    sort="encoder", group="irgym.encoders", builtin={"mlp": "irgym.nets.encoders:MlpSpec"}
+    sort="encoder",
+    group="irgym.encoders",
+    builtin={"mlp": "irgym.nets.encoders:MlpSpec", "lstm": "irgym.nets.lstm:LstmSpec"},
 )
 
 
@@ -289,7 +310,7 @@ def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
 
 
 def spec_for(
-    observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+    observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False, encoder: str = ""
 ) -> EncoderSpec:
     """Return the specification of the encoder that suits observations like this one.
 
@@ -298,9 +319,10 @@ def spec_for(
         hidden: Widths of the hidden layers.
         activation: One of `ACTIVATIONS`.
         normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
+        encoder: Name in `ENCODERS`; empty for the one that the observation names, or else `mlp`.
 
     Raises:
-        IrgymError: The observation names an encoder that does not exist here.
+        IrgymError: There is no such encoder here, or it does not suit the observation.
     """
-    sort = observation.encoder if isinstance(observation, Encodable) else "mlp"
+    sort = encoder or (observation.encoder if isinstance(observation, Encodable) else "mlp")
     return ENCODERS.load(sort).suited_to(observation, hidden, activation, normalise=normalise)

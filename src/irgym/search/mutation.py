@@ -13,6 +13,9 @@ from irgym.search.session import Node, Session
 
 T = TypeVar("T")
 
+DRAWS = 16
+"""Random actions without an effect after which a walk ends, where actions are too many to list."""
+
 
 def pick(items: Sequence[T], rng: np.random.Generator) -> T:
     """Return one of the items, each equally likely."""
@@ -40,7 +43,16 @@ def random_walk(session: Session, node: Node, steps: int, rng: np.random.Generat
 
 
 def _random_child(session: Session, node: Node, rng: np.random.Generator) -> Node | None:
-    """Return the node after a random action that has an effect; None where there is none."""
+    """Return the node after a random action that has an effect; None where there is none.
+
+    Where there are very many actions, None also after `DRAWS` without an effect.
+    """
+    if not session.countable(node):
+        for _ in range(DRAWS):
+            child = session.step(node, session.draw(node, rng))
+            if session.identity(child) != session.identity(node):
+                return child
+        return None
     actions = session.actions(node)
     while actions:
         action = random_action(actions, rng)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
+from zlib import crc32
 
 import numpy as np
 
-from irgym.core.actions import Action
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Evaluator, Job
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
@@ -33,6 +34,9 @@ TRANSITIONS = 8192
 
 FINALISTS = 8
 """Number of programs that a search hands on to be measured anew; one where costs are known exactly."""
+
+BRANCHES = 256
+"""Greatest number of actions of a node that a search considers; of structured actions there are too many."""
 
 EXPANSION = 64
 """Number of transitions made between two looks at the clock."""
@@ -138,6 +142,7 @@ class Session:
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
+        self._stops = np.array([kind.name == "stop" for kind in task.space.kinds])
         self._start = time.perf_counter()
 
     @property
@@ -226,13 +231,32 @@ class Session:
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
 
-        `stop` is left out: it leaves the program as it is.
+        `stop` is left out: it leaves the program as it is. Of very many, a random choice of `BRANCHES` is
+        returned, always the same one of a node.
         """
-        if len(node.schedule) >= self.task.horizon or self.task.terminal(node.state):
+        if self._ended(node):
             return []
         space = self.task.space
-        legal = space.legal(self._mask(node.state))
-        return [action for action in legal if space.kinds[action.kind].name != "stop"]
+        mask = self._onward(node)
+        return space.legal(mask) if self.countable(node) else _some(space, mask, node.schedule.text(space))
+
+    def countable(self, node: Node) -> bool:
+        """Say whether the actions that lead on from a node are at most `BRANCHES`."""
+        space = self.task.space
+        return space.size <= BRANCHES or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
+
+    def draw(self, node: Node, rng: np.random.Generator) -> Action:
+        """Return a random action that leads on from a node, each kind equally likely; there must be one."""
+        return self.task.space.sample(self._onward(node), rng)
+
+    def _ended(self, node: Node) -> bool:
+        return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
+
+    def _onward(self, node: Node) -> Mask:
+        """Return the mask of a node without `stop`."""
+        mask = self._mask(node.state)
+        kinds = mask.kinds & ~self._stops
+        return Mask(kinds, mask.params)
 
     def children(self, node: Node) -> list[Node]:
         """Return the nodes one action further."""
@@ -281,6 +305,15 @@ class Session:
                 if self.identity(child) != self.identity(last):
                     path.append(child)
         return path
+
+
+def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
+    """Return `BRANCHES` distinct random legal actions, those of a kind together."""
+    rng = np.random.default_rng(crc32(seed.encode()))
+    chosen: dict[Action, None] = {}
+    while len(chosen) < BRANCHES:
+        chosen.setdefault(space.sample(mask, rng))
+    return sorted(chosen)
 
 
 def unseen(session: Session, nodes: Iterable[Node], seen: set[Hashable]) -> list[Node]:

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+import torch
+
+from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.errors import IrgymError
+from irgym.nets.actor_critic import Actor
+from irgym.nets.encoders import spec_for, spec_from_dict
+from irgym.nets.layout import StructuredLayout
+from irgym.nets.lstm import LstmSpec
+from irgym.nets.policy import TorchPolicy
+
+SPACE = ActionSpace((ActionKind("next"), ActionKind("tile", ((0, 4, 8), (0, 4, 8)))))
+
+
+def test_rows_in_another_order_are_another_observation():
+    encoder = LstmSpec(3, 5, (8, 6)).build()
+    rows = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    batch = encoder.collate([rows, rows[::-1], rows])
+    features = encoder(batch)
+    assert features.shape == (3, 6) == (3, encoder.features)
+    assert torch.equal(features[0], features[2]) and not torch.allclose(features[0], features[1])
+
+
+def test_batches_come_apart_and_together():
+    encoder = LstmSpec(2, 3).build()
+    rows = list(np.random.default_rng(0).normal(size=(4, 2, 3)).astype(np.float32))
+    batch = encoder.collate(rows)
+    joined = encoder.join(
+        [encoder.select(batch, slice(0, 1)), encoder.select(batch, torch.tensor([1, 2, 3]))]
+    )
+    assert all((one == other).all() for one, other in zip(encoder.separate(joined), rows, strict=True))
+    with pytest.raises(IrgymError, match="6 values but was given 9"):
+        encoder.collate([np.zeros((3, 3))])
+
+
+def test_a_policy_with_it_is_written_and_read(tmp_path):
+    spec = spec_for(np.zeros((3, 5)), (8, 6), "relu", normalise=True, encoder="lstm")
+    assert spec_from_dict(spec.to_dict()) == spec
+    policy = TorchPolicy(Actor(spec, StructuredLayout(SPACE)))
+    policy.network.encoder.adapt(torch.randn(20, 3, 5))
+    policy.save(tmp_path / "policy.pt")
+    again = TorchPolicy.load(tmp_path / "policy.pt")
+    mask = SPACE.mask([True, True], [True] * SPACE.param_count)
+    observation = np.random.default_rng(1).normal(size=(3, 5))
+    for one, other in zip(
+        policy.probabilities([observation], [mask]), again.probabilities([observation], [mask]), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_flat_observations_are_refused():
+    with pytest.raises(IrgymError, match="two dimensions"):
+        spec_for(np.zeros(5), (8,), "tanh", encoder="lstm")
