@@ -149,10 +149,12 @@ class Task(ABC, Generic[S]):
     def potential(self, state: S) -> float:
         """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
 
-        By default minus the mean of `analysis`; 0 without one.
+        By default one less the mean of `analysis`; 0 without one. It is 0 at the start, where all shares are
+        1: shaping gives it back at an episode's end, and from any other zero on, ending at once would be
+        worth the whole shift to a learner whose value function knows nothing yet.
         """
         analysis = self.analysis(state)
-        return 0.0 if analysis is None else -float(analysis.mean())
+        return 0.0 if analysis is None else 1.0 - float(analysis.mean())
 
     def analysed(self) -> "Task[S]":
         """Return this task in a form that has the analysis of every state at hand; states suit both."""

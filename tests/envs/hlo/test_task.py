@@ -148,7 +148,8 @@ def test_analysis_is_a_share_of_the_first(task):
     state = analysed.step(analysed.initial(), task.space.parse("call-inliner"))
     assert state.node.analysis is not None
     assert analysed.analysis(state).shape == (3,)
-    assert task.potential(state) == -analysed.analysis(state).mean()
+    assert task.potential(state) == 1.0 - analysed.analysis(state).mean()
+    assert task.potential(task.initial()) == 0.0
 
 
 @pytest.mark.parametrize("name", ORDERS)
