@@ -127,7 +127,7 @@ class ToyEnvironment(Environment):
     def observations(self) -> Mapping[str, Any]:
         return {}
 
-    def bench(self) -> "ToyBench":
+    def bench(self, farm: str | None = None) -> "ToyBench":
         return ToyBench()
 
     def baselines(self) -> list[Baseline]:

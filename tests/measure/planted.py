@@ -41,6 +41,13 @@ def nap_and_tell(seconds):
     return os.getpid(), begin, time.monotonic()
 
 
+def nap_and_note(path, number, seconds):
+    time.sleep(seconds)
+    with Path(path).open("a") as file:
+        file.write(f"{number}\n")
+    return number
+
+
 def process_id():
     return os.getpid()
 

@@ -11,7 +11,19 @@ import pytest
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
-from irgym.measure.child import Child, ChildError, Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
+from irgym.measure.child import (
+    Child,
+    ChildError,
+    Crashed,
+    Limits,
+    OutOfMemory,
+    Packed,
+    Raised,
+    Returned,
+    TimedOut,
+    pack,
+    unpack,
+)
 from irgym.measure.machine import core_lock, timing_core
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
@@ -241,6 +253,24 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(planted, tmp_path):
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         parent.kill()
     wait_until(lambda: not any(map(running, pids.read_text().split())))
+
+
+def test_packed_calls_have_packed_answers(child, planted):
+    calls = [planted("double", 1), planted("fail", "x"), planted("leave", 3), planted("double", 2)]
+    answers = list(child.exchange(map(pack, calls)))
+    assert [type(answer) for answer in answers] == [Packed, Packed, Crashed, Packed]
+    assert [type(unpack(answer)) for answer in answers] == [Returned, Raised, Crashed, Returned]
+
+
+def test_another_thread_may_interrupt(planted):
+    with Child(Limits(timeout_s=30)) as child:
+        child.interrupt()  # there is nothing to interrupt yet
+        assert child.call(planted("double", 1)) == Returned(2)
+        timer = threading.Timer(0.2, child.interrupt)
+        timer.start()
+        assert isinstance(child.call(planted("native_hang")), OutOfMemory | Crashed)
+        timer.join()
+        assert child.call(planted("double", 2)) == Returned(4)
 
 
 def test_closing_ends_the_process(planted):

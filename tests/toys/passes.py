@@ -10,11 +10,12 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.measure.bench import MeasuringBench
 
 SORTS = 8
 """Sorts of redundant operations. Pass `fold_k` removes sort k and leaves half as many of the next one."""
@@ -158,8 +159,8 @@ class PassEnvironment(Environment):
     def family(self, uri: str) -> str:
         return PassTask(uri).family
 
-    def bench(self) -> "PassBench":
-        return PassBench()
+    def bench(self, farm: str | None = None) -> Bench:
+        return PassBench() if farm is None else MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:
         return []

@@ -54,6 +54,8 @@ class Compare:
     """Do not check results; the tables then say so."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     run_folder: Path | None = None
     """Write the comparison into this run folder too, for `irgym report`."""
     json: Path | None = None
@@ -84,7 +86,7 @@ class Compare:
 
         done = self._done(recorded)
         out = console()
-        with environment.bench() as bench, out.status("comparing") as status:
+        with environment.bench(self.farm) as bench, out.status("comparing") as status:
             comparison = run_comparison(
                 environment,
                 bench,

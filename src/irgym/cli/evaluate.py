@@ -42,6 +42,8 @@ class Evaluate:
     """What costs are, such as `time`; by default what the policy was trained on."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
     """Write the result as JSON to this file as well as to evaluation.json in the folder."""
 
@@ -58,7 +60,7 @@ class Evaluate:
         check_objective(environment, objective)
         method = f"policy:{self.folder}"
         out = console()
-        with environment.bench() as bench, out.status("evaluating") as status:
+        with environment.bench(self.farm) as bench, out.status("evaluating") as status:
             comparison = run_comparison(
                 environment,
                 bench,

@@ -45,6 +45,8 @@ class Imitate:
     """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
     """Write the result as JSON to this file."""
     set: tuple[str, ...] = ()
@@ -68,7 +70,7 @@ class Imitate:
         strategy = SEARCHES.load(self.search)()
         out = console()
         started = time.perf_counter()
-        with environment.bench() as bench, out.status("searching") as status:
+        with environment.bench(self.farm) as bench, out.status("searching") as status:
             tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
             schedules = search_schedules(
                 spread(tasks, self.searched),

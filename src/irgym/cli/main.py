@@ -11,12 +11,14 @@ from irgym.cli.cache import Cache
 from irgym.cli.compare import Compare
 from irgym.cli.envs import Envs
 from irgym.cli.evaluate import Evaluate
+from irgym.cli.farm import Farm
 from irgym.cli.imitate import Imitate
 from irgym.cli.programs import Programs
 from irgym.cli.replay import Replay
 from irgym.cli.report import Report
 from irgym.cli.train import Train
 from irgym.cli.tune import Tune
+from irgym.cli.worker import Worker
 from irgym.core.errors import IrgymError
 
 
@@ -43,6 +45,8 @@ Commands = (
     | Annotated[Compare, subcommand("compare")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Cache, subcommand("cache")]
+    | Annotated[Worker, subcommand("worker")]
+    | Annotated[Farm, subcommand("farm")]
 )
 
 

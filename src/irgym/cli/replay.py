@@ -27,6 +27,8 @@ class Replay:
     """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
     json: Path | None = None
@@ -40,7 +42,7 @@ class Replay:
         task = task_of(environment, self.uri, self.backend, self.objective)
         check_export(task, self.export)
         schedule = Schedule.parse(self.schedule, task.space)
-        with environment.bench() as bench:
+        with environment.bench(self.farm) as bench:
             validator = Validator(bench, environment.validation_inputs, self.seed)
             finding = confirm(environment, bench, task, schedule, validator)
             data = data_of(environment, bench, task, finding)

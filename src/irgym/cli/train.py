@@ -47,6 +47,8 @@ class Train:
     """Name of one of the environment's rewards."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     validate: int = 0
     """Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
 
@@ -81,7 +83,7 @@ class Train:
         # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
         recorded = read_problem(self.folder) if self.resume else None
         out = console()
-        with environment.bench() as bench:
+        with environment.bench(self.farm) as bench:
             tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
             out.print(
                 f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False

@@ -36,6 +36,8 @@ class Tune:
     """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
     json: Path | None = None
@@ -54,7 +56,7 @@ class Tune:
         policy = load_policy(environment, policy_name, task) if policy_name else None
         label = f"{name} search" + (f" led by policy {policy_name}" if policy_name else "")
         out = console()
-        with environment.bench() as bench, out.status(f"{task.uri}: {label}"):
+        with environment.bench(self.farm) as bench, out.status(f"{task.uri}: {label}"):
             finding, result = tune(environment, bench, task, strategy, limits, self.seed, policy)
             data = data_of(environment, bench, task, finding) | {
                 "search": label,

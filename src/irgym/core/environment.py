@@ -169,8 +169,16 @@ class Environment(ABC):
         """Return the observations that Gymnasium environments may select, the default first."""
 
     @abstractmethod
-    def bench(self) -> Bench:
-        """Start what measures this environment's programs, with the user's cost cache."""
+    def bench(self, farm: str | None = None) -> Bench:
+        """Start what measures this environment's programs, with the user's cost cache.
+
+        Args:
+            farm: Address of the farm to measure on, such as `local:4` or `dask://HOST:PORT`; by default one
+                process on this machine.
+
+        Raises:
+            IrgymError: The address is malformed, nothing answers there, or the cache cannot be opened.
+        """
 
     def objectives(self) -> Mapping[str, str]:
         """Return what may be minimised, each with a line that names its unit; the default first."""
@@ -242,6 +250,7 @@ ENVIRONMENTS: Registry[Environment] = Registry(
     builtin={
         "loops": "irgym.envs.loops.environment:LOOPS",
         "hlo": "irgym.envs.hlo.environment:HLO",
+        "linalg": "irgym.envs.linalg.environment:LINALG",
     },
 )
 

@@ -22,3 +22,7 @@ class BackendError(IrgymError):
 
 class StorageError(IrgymError):
     """A file cannot be read or written, or its content is damaged."""
+
+
+class FarmError(IrgymError):
+    """A farm does not answer, has no workers, or has workers that must not work together."""

@@ -1,40 +1,48 @@
-"""The bench: isolated children on one core, the user's cost cache, and the machine's peak."""
+"""The bench: a farm, the user's cost cache, and the machine's peak."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
-from irgym.measure.child import Child
 from irgym.measure.evaluators import Measured, error_of
-from irgym.measure.farm import LocalFarm
-from irgym.measure.machine import fingerprint, load, timing_core
+from irgym.measure.farm import open_farm
+from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
 from irgym.measure.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 
 
 class MeasuringBench:
-    """Measures on this machine. Use it as a context manager, or close it.
+    """Measures on a farm. Use it as a context manager, or close it.
 
     Args:
         cache: Where costs are kept; by default the user's cache.
         limits: What a candidate may use.
+        farm: Where to measure, as `open_farm` takes it; by default in one process on this machine.
+
+    Raises:
+        FarmError: The farm's address is malformed, or nothing answers there.
+        BackendError: The farm needs a library that is not installed.
+        StorageError: The cache cannot be opened.
     """
 
-    def __init__(self, cache: CostCache | None = None, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits(core=timing_core())
+    def __init__(
+        self, cache: CostCache | None = None, limits: Limits | None = None, farm: str | None = None
+    ) -> None:
+        self._farm = open_farm(farm, limits or Limits(core=timing_core()))
         self._owns_cache = cache is None
-        self._cache = cache or CostCache(default_path(), _conditions(self._limits))
-        self._farm = LocalFarm(limits=self._limits)
-        self._child = Child(self._limits)
+        try:
+            self._cache = cache or CostCache(default_path(), self._farm.conditions)
+        except BaseException:
+            self._farm.close()
+            raise
         self._peak: Peak | None = None
         self._evaluator = Measured(self._farm, self._cache)
 
     @property
     def evaluator(self) -> Evaluator:
-        """What answers jobs: the cache, else the child."""
+        """What answers jobs: the cache, else the farm."""
         return self._evaluator
 
     @property
@@ -46,10 +54,8 @@ class MeasuringBench:
 
     @property
     def machine(self) -> str:
-        """The machine, the core and the threads used, and how busy it is."""
-        core = self._limits.core
-        where = "1 thread" if core is None else f"1 thread on core {core}"
-        return f"{fingerprint().text()}; {where}; {load().text()}"
+        """The machine, and the cores and threads used."""
+        return self._farm.machine
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Measure jobs anew, without the cache; failures are measurements too."""
@@ -60,20 +66,16 @@ class MeasuringBench:
 
         Args:
             call: What to run.
-            timeout_s: Time limit; by default that of a candidate. Another limit means a child of its own.
+            timeout_s: Time limit; by default that of a candidate. Another limit means a process of its own.
 
         Raises:
             IrgymError: It crashed, hung, ran out of memory or reported bad input.
             RuntimeError: It has a bug.
         """
-        if timeout_s is None:
-            return _value(call, self._child.call(call))
-        with Child(replace(self._limits, timeout_s=timeout_s)) as child:
-            return _value(call, child.call(call))
+        return _value(call, self._farm.call(call, timeout_s))
 
     def close(self) -> None:
-        """End the children and close the cache."""
-        self._child.close()
+        """Leave the farm and close the cache."""
         self._farm.close()
         if self._owns_cache:
             self._cache.close()
@@ -83,11 +85,6 @@ class MeasuringBench:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _conditions(limits: Limits) -> str:
-    """Return the machine and what a candidate may use: limits decide whether one times out."""
-    return f"{fingerprint().key}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB"
 
 
 def _value(call: Call, reply: Reply) -> Any:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from irgym.core.cost import Call
 from irgym.measure.protocol import (
@@ -37,15 +37,19 @@ from irgym.measure.protocol import (
 )
 
 __all__ = [
+    "Answer",
     "Child",
     "ChildError",
     "Crashed",
     "Limits",
     "OutOfMemory",
+    "Packed",
     "Raised",
     "Reply",
     "Returned",
     "TimedOut",
+    "pack",
+    "unpack",
 ]
 
 AHEAD = 4
@@ -71,9 +75,38 @@ class _Late(NamedTuple):
     """The process did not answer in time."""
 
 
-class _Answer(NamedTuple):
+class Packed(NamedTuple):
+    """What a function returned or raised, still packed: only who wants it need be able to import its types.
+
+    Attributes:
+        kind: How the call ended.
+        payload: The pickled value or exception.
+    """
+
     kind: bytes
     payload: bytes
+
+
+Answer: TypeAlias = Packed | Crashed | TimedOut | OutOfMemory
+"""How a packed call ended."""
+
+
+def pack(call: Call) -> bytes:
+    """Return a call as `Child.exchange` takes it."""
+    # The arguments stay packed until the child has imported what they need.
+    arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((call.function, arguments), pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(answer: Answer) -> Reply:
+    """Return the reply that an answer of `Child.exchange` holds."""
+    if not isinstance(answer, Packed):
+        return answer
+    if answer.kind == RETURNED:
+        return Returned(pickle.loads(answer.payload))
+    if answer.kind == RAISED:
+        return cast(Raised, pickle.loads(answer.payload))
+    return OutOfMemory(answer.payload.decode())
 
 
 class Child:
@@ -109,7 +142,16 @@ class Child:
         Raises:
             ChildError: The process does not start or stops working between calls.
         """
-        source = (_packed(call) for call in calls)
+        for answer in self.exchange(map(pack, calls)):
+            yield unpack(answer)
+
+    def exchange(self, requests: Iterable[bytes]) -> Iterator[Answer]:
+        """Do what `stream` does with calls that are packed, and leave the answers packed.
+
+        Raises:
+            ChildError: The process does not start or stops working between calls.
+        """
+        source = iter(requests)
         pending = deque(islice(source, AHEAD))
         sent = failures = 0
         try:
@@ -118,14 +160,14 @@ class Child:
                 for request in islice(pending, sent, None):
                     process.send(request)
                 sent = len(pending)
-                answer = process.receive()
-                if isinstance(answer, _Answer):
-                    reply: Reply | None = _reply(answer)
+                received = process.receive()
+                if isinstance(received, Packed):
+                    answer: Answer | None = received
                     sent -= 1
                 else:
-                    reply = self._bury(process, answer)
+                    answer = self._bury(process, received)
                     sent = 0
-                if reply is None:
+                if answer is None:
                     failures += 1
                     if failures > 1:
                         raise ChildError(f"the isolated child process does not work: {process.epitaph()}")
@@ -133,10 +175,16 @@ class Child:
                 failures = 0
                 pending.popleft()
                 pending.extend(islice(source, 1))
-                yield reply
+                yield answer
         finally:
             if sent:
                 self._kill()
+
+    def interrupt(self) -> None:
+        """Kill the process from any thread; a call that is under way ends as if it had killed it."""
+        process = self._process
+        if process:
+            process.strike()
 
     def close(self) -> None:
         """End the process. A later call starts a new one."""
@@ -169,7 +217,7 @@ class Child:
             self._process.kill()
             self._process = None
 
-    def _bury(self, process: "_Process", end: _Dead | _Late) -> Reply | None:
+    def _bury(self, process: "_Process", end: _Dead | _Late) -> Answer | None:
         """Kill the process and say what the call at hand did; None where no call was running."""
         by_itself = process.ends_within(1.0) if isinstance(end, _Dead) else False
         process.kill()
@@ -183,20 +231,6 @@ class Child:
         if process.status == -signal.SIGKILL:
             return OutOfMemory("the process was killed, as the system does when memory runs out")
         return Crashed(process.epitaph())
-
-
-def _packed(call: Call) -> bytes:
-    # The arguments stay packed until the child has imported what they need.
-    arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
-    return pickle.dumps((call.function, arguments), pickle.HIGHEST_PROTOCOL)
-
-
-def _reply(answer: _Answer) -> Reply:
-    if answer.kind == RETURNED:
-        return Returned(pickle.loads(answer.payload))
-    if answer.kind == RAISED:
-        return cast(Raised, pickle.loads(answer.payload))
-    return OutOfMemory(answer.payload.decode())
 
 
 def _child_environment(limits: Limits) -> dict[str, str]:
@@ -255,7 +289,7 @@ class _Process:
     def alive(self) -> bool:
         return self._popen.poll() is None
 
-    def receive(self) -> _Answer | _Dead | _Late:
+    def receive(self) -> Packed | _Dead | _Late:
         """Return the next answer, watching the clock of the call at hand.
 
         The clock starts here, or when the process says so: a parent that was away while its pipe was full
@@ -277,10 +311,18 @@ class _Process:
 
     def kill(self) -> None:
         """Kill the process and all that it started, and keep what it printed last."""
+        self._kill_group()
+        self._reap()
+
+    def strike(self) -> None:
+        """Kill the process and all that it started while another thread may wait for it."""
+        if self.alive():
+            self._kill_group()
+
+    def _kill_group(self) -> None:
         # The group may be gone; macOS says EPERM where only a zombie is left of it.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
-        self._reap()
 
     def finish(self) -> None:
         """Let an idle process end by itself; kill one that does not."""
@@ -350,7 +392,7 @@ class _Process:
         self._incoming += data
         return True
 
-    def _next_answer(self) -> _Answer | None:
+    def _next_answer(self) -> Packed | None:
         """Take the next answer from what was read, following the clock's notices on the way."""
         while len(self._incoming) >= ANSWER.size:
             kind, length = ANSWER.unpack_from(self._incoming)
@@ -366,5 +408,5 @@ class _Process:
             self._since = time.monotonic()
             self.waiting = kind == WAITING
             if kind in (RETURNED, RAISED, NO_MEMORY):
-                return _Answer(kind, payload)
+                return Packed(kind, payload)
         return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
-from irgym.measure.farm import Farm
+from irgym.measure.farm.protocol import Farm
 from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, TimedOut, resolve
 
 __all__ = ["Inline", "Measured", "Recorded", "resolve"]

@@ -60,8 +60,8 @@ class ChainEnvironment(Environment):
     def observations(self) -> Mapping[str, ObservationView]:
         return {DIMS.name: DIMS}
 
-    def bench(self) -> Bench:
-        return MeasuringBench()
+    def bench(self, farm: str | None = None) -> Bench:
+        return MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:
         return []

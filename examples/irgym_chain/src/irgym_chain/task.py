@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,7 @@ class ChainTask(Task[Joins]):
     """A chain of matrices; the cost is the number of scalar multiplications."""
 
     space = SPACE
+    forms: ClassVar = {".txt": "numpy expression"}
     objective = "multiplications"
 
     def __init__(self, dims: tuple[int, ...]) -> None:

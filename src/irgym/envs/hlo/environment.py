@@ -129,13 +129,13 @@ class HloEnvironment(Environment):
 
         return VIEWS
 
-    def bench(self) -> Bench:
-        """Start what runs modules on XLA:CPU: a child process on one pinned core, with the cost cache."""
+    def bench(self, farm: str | None = None) -> Bench:
+        """Start what runs modules on XLA:CPU: a child process on one pinned core, or a farm."""
         from dataclasses import replace
 
         from irgym.measure.bench import MeasuringBench
 
-        return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()))
+        return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()), farm=farm)
 
     def baselines(self) -> list[Baseline]:
         """Return none: what competes are XLA's own orders (`pipelines`)."""

@@ -1,11 +1,8 @@
 """Peers that compute the same contraction: numpy, torch, TVM. Imported in the child only."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,29 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError, IrgymError
 from irgym.envs.loops.contraction import Contraction, Floats, aligned
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A peer, prepared for one program and its inputs.
-
-    Attributes:
-        run: Computes the result that many times.
-        result: Returns the last result.
-        detail: What it ran on: library, kernels, threads.
-    """
-
-    run: Callable[[int], None]
-    result: Callable[[], NDArray[np.floating]]
-    detail: str
-
-
-def _repeat(function: Callable[[], Any]) -> Callable[[int], None]:
-    def run(repetitions: int) -> None:
-        for _ in range(repetitions):
-            function()
-
-    return run
+from irgym.measure.peers import Peer, numpy_kernels, repeat
 
 
 def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
@@ -53,40 +28,6 @@ def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
     return min(candidates, key=lambda name: least(candidates[name]))
 
 
-def numpy_kernels() -> str:
-    """Return which BLAS numpy uses, the kernels it picked, and its threads."""
-    if "OPENBLAS_CORETYPE" in os.environ or "OPENBLAS_L2_SIZE" in os.environ:
-        raise BackendError("numpy is held to slow kernels: unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE")
-    config: Any = np.show_config(mode="dicts")
-    blas = config["Build Dependencies"]["blas"]
-    text = f"numpy {np.__version__}, {blas['name']} {blas['version']}"
-    core = _openblas_core()
-    threads = os.environ.get("OPENBLAS_NUM_THREADS", "all")
-    count = "1 thread" if threads == "1" else f"{threads} threads"
-    return f"{text}{f' on {core} kernels' if core else ''}, {count}"
-
-
-def _openblas_core() -> str | None:
-    """Return the name of the kernels that OpenBLAS picked for this CPU, None with another BLAS."""
-    import ctypes
-
-    libraries = {
-        line.split()[-1]
-        for line in (
-            Path("/proc/self/maps").read_text().splitlines() if Path("/proc/self/maps").exists() else ()
-        )
-        if "openblas" in line
-    }
-    for path in libraries:
-        library = ctypes.CDLL(path)
-        for prefix in ("scipy_openblas_get_corename64_", "openblas_get_corename"):
-            function: Any = getattr(library, prefix, None)
-            if function is not None:
-                function.restype = ctypes.c_char_p
-                return function().decode()
-    return None
-
-
 def numpy_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls."""
     c = aligned(contraction.shapes[2])
@@ -100,7 +41,7 @@ def numpy_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
         if family == "conv":
             candidates["a sum of matmuls"] = _shifted_matmuls(contraction, a, b, c)
     chosen = _fastest(candidates) if len(candidates) > 1 else next(iter(candidates))
-    return Peer(_repeat(candidates[chosen]), lambda: c, f"{chosen}, {numpy_kernels()}")
+    return Peer(repeat(candidates[chosen]), lambda: c, f"{chosen}, {numpy_kernels()}")
 
 
 def _stride(contraction: Contraction) -> int:
@@ -180,7 +121,7 @@ def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     except Exception as error:
         # Whatever goes wrong inside TVM must not end a comparison of other methods.
         raise BackendError(f"TVM failed on {contraction.uri} ({error}): leave tvm out") from error
-    return Peer(_repeat(run), result, detail)
+    return Peer(repeat(run), result, detail)
 
 
 PEERS: dict[str, Callable[[Contraction, Floats, Floats], Peer]] = {

@@ -64,11 +64,11 @@ class LoopsEnvironment(Environment):
 
         return VIEWS
 
-    def bench(self) -> Bench:
-        """Start a child process on one pinned core, with the user's cost cache."""
+    def bench(self, farm: str | None = None) -> Bench:
+        """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""
         from irgym.measure.bench import MeasuringBench
 
-        return MeasuringBench()
+        return MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:
         """Return numpy, torch and TVM, one thread each."""

@@ -1,38 +1,15 @@
-"""Farms: where calls run, several at a time. Compiling may run in parallel; timing has its core to itself."""
+"""The local farm: isolated children on this machine."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import TracebackType
-from typing import Protocol
 
 from irgym.core.cost import Call
 from irgym.measure.child import Child
-from irgym.measure.machine import timing_core
+from irgym.measure.farm.protocol import conditions
+from irgym.measure.machine import fingerprint, load, timing_core
 from irgym.measure.protocol import Limits, Reply
-
-
-class Farm(Protocol):
-    """Runs calls in isolation, each exactly once.
-
-    A call that crashes, hangs or runs out of memory is answered as such. A farm raises only where it is
-    itself broken, and retries only then. `irgym.measure.timing` takes the timing core wherever a call runs,
-    so a farm need not know which part of a call is timed.
-    """
-
-    @property
-    def workers(self) -> int:
-        """How many calls run at once."""
-        ...
-
-    def run(self, calls: Sequence[Call]) -> list[Reply]:
-        """Return one reply for each call, in order."""
-        ...
-
-    def close(self) -> None:
-        """Give up the workers."""
-        ...
 
 
 class LocalFarm:
@@ -46,15 +23,29 @@ class LocalFarm:
     def __init__(self, workers: int = 1, limits: Limits | None = None):
         if workers < 1:
             raise ValueError("a farm needs at least one worker")
-        limits = limits or Limits(core=timing_core())
-        if workers > 1:
-            limits = replace(limits, shared_core=True)
-        self._children = [Child(limits) for _ in range(workers)]
+        self._limits = limits or Limits(core=timing_core())
+        shared = replace(self._limits, shared_core=True) if workers > 1 else self._limits
+        self._children = [Child(shared) for _ in range(workers)]
+        # What validations and peers import stays out of the candidates' processes.
+        self._aside = Child(self._limits)
 
     @property
     def workers(self) -> int:
         """How many calls run at once."""
         return len(self._children)
+
+    @property
+    def conditions(self) -> str:
+        """Key of this machine and of the limits."""
+        return conditions(fingerprint().key, self._limits)
+
+    @property
+    def machine(self) -> str:
+        """The machine, the core and the threads used, and how busy it is."""
+        core = self._limits.core
+        where = "1 thread" if core is None else f"1 thread on core {core}"
+        shared = f", shared by {self.workers} processes" if self.workers > 1 else ""
+        return f"{fingerprint().text()}; {where}{shared}; {load().text()}"
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.
@@ -72,17 +63,26 @@ class LocalFarm:
             run.result()
         return [replies[place] for place in range(len(calls))]
 
+    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+        """Run one call in a process beside those of the candidates; one of its own for another time limit.
+
+        Raises:
+            ChildError: The process does not start.
+        """
+        if timeout_s is None:
+            return self._aside.call(call)
+        with Child(replace(self._limits, timeout_s=timeout_s)) as child:
+            return child.call(call)
+
     def close(self) -> None:
         """End the processes. A later run starts new ones."""
-        for child in self._children:
+        for child in (*self._children, self._aside):
             child.close()
 
     def __enter__(self) -> "LocalFarm":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

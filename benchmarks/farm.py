@@ -1,0 +1,156 @@
+"""What a farm costs: its overhead for an evaluation, and what a second worker is worth.
+
+python benchmarks/farm.py
+
+Schedulers and workers run on this machine, which should be quiet. Ratios are measured side by side.
+"""
+
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import tyro
+
+from irgym.core.cost import Call, Measurement, Outcome
+from irgym.measure.child import Child
+from irgym.measure.farm import Farm, LocalFarm
+from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.machine import load
+from irgym.measure.protocol import Limits, Reply, Returned
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    evaluations: int = 300
+    """Evaluations in each round of the overhead."""
+    calls: int = 60
+    """Calls in each round of the speed-ups."""
+    rounds: int = 7
+    """Rounds, of which the median counts."""
+
+
+def nothing() -> Measurement:
+    """Return at once."""
+    return Measurement(Outcome.OK, (1.0,))
+
+
+def compilation(number: int) -> Measurement:
+    """Burn as much time as a compiler does: Python's own, on some thousand lines."""
+    source = "\n".join(f"def f{line}(x, y=[{number}]):\n    return [x * {line}, y]" for line in range(700))
+    return Measurement(Outcome.OK, (float(len(compile(source, "benchmark", "exec").co_code)),))
+
+
+def pause(number: int) -> Measurement:
+    """Wait for about as long as a compilation takes."""
+    time.sleep(0.04)
+    return Measurement(Outcome.OK, (float(number),))
+
+
+@contextmanager
+def process(*arguments: str) -> Iterator[None]:
+    """Run an irgym command once it has said that it is ready, and end it afterwards."""
+    paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    started = subprocess.Popen(
+        [sys.executable, "-m", "irgym", *arguments], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert started.stdout is not None
+    try:
+        started.stdout.readline()
+        yield
+    finally:
+        started.terminate()
+        started.wait()
+
+
+@contextmanager
+def farm_of(workers: int) -> Iterator[DaskFarm]:
+    """Start a scheduler and workers on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        endpoint = Endpoint("127.0.0.1", server.getsockname()[1])
+    with ExitStack() as stack:
+        stack.enter_context(process("farm", "serve", str(endpoint.port)))
+        for number in range(workers):
+            stack.enter_context(process("worker", str(endpoint), "--name", f"worker{number}"))
+        yield stack.enter_context(DaskFarm(endpoint, Limits()))
+
+
+def seconds(run: Callable[[Sequence[Call]], Iterable[Reply]], calls: Sequence[Call]) -> float:
+    """Return how long calls take."""
+    begin = time.perf_counter()
+    assert all(isinstance(reply, Returned) for reply in run(calls))
+    return time.perf_counter() - begin
+
+
+def one_by_one(farm: DaskFarm, calls: Sequence[Call]) -> Iterator[Reply]:
+    """Run calls each of which waits for the one before it."""
+    for call in calls:
+        yield farm.run([call])[0]
+
+
+def report_overhead(farm: DaskFarm, child: Child, options: Options) -> None:
+    """Print what the farm adds to an evaluation that does nothing."""
+    calls = [Call("farm:nothing")] * options.evaluations
+    few = calls[: max(1, len(calls) // 10)]
+    together: list[float] = []
+    alone: list[float] = []
+    for _ in range(options.rounds):
+        local = seconds(child.stream, calls) / len(calls)
+        together.append((seconds(farm.run, calls) / len(calls) - local) * 1e3)
+        alone.append((seconds(partial(one_by_one, farm), few) / len(few) - local) * 1e3)
+    print(
+        f"overhead of a farm over a local child, 1 worker: {statistics.median(together):.2f} ms "
+        f"an evaluation ({min(together):.2f} to {max(together):.2f}) for {len(calls)} at once, "
+        f"{statistics.median(alone):.2f} ms ({min(alone):.2f} to {max(alone):.2f}) for one at a time"
+    )
+
+
+def report_speedup(name: str, function: str, one: Farm, two: Farm, options: Options) -> None:
+    """Print what two workers are worth."""
+    ratios: list[float] = []
+    for number in range(options.rounds):
+        first = number * options.calls
+        calls = [Call(f"farm:{function}", (first + n,)) for n in range(options.calls)]
+        order = (one, two) if number % 2 == 0 else (two, one)
+        took = {id(farm): seconds(farm.run, calls) for farm in order}
+        ratios.append(took[id(one)] / took[id(two)])
+    print(f"  {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) {name}")
+
+
+def main(options: Options) -> None:
+    """Print all figures."""
+    print(f"this machine is {load(1.0).text()}")
+    with (
+        farm_of(1) as one,
+        farm_of(2) as two,
+        LocalFarm(1, Limits()) as alone,  # on any core, as workers compile
+        LocalFarm(2, Limits()) as both,
+        Child(Limits()) as child,
+    ):
+        for farm in (one, two, alone, both):  # children start, and import what they need
+            farm.run([Call("farm:compilation", (n,)) for n in range(8)])
+        seconds(child.stream, [Call("farm:nothing")])
+        report_overhead(one, child, options)
+        print(f"2 workers over 1, {options.rounds} rounds of {options.calls} calls:")
+        report_speedup("for calls that compile", "compilation", one, two, options)
+        report_speedup(
+            "for the same without a scheduler, which bounds it", "compilation", alone, both, options
+        )
+        report_speedup(
+            "for calls that wait as long, which other load does not slow", "pause", one, two, options
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

@@ -1,0 +1,75 @@
+"""`irgym farm`."""
+
+import asyncio
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rich.table import Table
+from tyro.conf import Positional
+
+from irgym.cli.options import check_file
+from irgym.cli.output import console, write_json
+from irgym.cli.service import until_told
+from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening, require_farm
+
+if TYPE_CHECKING:
+    from irgym.measure.farm.members import Member
+
+
+@dataclass(frozen=True)
+class Farm:
+    """Start the scheduler of a farm, where workers and runs meet; or show the workers of one."""
+
+    action: Positional[Literal["serve", "status"]]
+    """What to do."""
+    address: Positional[str]
+    """To serve: a port, or HOST:PORT to be reached from other machines. For the status: dask://HOST:PORT."""
+    json: Path | None = None
+    """Write the status as JSON to this file."""
+
+    def run(self) -> None:
+        """Serve or show."""
+        check_file(self.json)
+        if self.action == "serve":
+            self._serve(parse_listening(self.address))
+        else:
+            self._show(parse_endpoint(self.address))
+
+    def _serve(self, endpoint: Endpoint) -> None:
+        require_farm()
+        from irgym.measure.farm.scheduler import serve
+
+        async def announced(stop: asyncio.Event) -> None:
+            await serve(endpoint, stop, lambda: print(f"{endpoint} waits for workers and runs", flush=True))
+
+        asyncio.run(until_told(announced))
+
+    def _show(self, endpoint: Endpoint) -> None:
+        require_farm()
+        from irgym.measure.farm.members import members_at, queue_length
+
+        members = asyncio.run(members_at(endpoint))
+        queue = queue_length(members)
+        out = console()
+        out.print(_table(members))
+        out.print(f"{len(members)} workers; {queue} calls wait for one", highlight=False)
+        workers = [asdict(member) for member in members]
+        write_json(self.json, {"farm": str(endpoint), "queue": queue, "workers": workers})
+
+
+def _table(members: "list[Member]") -> Table:
+    table = Table("worker", "host", "machine", "irgym", "running", "done", "failed", "evaluations/s")
+    for member in members:
+        activity = member.activity
+        table.add_row(
+            member.name,
+            member.host,
+            member.kind.text,
+            member.kind.irgym,
+            str(activity.running),
+            str(activity.done),
+            str(activity.failed),
+            f"{activity.rate:.1f}",
+        )
+    return table

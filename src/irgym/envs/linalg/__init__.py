@@ -1,0 +1,1 @@
+"""Scheduling MLIR linalg operations: tile, fuse, interchange, vectorise."""

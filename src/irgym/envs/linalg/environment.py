@@ -1,0 +1,131 @@
+"""The linalg environment: what `irgym` commands and Gymnasium reach by the name `linalg`."""
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from irgym.core.cost import Call
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.errors import BackendError
+from irgym.core.observation import ObservationView
+from irgym.core.reward import LogSpeedup
+from irgym.core.task import Task
+from irgym.envs.linalg import datasets
+from irgym.envs.linalg.operations import Program
+from irgym.envs.linalg.programs import parse_uri
+from irgym.envs.linalg.sources import Sources, answer
+from irgym.envs.linalg.task import LinalgState, LinalgTask
+from irgym.envs.linalg.toolchain import INSTALL, toolchain
+from irgym.measure.child import Child
+from irgym.measure.machine import timing_core
+from irgym.measure.protocol import GIB, Limits
+
+BACKEND = "mlir"
+"""The only back end."""
+
+LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
+"""What compiling and running a candidate may take; MLIR does not end on some of them."""
+
+VERSUS_ROUNDS = 15
+"""Rounds of an interleaved comparison (see the measuring guide)."""
+
+
+class LinalgEnvironment(Environment):
+    """Schedules of linalg operations on tensors.
+
+    Programs are read in a child process that starts on first use and ends with this process.
+    """
+
+    name = "linalg"
+    summary = "tile, fuse, interchange, vectorise linalg operations (MLIR RL, arXiv 2409.11068); cost: time"
+    default_dataset = datasets.DEFAULT
+    default_reward = LogSpeedup()
+    reference_peer = "torch"
+    default_methods = ("base", "random", "greedy", "evolutionary", "numpy", "torch", "torch-compile")
+    validation_inputs = 2
+
+    def __init__(self) -> None:
+        self._sources: Sources | None = None
+        self._reader: Child | None = None
+        self._programs: dict[str, tuple[str, Program]] = {}
+
+    def backends(self) -> list[BackendStatus]:
+        """Return whether torch-mlir's MLIR is here."""
+        try:
+            return [BackendStatus(BACKEND, True, f"{toolchain()}; parallel loops run on one thread")]
+        except BackendError as error:
+            return [BackendStatus(BACKEND, False, str(error).partition(":")[0], INSTALL)]
+
+    def task(self, uri: str, backend: str | None = None) -> LinalgTask:
+        """Return the task of a `linalg:` URI.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: torch-mlir is missing, or there is no such back end.
+        """
+        if backend not in (None, BACKEND):
+            raise BackendError(f"linalg has no back end {backend!r}: choose {BACKEND}")
+        source = parse_uri(uri)
+        toolchain()
+        if self._sources is None:
+            self._sources = Sources()
+            weakref.finalize(self, self._sources.close)
+        return LinalgTask(source.uri, *self._described(self._sources.text(source), source.uri))
+
+    def _described(self, text: str, uri: str) -> tuple[str, Program]:
+        """Return a program's text with its operations numbered, and what it is made of."""
+        if text not in self._programs:
+            if self._reader is None:
+                self._reader = Child(LIMITS)
+                weakref.finalize(self, self._reader.close)
+            call = Call("irgym.envs.linalg.description:describe", (text,))
+            self._programs[text] = answer(self._reader, call, uri)
+        return self._programs[text]
+
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+        return list(datasets.DATASETS)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set."""
+        return datasets.dataset(name)
+
+    def family(self, uri: str) -> str:
+        """Return the operator or network of a program."""
+        return parse_uri(uri).family
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        """Return the features that irgym's own policies see."""
+        from irgym.envs.linalg.observations import VIEWS
+
+        return VIEWS
+
+    def bench(self, farm: str | None = None) -> Bench:
+        """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""
+        from irgym.measure.bench import MeasuringBench
+
+        return MeasuringBench(limits=replace(LIMITS, core=timing_core()), farm=farm)
+
+    def baselines(self) -> list[Baseline]:
+        """Return numpy, torch and torch.compile, one thread each."""
+        learn = "pip install 'irgym[learn]'"
+        return [
+            Baseline("numpy", "numpy's function of an operator, 1 thread"),
+            Baseline("torch", "torch's operator or module, eager, 1 thread", learn),
+            Baseline("torch-compile", "the same through torch.compile, 1 thread", learn),
+        ]
+
+    def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
+        """Return the call that times a peer and a scheduled program in turn."""
+        assert isinstance(task, LinalgTask)
+        arguments = (task.uri, task.text, task.script(state), task.threads, name, VERSUS_ROUNDS)
+        return Call("irgym.envs.linalg.runner:compare", arguments)
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        return {path.stem: path for path in sorted((Path(__file__).parent / "policies").glob("*.pt"))}
+
+
+LINALG = LinalgEnvironment()
+"""The environment."""

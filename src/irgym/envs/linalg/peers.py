@@ -1,0 +1,126 @@
+"""Peers that compute the same program: numpy and torch, eager and compiled. Imported in a child only."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import BackendError, IrgymError
+from irgym.envs.linalg.lattice import lattice
+from irgym.envs.linalg.operators import EPSILON, Operator
+from irgym.envs.linalg.programs import Network, Source
+from irgym.measure.peers import Peer, numpy_kernels, repeat
+
+Arrays = Sequence[NDArray[Any]]
+
+
+def numpy_peer(source: Source, inputs: Arrays) -> Peer:
+    """Return numpy's own way to compute an operator.
+
+    Raises:
+        IrgymError: numpy has no function for it.
+    """
+    functions: dict[str, Callable[..., NDArray[Any]]] = {
+        "matmul": np.matmul,
+        "batch_matmul": np.matmul,
+        "add": np.add,
+    }
+    origin = source.origin
+    if isinstance(origin, Operator) and origin.name in functions:
+        function = functions[origin.name]
+        out = np.empty_like(function(*inputs))
+        return Peer(repeat(lambda: function(*inputs, out=out)), lambda: out, numpy_kernels())
+    if isinstance(origin, Operator) and origin.name == "relu":
+        out = np.empty_like(inputs[0])
+        zero = np.float32(0.0)
+        return Peer(repeat(lambda: np.maximum(inputs[0], zero, out=out)), lambda: out, numpy_kernels())
+    raise IrgymError(f"numpy has no function that computes {source.uri}: compare with torch")
+
+
+def torch_peer(source: Source, inputs: Arrays) -> Peer:
+    """Return torch's own operator or module, one thread, no gradients."""
+    return _torch_peer(source, inputs, compiled=False)
+
+
+def compiled_peer(source: Source, inputs: Arrays) -> Peer:
+    """Return the same through `torch.compile`."""
+    return _torch_peer(source, inputs, compiled=True)
+
+
+PEERS: dict[str, Callable[[Source, Arrays], Peer]] = {
+    "numpy": numpy_peer,
+    "torch": torch_peer,
+    "torch-compile": compiled_peer,
+}
+"""The peers by name."""
+
+
+def _torch_peer(source: Source, inputs: Arrays, *, compiled: bool) -> Peer:
+    try:
+        torch: Any = import_module("torch")
+    except ImportError:
+        raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
+    torch.set_num_threads(1)
+    function = _torch_function(torch, source)
+    if compiled:
+        function = torch.compile(function)
+    tensors = [torch.from_numpy(array) for array in inputs]
+    results: list[Any] = [None]
+
+    def run(repetitions: int) -> None:
+        with torch.inference_mode():
+            for _ in range(repetitions):
+                results[0] = function(*tensors)
+
+    def result() -> NDArray[Any]:
+        return results[0].numpy()
+
+    words = f"torch {torch.__version__}{', torch.compile' if compiled else ''}, 1 thread"
+    return Peer(run, result, words)
+
+
+def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
+    """Return what computes a program from its arguments.
+
+    Raises:
+        IrgymError: torch has no one function for it.
+    """
+    origin = source.origin
+    if isinstance(origin, Operator):
+        functional = torch.nn.functional
+        options = dict(origin.options)
+
+        def conv2d(image: Any, filters: Any) -> Any:
+            return functional.conv2d(image, filters, stride=options["stride"])
+
+        def maxpool(image: Any) -> Any:
+            return functional.max_pool2d(image, origin.sizes[-1], options["stride"])
+
+        def softmax(rows: Any) -> Any:
+            return torch.softmax(rows, dim=-1)
+
+        def layernorm(rows: Any, gain: Any, bias: Any) -> Any:
+            return functional.layer_norm(rows, (rows.shape[-1],), gain, bias, EPSILON)
+
+        functions: dict[str, Callable[..., Any]] = {
+            "matmul": torch.mm,
+            "batch_matmul": torch.bmm,
+            "conv2d": conv2d,
+            "maxpool": maxpool,
+            "add": torch.add,
+            "relu": torch.relu,
+            "softmax": softmax,
+            "layernorm": layernorm,
+        }
+        if origin.name == "lattice":
+            return partial(torch.einsum, lattice(*origin.sizes).subscripts)
+        if origin.name in functions:
+            return functions[origin.name]
+    if isinstance(origin, Network):
+        from irgym.envs.linalg.networks import as_function
+
+        return as_function(origin.name, dict(origin.options))
+    raise IrgymError(f"there is no torch function that computes {source.uri}: leave torch out")

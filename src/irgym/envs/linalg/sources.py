@@ -1,0 +1,159 @@
+"""Programs as files: each is written or imported once, and kept in the user's cache folder."""
+
+import hashlib
+import os
+import re
+import tempfile
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.envs.linalg.operators import Operator
+from irgym.envs.linalg.programs import Network, Source
+from irgym.envs.linalg.toolchain import toolchain
+from irgym.measure.child import Child
+from irgym.measure.evaluators import error_of
+from irgym.measure.machine import cache_dir
+from irgym.measure.protocol import GIB, Crashed, Limits, Raised, Returned
+
+LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
+"""What importing a program may take."""
+
+STEM = 40
+"""Characters of a user's file that its copy keeps in its name."""
+
+KEPT = 16
+"""Hexadecimal digits of the hash that names a file."""
+
+INSTALL_TORCH = "pip install 'irgym[learn]'"
+"""The command that installs torch."""
+
+
+class Sources:
+    """Turns what URIs name into files of MLIR. Close it, or let it go with the process."""
+
+    def __init__(self) -> None:
+        self._child = Child(LIMITS)
+
+    def file(self, source: Source) -> Path:
+        """Return the file of a program, writing or importing it where that was not done before.
+
+        Raises:
+            BackendError: torch-mlir is missing, or torch where the program is a network.
+            ProgramError: The file is no program, or the network cannot be imported.
+            StorageError: A file cannot be read or the cache folder cannot be written.
+        """
+        origin = source.origin
+        if isinstance(origin, Operator):
+            text = origin.text()
+            return kept(f"{origin.name}-{digest(text)}", text)
+        if isinstance(origin, Network):
+            name = f"{origin.name}-{digest(source.uri, _recipe(), toolchain(), _torch())}"
+            call = Call("irgym.envs.linalg.torch_import:network_program", (source.uri,))
+        else:
+            content = _content(origin)
+            stem = re.sub(r"\W+", "", origin.stem)[:STEM]
+            name = f"{stem}-{digest(content, _recipe(), toolchain())}"
+            call = Call("irgym.envs.linalg.importing:program_of_file", (content, str(origin)))
+        target = program_file(name)
+        return target if target.exists() else kept(name, answer(self._child, call, source.uri))
+
+    def text(self, source: Source) -> str:
+        """Return the MLIR of a program; raises what `file` raises."""
+        return self.file(source).read_text()
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.close()
+
+
+def answer(child: Child, call: Call, what: str) -> Any:
+    """Return what a call returns in a child.
+
+    Args:
+        child: Where to run it.
+        call: The function and its arguments.
+        what: What errors call the program.
+
+    Raises:
+        ProgramError: The function refuses the program, or the compiler fails on it.
+    """
+    reply = child.call(call)
+    if isinstance(reply, Raised):
+        raise error_of(call, reply)
+    if isinstance(reply, Crashed):
+        raise ProgramError(f"{what}: the compiler crashed on it ({reply.detail}): write it in another way")
+    if not isinstance(reply, Returned):
+        raise ProgramError(f"{what} cannot be read here ({reply}): choose a smaller program")
+    return reply.value
+
+
+def program_file(name: str) -> Path:
+    """Return the place of a program in the user's cache folder."""
+    return cache_dir() / "linalg" / "programs" / f"{name}.mlir"
+
+
+def kept(name: str, text: str) -> Path:
+    """Return the file of a program in the user's cache folder, written if it is not there.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    target = program_file(name)
+    if not target.exists():
+        write(target, text.encode())
+    return target
+
+
+def write(target: Path, content: bytes) -> None:
+    """Write a file at once or not at all.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {target} ({error.strerror}): free some space or choose another folder"
+        ) from error
+
+
+def digest(*parts: str) -> str:
+    """Return what stands for texts in the name of a file."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEPT]
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"{path} is no text: write MLIR in its textual form") from error
+
+
+@cache
+def _recipe() -> str:
+    """Return what stands for the source of everything that imports programs."""
+    folder = Path(__file__).parent
+    names = ("cleaning", "importing", "torch_import", "networks", "families")
+    return hashlib.sha256(b"\0".join((folder / f"{name}.py").read_bytes() for name in names)).hexdigest()
+
+
+def _torch() -> str:
+    try:
+        return f"torch {version('torch')}"
+    except PackageNotFoundError as error:
+        raise BackendError(f"networks need torch, which is not installed: run {INSTALL_TORCH}") from error

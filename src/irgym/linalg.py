@@ -1,0 +1,63 @@
+"""linalg programs from torch: `irgym.linalg.from_torch(module, *inputs)` returns a program's URI."""
+
+import hashlib
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Call
+from irgym.core.errors import BackendError, ProgramError
+from irgym.envs.linalg.programs import SUFFIX
+from irgym.envs.linalg.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file, write
+from irgym.envs.linalg.toolchain import toolchain
+from irgym.measure.child import Child
+
+__all__ = ["from_torch"]
+
+
+def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
+    """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
+
+    The function takes the weights that it uses, then the inputs. Beside the file goes an archive of numpy
+    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments.
+
+    torch traces the module in this process; torch-mlir lowers it in a process of its own.
+
+    Args:
+        module: A `torch.nn.Module` in evaluation mode, of float32.
+        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
+
+    Raises:
+        BackendError: torch or torch-mlir is not installed.
+        ProgramError: The module cannot be exported or lowered; the message names what is in the way.
+        StorageError: The files cannot be written.
+    """
+    toolchain()
+    try:
+        from torch import nn
+    except ImportError as error:
+        raise BackendError(f"from_torch needs torch, which is not installed: run {INSTALL_TORCH}") from error
+    if not isinstance(module, nn.Module):
+        raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
+    if path is not None and Path(path).suffix.lower() != SUFFIX:
+        raise ProgramError(f"{path}: linalg reads MLIR as text; name such a file *{SUFFIX}")
+    from irgym.envs.linalg.torch_import import trace
+
+    name = type(module).__name__
+    imported = trace(module, inputs)
+    call = Call("irgym.envs.linalg.importing:program_of_torch", (imported.text, name, imported.tables))
+    with Child(LIMITS) as child:
+        text, constants = answer(child, call, name)
+    arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
+    content = hashlib.sha256(text.encode())
+    for value in arguments.values():
+        content.update(value.tobytes())
+    target = Path(path) if path is not None else program_file(f"{name}-{content.hexdigest()[:KEPT]}")
+    archive = BytesIO()
+    np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
+    write(target.with_suffix(".npz"), archive.getvalue())
+    write(target, text.encode())
+    return f"linalg:{target}"

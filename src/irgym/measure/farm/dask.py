@@ -1,0 +1,256 @@
+"""A farm of Dask workers: any number of machines of one kind, that may come and go."""
+
+import logging
+import math
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import replace
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from distributed import Client, KilledWorker
+from distributed.client import ClosedClientError
+
+from irgym.core.cost import Call
+from irgym.core.errors import FarmError
+from irgym.measure.child import Answer, ChildError, pack, unpack
+from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.batch import Answers, Batch, Left, batch_size
+from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, members_of, own_kind
+from irgym.measure.farm.protocol import conditions
+from irgym.measure.farm.worker import run_batch
+from irgym.measure.protocol import Limits, Reply
+
+PATIENCE_S = 60.0
+"""How long to wait for a scheduler or a worker that is gone."""
+
+LOOK_S = 1.0
+"""How often to look who the workers are."""
+
+SEND_S = 0.001
+"""How long Dask may hold a message back to send it with the next one."""
+
+AHEAD = 2
+"""Batches that a worker may have at once: it need not wait while the answers of one travel."""
+
+GIVEN_UP = 3
+"""How often Dask may say that a batch killed several workers, which no candidate can."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class DaskFarm:
+    """The workers of a Dask scheduler. Use it as a context manager, or close it.
+
+    A worker that dies or leaves costs time only: its calls run elsewhere. When the scheduler goes, the
+    answers so far are kept, and the other calls are sent again once it is back. The first workers that are
+    found say on what kind of machine this farm measures; workers of another kind get nothing to do.
+
+    Args:
+        endpoint: Where the scheduler listens.
+        limits: What a call may use; the workers choose the core.
+        patience_s: How long to wait for workers, and for a scheduler that was there, seconds.
+
+    Raises:
+        FarmError: Nothing answers, there are no workers, or they are of different kinds.
+    """
+
+    def __init__(self, endpoint: Endpoint, limits: Limits, patience_s: float = PATIENCE_S):
+        self.endpoint = endpoint
+        self._limits = replace(limits, core=None, shared_core=False)
+        self._patience_s = patience_s
+        # Dask tells with tracebacks that a scheduler is gone; this farm knows what to do then.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        self._name = uuid.uuid4().hex
+        self._call_s = 1.0
+        self._count = 0
+        self._looked, self._met = -math.inf, time.monotonic()
+        self._client = self._connect(min(ANSWER_S, patience_s))
+        try:
+            self._kind = self._meet()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def workers(self) -> int:
+        """How many calls run at once; 1 while there are no workers."""
+        if time.monotonic() - self._looked > LOOK_S:
+            with suppress(*_GONE):
+                self._look()
+        return max(1, self._count)
+
+    @property
+    def conditions(self) -> str:
+        """Key of the workers' machine and of the limits."""
+        return conditions(self._kind.machine, self._limits)
+
+    @property
+    def machine(self) -> str:
+        """The workers' machine, and how many there are."""
+        return f"{self._kind.text}; 1 thread on each of {self.workers} workers of {self.endpoint}"
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Return one reply for each call, in order.
+
+        Raises:
+            FarmError: The scheduler or all workers stay away.
+            ChildError: The child process of a worker does not start.
+        """
+        return self._run(calls, self._limits)
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+        """Run one call on a worker; another time limit costs it a new child process.
+
+        Raises:
+            FarmError: The scheduler or all workers stay away.
+            ChildError: The child process of a worker does not start.
+        """
+        limits = self._limits if timeout_s is None else replace(self._limits, timeout_s=timeout_s)
+        return self._run([call], limits)[0]
+
+    def members(self) -> list[Member]:
+        """Return the workers, by name, those of other kinds too.
+
+        Raises:
+            OSError: The scheduler is gone.
+        """
+        # Otherwise Dask would answer with what it heard last.
+        if self._client.status != "running":
+            raise ConnectionError(f"the scheduler at {self.endpoint} is gone")
+        return members_of(self._client.scheduler_info(n_workers=-1))
+
+    def close(self) -> None:
+        """Leave the farm; the workers stay."""
+        with suppress(*_GONE):
+            self._client.close()
+
+    def __enter__(self) -> "DaskFarm":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _connect(self, patience_s: float) -> Any:
+        try:
+            client: Any = Client(self.endpoint.tcp, timeout=patience_s, set_as_default=False)
+        except (OSError, MemoryError) as error:  # a web server's words look like a huge message
+            raise FarmError(
+                f"no farm has answered at {self.endpoint} for {patience_s:g} s: start one by "
+                f"irgym farm serve {self.endpoint.port}"
+            ) from error
+        # Dask sends once in 10 ms, which is longer than many a candidate takes.
+        client.scheduler_comm.interval = SEND_S
+        return client
+
+    def _meet(self) -> Kind:
+        """Wait for the first workers and return their kind."""
+        members: list[Member] = []
+        while not members:
+            with suppress(*_GONE):  # Dask tries to reach the scheduler again
+                members = self.members()
+            if not members:
+                if time.monotonic() - self._met > self._patience_s:
+                    raise self._alone()
+                time.sleep(LOOK_S / 10)
+        kinds = list(dict.fromkeys(member.kind for member in members))
+        if len(kinds) > 1:
+            raise FarmError(
+                f"the workers at {self.endpoint} are of {len(kinds)} kinds, whose costs must not be mixed: "
+                f"stop those of all but one ({'; '.join(map(str, kinds))})"
+            )
+        if kinds[0].irgym != own_kind().irgym:
+            raise FarmError(
+                f"the workers at {self.endpoint} have irgym {kinds[0].irgym}, this run {own_kind().irgym}: "
+                "install the same on all machines and restart the workers"
+            )
+        return kinds[0]
+
+    def _look(self) -> None:
+        """Count the workers that may work for this run."""
+        before = self._count
+        self._count = sum(member.kind == self._kind for member in self.members())
+        self._looked = time.monotonic()
+        if self._count:
+            self._met = self._looked
+        elif self._looked - self._met > self._patience_s:
+            raise self._alone()
+        elif before:
+            _LOG.warning("the farm at %s has no workers now: waiting for one", self.endpoint)
+
+    def _alone(self) -> FarmError:
+        return FarmError(
+            f"the farm at {self.endpoint} has had no worker for {self._patience_s:g} s: start one by "
+            f"irgym worker {self.endpoint}"
+        )
+
+    def _run(self, calls: Sequence[Call], limits: Limits) -> list[Reply]:
+        requests = [pack(call) for call in calls]
+        answers: dict[int, Answer] = {}
+        while len(answers) < len(requests):
+            try:
+                self._ask(requests, limits, answers)
+            except _GONE:
+                _LOG.warning("the scheduler at %s is gone: waiting for it", self.endpoint)
+                self.close()
+                self._client = self._connect(self._patience_s)
+                self._looked, self._met = -math.inf, time.monotonic()
+        return [unpack(answers[place]) for place in range(len(requests))]
+
+    def _ask(self, requests: Sequence[bytes], limits: Limits, answers: dict[int, Answer]) -> None:
+        """Send the requests that have no answer, and collect answers until all have one.
+
+        What was collected stays when the scheduler goes, which raises one of `_GONE`.
+        """
+        waiting = deque(place for place in range(len(requests)) if place not in answers)
+        under_way: dict[str, tuple[Any, list[int]]] = {}
+        finished: SimpleQueue[Any] = SimpleQueue()
+        deaths = 0
+        while waiting or under_way:
+            while waiting and len(under_way) < AHEAD * self.workers:
+                size = batch_size(len(waiting), self.workers, self._call_s)
+                places = [waiting.popleft() for _ in range(size)]
+                batch = Batch(tuple(requests[place] for place in places), limits, self._name, len(waiting))
+                future = self._submit(batch)
+                future.add_done_callback(finished.put)
+                under_way[future.key] = future, places
+            try:
+                future = finished.get(timeout=LOOK_S)
+            except Empty:
+                self._look()
+                continue
+            places = under_way.pop(future.key)[1]
+            done = self._answers_of(future)
+            if isinstance(done, Answers):
+                count = len(done.answers)
+                answers.update(zip(places[:count], done.answers, strict=True))
+                self._call_s = done.seconds / count
+                places = places[count:]
+            waiting.extendleft(reversed(places))
+            deaths += isinstance(done, KilledWorker)
+            if deaths == GIVEN_UP:
+                raise FarmError(f"the workers at {self.endpoint} die again and again: read what they print")
+
+    def _submit(self, batch: Batch) -> Any:
+        return self._client.submit(
+            run_batch, batch, key=f"{TAG}-{uuid.uuid4().hex}", pure=False, resources={self._kind.resource: 1}
+        )
+
+    def _answers_of(self, future: Any) -> Answers | Left | KilledWorker:
+        """Return what became of a batch, or why it must run again."""
+        if future.status == "finished":
+            return future.result(timeout=self._patience_s)
+        if future.status != "error":
+            raise CancelledError
+        error = future.exception(timeout=self._patience_s)
+        if isinstance(error, (Left, KilledWorker)):
+            return error
+        raise ChildError(f"a worker of the farm at {self.endpoint} does not work: {error!r}") from error
+
+
+_GONE = (OSError, CancelledError, ClosedClientError)
+"""What Dask raises when the scheduler is gone."""

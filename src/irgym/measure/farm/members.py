@@ -1,0 +1,153 @@
+"""The workers of a farm: of what kind they are, and what they do."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from distributed import rpc
+
+import irgym
+from irgym.core.errors import FarmError
+from irgym.measure.farm.address import Endpoint
+from irgym.measure.machine import fingerprint
+
+TAG = "irgym"
+"""Under which name a Dask worker tells the scheduler what is told here."""
+
+MEASURING = ("core", "measure", "envs")
+"""The parts of irgym that run on workers."""
+
+ANSWER_S = 5.0
+"""How long a scheduler may take to answer who its workers are."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the workers of a run must have in common: costs of different kinds must not be mixed.
+
+    Attributes:
+        irgym: Version of irgym, and a digest of the sources that run on workers: one that was started before
+            they were edited is of another kind than one after it.
+        machine: Key of the machine.
+        text: The machine in words.
+    """
+
+    irgym: str
+    machine: str
+    text: str
+
+    @property
+    def resource(self) -> str:
+        """The Dask resource that workers of this kind have, and that a run of this kind asks for."""
+        return f"{TAG} {self.irgym} {self.machine}"
+
+    def __str__(self) -> str:
+        return f"irgym {self.irgym} on {self.text} ({self.machine})"
+
+
+@cache
+def own_kind() -> Kind:
+    """Return the kind that this process would be as a worker."""
+    machine = fingerprint()
+    folder = Path(irgym.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(file for layer in MEASURING for file in (folder / layer).rglob("*.py")):
+        digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
+    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine.key, machine.text())
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a worker does, as it last told.
+
+    Attributes:
+        done: Calls answered since it joined.
+        failed: Those of them that crashed, hung, ran out of memory or raised.
+        running: Calls that it has at hand.
+        run: The run that they belong to; empty where there are none.
+        waiting: Calls of that run that no worker had been given when it got these.
+        rate: Calls answered in a second, over the last minute.
+    """
+
+    done: int = 0
+    failed: int = 0
+    running: int = 0
+    run: str = ""
+    waiting: int = 0
+    rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class Member:
+    """A worker of a farm.
+
+    Attributes:
+        name: Its name.
+        host: The machine's address.
+        kind: Its kind.
+        activity: What it does.
+    """
+
+    name: str
+    host: str
+    kind: Kind
+    activity: Activity
+
+
+def members_of(identity: Mapping[str, Any]) -> list[Member]:
+    """Return irgym's workers among those that a Dask scheduler names, by name."""
+    workers: list[Mapping[str, Any]] = [one for one in identity["workers"].values() if TAG in one]
+    members = [
+        Member(
+            str(worker["name"]),
+            str(worker["host"]),
+            Kind(**worker[TAG]),
+            _activity(worker["metrics"].get(TAG, {})),
+        )
+        for worker in workers
+    ]
+    return sorted(members, key=lambda member: member.name)
+
+
+def _activity(told: Mapping[str, Any]) -> Activity:
+    """Return what a worker told, which may be of another version of irgym."""
+    return Activity(**{field.name: told[field.name] for field in fields(Activity) if field.name in told})
+
+
+async def members_at(endpoint: Endpoint) -> list[Member]:
+    """Ask a scheduler for its workers.
+
+    Raises:
+        FarmError: Nothing that is a scheduler answers there.
+    """
+    try:
+        await _reach(endpoint)
+        scheduler: Any
+        async with rpc(endpoint.tcp, timeout=ANSWER_S) as scheduler:
+            return members_of(await asyncio.wait_for(scheduler.identity(n_workers=-1), ANSWER_S))
+    except (OSError, MemoryError) as error:  # Dask takes what a web server says for the size of a message
+        raise FarmError(
+            f"no farm answers at {endpoint}: start one by irgym farm serve {endpoint.port}"
+        ) from error
+
+
+async def _reach(endpoint: Endpoint) -> None:
+    """Raise an OSError where nothing listens, at once: Dask would try again until it loses patience."""
+    connecting = asyncio.open_connection(endpoint.host.strip("[]"), endpoint.port)
+    _, writer = await asyncio.wait_for(connecting, ANSWER_S)
+    writer.close()
+    await writer.wait_closed()
+
+
+def queue_length(members: Sequence[Member]) -> int:
+    """Return how many calls of the runs at work no worker has yet, as the workers were last told."""
+    waiting: dict[str, int] = {}
+    for activity in (member.activity for member in members):
+        if activity.run:
+            waiting[activity.run] = min(activity.waiting, waiting.get(activity.run, activity.waiting))
+    return sum(waiting.values())

@@ -1,0 +1,56 @@
+"""What every farm does: runs calls in isolation, several at a time, on machines of one kind.
+
+Compiling may run in parallel; timing has its core to itself.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from irgym.core.cost import Call
+from irgym.measure.protocol import Limits, Reply
+
+
+class Farm(Protocol):
+    """Runs calls in isolation, each exactly once.
+
+    A call that crashes, hangs or runs out of memory is answered as such. A farm raises only where it is
+    itself broken, and retries only then. `irgym.measure.timing` takes the timing core wherever a call runs,
+    so a farm need not know which part of a call is timed.
+    """
+
+    @property
+    def workers(self) -> int:
+        """How many calls run at once, at least 1."""
+        ...
+
+    @property
+    def conditions(self) -> str:
+        """Key of what a result depends on beside its call: where it ran, and what it may use."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """The same in words, with the cores and threads used."""
+        ...
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Return one reply for each call, in order."""
+        ...
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+        """Run one call that is no candidate, such as a validation.
+
+        Args:
+            call: What to run.
+            timeout_s: Time limit; by default that of a candidate.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up the workers."""
+        ...
+
+
+def conditions(machine: str, limits: Limits) -> str:
+    """Return the key of a machine and of what a candidate may use: limits decide whether one times out."""
+    return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB"

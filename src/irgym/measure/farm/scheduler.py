@@ -1,0 +1,36 @@
+"""The scheduler of a farm: where workers and runs meet."""
+
+import asyncio
+from collections.abc import Callable
+
+from distributed import Scheduler
+
+from irgym.core.errors import FarmError
+from irgym.measure.farm.address import Endpoint
+
+
+async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Let workers and runs meet until told to stop; the workers wait for the next scheduler then.
+
+    Args:
+        endpoint: Where to listen. Whoever reaches it can run code on the workers.
+        stop: Set it to end.
+        ready: Called when it listens.
+
+    Raises:
+        FarmError: The port is taken, or the host is none of this machine's.
+    """
+    try:
+        scheduler = await Scheduler(
+            host=endpoint.host.strip("[]"), port=endpoint.port, dashboard=False, dashboard_address=":0"
+        )
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        reason = error.__cause__.strerror or error.__cause__
+        raise FarmError(
+            f"{endpoint} cannot be listened on ({reason}): choose another port or host"
+        ) from error
+    ready()
+    await stop.wait()
+    await scheduler.close()

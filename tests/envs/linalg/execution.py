@@ -1,0 +1,42 @@
+"""Running a program's text as written, in this process."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.linalg.bindings import ir
+from irgym.envs.linalg.compiler import Executable, aligned, function_of, lower, mlir, parse
+
+DTYPES = {"f32": np.float32, "i64": np.int64, "i1": np.bool_}
+
+
+def _shapes(text: str) -> tuple[list[Any], list[Any]]:
+    """Shapes and element types of the arguments and results."""
+    with mlir():
+        signature = function_of(parse(text)).type
+        inputs, results = (
+            [(tuple(one.shape), DTYPES[str(one.element_type)]) for one in map(ir.RankedTensorType, types)]
+            for types in (signature.inputs, signature.results)
+        )
+    return inputs, results
+
+
+def random_inputs(text: str, seed: int = 0) -> list[NDArray[Any]]:
+    """Standard-normal arguments."""
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape).astype(np.float32) for shape, _ in _shapes(text)[0]]
+
+
+def execute(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The results of a program."""
+    wanted, results = _shapes(text)
+    arrays = [aligned(shape, dtype) for shape, dtype in (*wanted, *results)]
+    for array, value in zip(arrays, inputs, strict=False):
+        assert (array.shape, array.dtype) == (value.shape, value.dtype)
+        array[...] = value
+    with mlir():
+        module = lower(text, "")
+    Executable(module, arrays).run(1)
+    return arrays[len(wanted) :]

@@ -1,0 +1,165 @@
+"""Schedules of small programs: what the mask allows applies, and computes what the program computes."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from irgym.core.actions import Action
+from irgym.core.cost import Outcome
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.schedule import Schedule, replay
+from irgym.envs.linalg import actions, runner
+from irgym.envs.linalg.compiler import mlir, parse, run_passes
+from irgym.envs.linalg.environment import LINALG
+from irgym.envs.linalg.features import FEATURES, OPERATIONS
+from irgym.envs.linalg.operations import Sort
+from irgym.measure.timing import Timing
+
+PROGRAMS = (
+    "linalg://matmul/16x32x8",
+    "linalg://batch_matmul/2x8x16x4",
+    "linalg://conv2d/1x4x10x10x8x3x3",
+    "linalg://conv2d/1x4x9x9x8x3x3?stride=2",
+    "linalg://maxpool/1x8x8x8x2?stride=2",
+    "linalg://add/8x16",
+    "linalg://relu/4x8x16",
+    "linalg://softmax/8x16",
+    "linalg://layernorm/8x16",
+    "linalg://lattice/1",
+    "linalg://sequence/1?length=4",
+    "linalg://sequence/2?length=5",
+)
+
+QUICK = Timing(budget_ns=1, fewest=1, most=1)
+
+
+def walk(task, rng, steps=12):
+    """Return the states and the schedule of a random episode that looks at every operation."""
+    state, taken, states = task.initial(), [], [task.initial()]
+    while not task.terminal(state) and len(taken) < steps * len(task.order):
+        action = task.space.sample(task.mask(state), rng)
+        state = task.step(state, action)
+        taken.append(action)
+        states.append(state)
+    return states, Schedule(tuple(taken))
+
+
+def measured(task, state):
+    return runner.measure(task.text, task.script(state), 1, QUICK)
+
+
+@pytest.mark.parametrize("uri", PROGRAMS)
+def test_what_the_mask_allows_applies_and_is_right(uri):
+    task, rng = LINALG.task(uri), np.random.default_rng(0)
+    for _ in range(6):
+        states, schedule = walk(task, rng)
+        result = measured(task, states[-1])
+        assert result.outcome is Outcome.OK, f"{schedule.text(task.space)}: {result.detail}"
+
+
+@pytest.mark.parametrize("uri", PROGRAMS[:3])
+def test_a_fork_is_a_replay(uri):
+    task, rng = LINALG.task(uri), np.random.default_rng(1)
+    for _ in range(5):
+        states, schedule = walk(task, rng)
+        text = schedule.text(task.space)
+        again = replay(task, Schedule.parse(text, task.space))
+        assert again == states[-1] and hash(again) == hash(states[-1])
+        assert task.script(again) == task.script(states[-1])
+        assert task.job(again) == task.job(states[-1])
+
+
+def test_the_best_known_matmul_schedule_beats_the_program_as_written():
+    task = LINALG.task("linalg://matmul/128x128x128")
+    state = replay(task, Schedule.parse("tile_8_32_1 vectorise_0", task.space))
+    plain = runner.measure(task.text, "", 1, Timing())
+    tiled = runner.measure(task.text, task.script(state), 1, Timing())
+    assert tiled.ok and plain.cost > 10 * tiled.cost
+
+
+def test_sizes_that_do_not_divide_are_masked():
+    task = LINALG.task("linalg://matmul/12x10x7")
+    mask = task.mask(task.initial())
+    sizes = {
+        loop: {
+            size
+            for choice, size in enumerate(actions.SIZES)
+            if mask.params[task.space.slot_offsets[actions.TILE][loop] + choice]
+        }
+        for loop in range(4)
+    }
+    assert sizes == {0: {0, 1, 2, 3, 4, 6, 12}, 1: {0, 1, 2, 5}, 2: {0, 1, 7}, 3: {0}}
+    parallel = task.space.slot_offsets[actions.TILE_PARALLEL][2]
+    assert mask.params[parallel : parallel + len(actions.SIZES)].tolist() == [True] + [False] * 20
+
+
+def test_vectorising_waits_for_a_tile_and_ends_the_operation():
+    task = LINALG.task("linalg://matmul/64x64x64")
+    vectorise = Action(actions.VECTORISE, (0,))
+    assert not task.space.allows(task.mask(task.initial()), vectorise)
+    tiled = replay(task, Schedule.parse("tile_8_32_1", task.space))
+    assert task.space.allows(task.mask(tiled), vectorise)
+    done = task.step(tiled, vectorise)
+    assert task.space.options(task.mask(done)) == "next"
+    with pytest.raises(ScheduleError):
+        replay(task, Schedule.parse("tile_8_32_1 vectorise_0 tile_4", task.space))
+
+
+def test_interchange_places_one_loop_after_the_other():
+    task = LINALG.task("linalg://matmul/16x32x8")
+    state = replay(task, Schedule.parse("interchange_0 interchange_2", task.space))
+    matmul = state.operations[task.order[0]]
+    assert matmul.operation.bounds == (16, 8, 32) and matmul.operation.parallel == (True, False, True)
+    half = replay(task, Schedule.parse("interchange_2", task.space))
+    assert task.space.options(task.mask(half)) == "interchange_0 interchange_1"
+
+
+def test_a_fused_producer_has_the_size_of_the_tile():
+    task = LINALG.task("linalg://sequence/1?length=4")
+    fusing = [
+        place
+        for place in task.order
+        if any(load.producer is not None for load in task.program.operations[place].loads)
+    ]
+    assert fusing, "the chain has no operation that reads another's result"
+    state = task.initial()
+    rng = np.random.default_rng(0)
+    while not task.terminal(state):
+        mask = task.mask(state)
+        if mask.kinds[actions.FUSE]:
+            kinds = np.zeros_like(mask.kinds)
+            kinds[actions.FUSE] = True
+            state = task.step(state, task.space.sample(type(mask)(kinds, mask.params), rng))
+        state = task.step(state, Action(actions.NEXT))
+    assert measured(task, state).outcome is Outcome.OK
+
+
+def test_observations_have_one_shape_and_follow_the_state():
+    task, rng = LINALG.task("linalg://sequence/2?length=5"), np.random.default_rng(3)
+    states, _ = walk(task, rng)
+    seen = [task.observe(state) for state in states]
+    assert all(one.shape == (OPERATIONS, FEATURES) and np.isfinite(one).all() for one in seen)
+    assert any((one != other).any() for one, other in pairwise(seen))
+
+
+def test_fills_have_no_turn():
+    task = LINALG.task("linalg://sequence/1?length=4")
+    assert all(task.program.operations[place].sort is not Sort.FILL for place in task.order)
+
+
+@pytest.mark.parametrize("name", ["a.transform.mlir", "a.mlir", "a.ll"])
+def test_exports(name, tmp_path):
+    task = LINALG.task("linalg://matmul/16x32x8")
+    state = replay(task, Schedule.parse("tile-parallel_8_16 tile_4_8_1 vectorise_0", task.space))
+    files = task.export(state, tmp_path / name)
+    assert files[0].name == name and all(path.stat().st_size for path in files)
+    if name == "a.transform.mlir":
+        script, program = files
+        passes = f"transform-preload-library{{transform-library-paths={script}}},transform-interpreter"
+        with mlir():
+            module = parse(program.read_text())
+            run_passes(module, passes)
+            assert "vector.contract" in str(module) or "vector.multi_reduction" in str(module)
+    with pytest.raises(IrgymError, match="end the name in one of"):
+        task.export(state, tmp_path / "a.onnx")

@@ -1,0 +1,227 @@
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import irgym.linalg
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.families import NETWORKS
+from irgym.envs.linalg.networks import as_function, build
+from irgym.envs.linalg.programs import Network, parse_uri
+from irgym.envs.linalg.torch_import import network_program
+
+from .execution import execute
+
+
+def _agree(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> str:
+    """Check that the imported program gives what torch gives; return its text."""
+    assert irgym.linalg.from_torch(module, *inputs, path=path) == f"linalg:{path}"
+    text = path.read_text()
+    weights = {int(name[3:]): value for name, value in np.load(path.with_suffix(".npz")).items()}
+    user = iter(inputs)
+    count = len(weights) + len(inputs)
+    arguments = [weights[place] if place in weights else next(user).numpy() for place in range(count)]
+    with torch.no_grad():
+        wanted = module(*inputs)
+    found = execute(text, arguments)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    assert len(found) == len(wanted)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.shape == tuple(theirs.shape)
+        assert np.abs(ours - theirs.numpy()).max() <= 1e-4 * max(1.0, float(theirs.abs().max()))
+    return text
+
+
+class Function(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Any, **state: Tensor) -> None:
+        super().__init__()
+        self.function = function
+        for name, value in state.items():
+            self.register_buffer(name, value)
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.function(self, *inputs)
+
+
+def _random(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
+def test_weights_are_arguments_and_their_values_are_kept(tmp_path: Path):
+    module = nn.Sequential(nn.Linear(40, 64), nn.ReLU(), nn.Linear(64, 10)).eval()
+    text = _agree(module, (_random(4, 40),), tmp_path / "mlp.mlir")
+    assert "func.func @main(%arg0: tensor<64x40xf32>, %arg1: tensor<64xf32>" in text
+    assert "dense" not in text and len(text) < 5000
+
+
+def test_a_convolution_with_all_that_surrounds_it(tmp_path: Path):
+    norm = nn.BatchNorm2d(24)
+    norm.running_mean, norm.running_var = _random(24), _random(24).square()
+    layers = (
+        nn.Conv2d(3, 24, 3, 2, 1),
+        norm,
+        nn.ReLU6(),
+        nn.MaxPool2d(3, 2, 1),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+    )
+    text = _agree(nn.Sequential(*layers).eval(), (_random(2, 3, 24, 24),), tmp_path / "conv.mlir")
+    assert "linalg.conv_2d_nchw_fchw" in text and "tensor.pad" in text
+
+
+def test_norms_and_softmax_stay_in_float32(tmp_path: Path):
+    def both(_: nn.Module, x: Tensor) -> tuple[Tensor, ...]:
+        normed = nn.functional.layer_norm(x, (20,))
+        return normed, x.std(1), x.var(0, correction=0), (normed * 3).softmax(-1)
+
+    text = _agree(Function(both), (_random(6, 20),), tmp_path / "norms.mlir")
+    assert "f64" not in text and "linalg.index" not in text
+
+
+def test_tables_of_whole_numbers_stay_and_large_constants_become_arguments(tmp_path: Path):
+    def gather(self: Any, x: Tensor) -> Tensor:
+        return (x[self.places] * self.scale).where(self.chosen, torch.arange(30.0))
+
+    places = torch.tensor([3, 0, 3, 1] * 5)
+    chosen = _random(30) > 0
+    text = _agree(
+        Function(gather, scale=_random(30), places=places, chosen=chosen),
+        (_random(5, 30),),
+        tmp_path / "gather.mlir",
+    )
+    assert "dense<[3, 0, 3, 1" in text and "%arg2" not in text
+
+
+def test_inputs_of_whole_numbers(tmp_path: Path):
+    _agree(nn.Embedding(50, 24).eval(), (torch.tensor([[1, 49, 0], [7, 7, 2]]),), tmp_path / "embedding.mlir")
+
+
+@pytest.mark.parametrize("name", ["resnet18?classes=20", "transformer?batch=2&length=12&width=24"])
+def test_networks_compute_what_torch_computes(name: str):
+    origin = parse_uri(f"linalg://{name}").origin
+    assert isinstance(origin, Network)
+    torch.manual_seed(0)
+    module, example = build(origin.name, dict(origin.options))
+    for weight in module.parameters():
+        if weight.dim() > 1:
+            nn.init.kaiming_normal_(weight)
+    arguments = [*(weight.detach() for weight in module.parameters()), _random(*example.shape)]
+    with torch.no_grad():
+        wanted = module(arguments[-1])
+        assert torch.equal(as_function(origin.name, dict(origin.options))(*arguments), wanted)
+    text = network_program(f"linalg://{name}")
+    (found,) = execute(text, [argument.numpy() for argument in arguments])
+    assert np.abs(found - wanted.numpy()).max() <= 1e-4 * float(wanted.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("uri", "counts"),
+    [
+        ("linalg://resnet18?size=224", {"conv_2d_nchw_fchw": 20, "pooling_nchw_max": 1, "matmul": 1}),
+        ("linalg://vgg11", {"conv_2d_nchw_fchw": 8, "pooling_nchw_max": 5, "matmul": 3}),
+        ("linalg://mobilenetv2", {"conv_2d_nchw_fchw": 35, "depthwise_conv_2d_nchw_chw": 17, "matmul": 1}),
+        ("linalg://transformer", {"matmul": 4, "batch_matmul": 2}),
+    ],
+)
+def test_networks_have_the_published_layers(uri: str, counts: dict[str, int]):
+    text = network_program(uri)
+    assert {name: text.count(f"linalg.{name} ") for name in counts} == counts
+    assert "f64" not in text and "dense_resource" not in text and len(text) < 100_000
+
+
+def test_every_network_is_built():
+    for family in NETWORKS:
+        with torch.device("meta"):
+            module, example = build(family.name, {option.name: option.default for option in family.options})
+            assert not module.training and module(example).shape[0] == 1
+
+
+def test_published_numbers_of_weights():
+    """As torchvision's documentation has them; of the two of a folded batch norm's channel, one is left."""
+    expected = {"resnet18": 11_689_512, "mobilenetv2": 3_504_872, "vgg11": 132_863_336}
+    for name, wanted in expected.items():
+        with torch.device("meta"):
+            module, _ = build(name, {"batch": 1, "classes": 1000, "size": 224})
+        convolutions = [layer for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+        folded = 0 if name == "vgg11" else sum(layer.out_channels for layer in convolutions)
+        assert sum(weight.numel() for weight in module.parameters()) + folded == wanted
+
+
+def test_files_go_to_the_cache_under_a_name_made_of_their_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    first, second = nn.Linear(20, 20).eval(), nn.Linear(20, 20).eval()
+    uris = [irgym.linalg.from_torch(module, _random(2, 20)) for module in (first, first, second)]
+    assert uris[0] == uris[1] != uris[2] and "/Linear-" in uris[0]
+    assert len(list(tmp_path.rglob("*.*"))) == 4
+    assert parse_uri(uris[0]).uri == uris[0]
+
+
+class Twice(nn.Module):
+    """Counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x + x
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs", "words"),
+    [
+        (nn.Dropout(), (_random(4, 4),), r"Dropout draws random numbers .*call .eval\(\)"),
+        (nn.BatchNorm1d(4), (_random(4, 4),), r"BatchNorm1d changes its buffers .*call .eval\(\)"),
+        (Twice(), (_random(4, 4),), "Twice changes its buffers"),
+        (nn.Linear(4, 4).double(), (_random(4, 4).double(),), "float64 elements .*to float32"),
+        (nn.Linear(4, 4).bfloat16(), (_random(4, 4).bfloat16(),), "bfloat16 elements"),
+        (nn.Linear(4, 4), (_random(4, 5),), "torch.export refuses Linear"),
+        (
+            Function(lambda self, x: x[self.places], places=torch.zeros(5000, dtype=torch.int64)),
+            (_random(4, 4),),
+            "a table of 5000 whole numbers",
+        ),
+        (Function(lambda _, x: x.nonzero()), (_random(4, 4),), "Function has a dynamic shape"),
+        (Function(lambda _, x: (x, None)), (_random(4, 4),), "other than tensors"),
+        (Function(lambda _, x, n: x * n), (_random(4, 4), 3), "is no tensor"),
+        (Function(lambda _, x: torch.fft.rfft(x).real), (_random(4, 4),), "complex64 elements"),
+        (
+            Function(lambda _, x: torch.linalg.cholesky(x)),
+            (_random(4, 4),),
+            "cannot import Function.*with_effects",
+        ),
+        (Function(lambda _, x: torch.histc(x, 4)), (_random(4, 4),), "torch-mlir cannot lower torch.aten"),
+        (Function(lambda _, x: x), (_random(4, 4),), "nothing to schedule"),
+        (lambda x: x, (), "torch.nn.Module, not function"),
+    ],
+)
+def test_what_cannot_be_imported_is_named_in_one_sentence(
+    module: Any, inputs: tuple[Any, ...], words: str, tmp_path: Path
+):
+    with pytest.raises(ProgramError, match=words) as caught:
+        irgym.linalg.from_torch(module, *inputs, path=tmp_path / "program.mlir")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_entry_point_imports_neither_torch_nor_a_compiler():
+    code = (
+        "import sys, irgym.linalg, irgym.envs.linalg.datasets as datasets; datasets.dataset('operators');"
+        "assert not {'torch', 'torch_mlir'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_suffix_is_checked_first(tmp_path: Path):
+    with pytest.raises(ProgramError, match=r"\*.mlir"):
+        irgym.linalg.from_torch(nn.Linear(4, 4), _random(4, 4), path=tmp_path / "program.txt")

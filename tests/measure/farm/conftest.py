@@ -1,0 +1,32 @@
+"""Farms of real processes on this machine."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+pytest.importorskip("dask_jobqueue")
+sys.path.append(str(Path(__file__).parents[2] / "toys"))
+
+from farm_site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    opened = Site(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="package")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A scheduler and two workers for the tests that do them no harm."""
+    opened = Site(tmp_path_factory.mktemp("site"))
+    try:
+        opened.serve()
+        opened.workers("anna", "bert")
+        yield opened
+    finally:
+        opened.close()

@@ -1,0 +1,94 @@
+"""Addresses, the sizes of batches, and what is imported for them; no process but a fresh interpreter."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from irgym.core.errors import BackendError, FarmError
+from irgym.measure.farm import LocalFarm, open_farm
+from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening
+from irgym.measure.farm.batch import BATCH_S, LARGEST, LEAST_S, batch_size
+from irgym.measure.protocol import Limits
+
+MALFORMED = [
+    "",
+    "here",
+    "local:",
+    "local:0",
+    "local:two",
+    "local:-1",
+    "dask:",
+    "dask://",
+    "dask://host",
+    "dask://host:",
+    "dask://host:0",
+    "dask://host:65536",
+    "dask://host:port",
+    "dask://:8786",
+    "dask://a b:8786",
+    "dask://host:8786/",
+    "tcp://host:8786",
+    "slurms",
+]
+
+
+@pytest.mark.parametrize("address", MALFORMED)
+def test_malformed_addresses_are_refused_in_one_sentence(address: str):
+    with pytest.raises(FarmError, match=r"write .*dask://HOST:PORT") as error:
+        open_farm(address, Limits())
+    assert "\n" not in str(error.value) and repr(address) in str(error.value)
+
+
+@pytest.mark.parametrize(("address", "workers"), [(None, 1), ("local", 1), ("local:1", 1), ("local:3", 3)])
+def test_local_addresses(address: str | None, workers: int):
+    farm = open_farm(address, Limits())
+    assert isinstance(farm, LocalFarm) and farm.workers == workers
+
+
+@pytest.mark.parametrize("text", ["dask://host:8786", "dask://10.0.0.1:1", "dask://[fe80::1]:65535"])
+def test_endpoints_parse_back(text: str):
+    assert str(parse_endpoint(text)) == text
+    assert parse_endpoint(text).tcp == text.replace("dask", "tcp")
+
+
+def test_a_scheduler_listens_on_this_machine_unless_told_otherwise():
+    assert parse_listening("8786") == Endpoint("127.0.0.1", 8786)
+    assert parse_listening("0.0.0.0:1") == Endpoint("0.0.0.0", 1)
+    for text in ("", "x", ":1", "0", "host", "host:"):
+        with pytest.raises(FarmError, match="write PORT"):
+            parse_listening(text)
+
+
+@pytest.mark.parametrize("address", ["dask://host:8786", "slurm"])
+def test_missing_libraries_are_named(address: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendError, match=r"pip install 'irgym\[farm\]'"):
+        open_farm(address, Limits())
+
+
+def test_dask_is_imported_for_a_farm_only():
+    program = (
+        "import sys; import irgym.cli.main, irgym.measure.bench;"
+        "heavy = {'dask', 'distributed', 'dask_jobqueue'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@given(st.integers(0, 10**4), st.integers(1, 100), st.floats(0.0, 1e3))
+def test_batches_are_neither_long_nor_last(waiting: int, workers: int, call_s: float):
+    size = batch_size(waiting, workers, call_s)
+    assert 1 <= size <= LARGEST
+    assert size == 1 or size * call_s <= BATCH_S * 1.001
+    assert size == 1 or size <= waiting
+    assert size == 1 or size * workers <= waiting / 2 or size * call_s <= LEAST_S * 1.001
+
+
+def test_batches_use_the_time_they_have():
+    assert batch_size(1000, 2, 0.0) == LARGEST
+    assert batch_size(1000, 2, BATCH_S / 10) == 10
+    assert batch_size(1000, 2, 1.0) == batch_size(3, 2, LEAST_S) == 1
+    assert batch_size(8, 2, LEAST_S / 8) == 8

@@ -1,0 +1,101 @@
+"""Farms of real processes on this machine."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from irgym.measure.farm.address import Endpoint
+
+TESTS = Path(__file__).parents[1]
+
+FOREIGN = """
+import sys
+from dataclasses import replace
+from irgym.cli.main import main
+from irgym.measure.farm import members
+machine = members.fingerprint()
+members.fingerprint = lambda: replace(machine, model="Abacus 3000")
+"""
+COMMAND = "main(sys.argv[1:])"
+CARELESS = """
+from irgym.measure.farm import worker
+async def nobody(endpoint):
+    return []
+worker.members_at = nobody
+"""
+FOREIGN_MACHINE = ("-c", FOREIGN + COMMAND)
+"""The command on another machine."""
+INTRUDER = ("-c", FOREIGN + CARELESS + COMMAND)
+"""The same without a look at who works for the farm already, as when two join at once."""
+
+
+class Site:
+    """The processes of a farm, ended with the test."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.endpoint = Endpoint("127.0.0.1", server.getsockname()[1])
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "irgym")) -> subprocess.Popen[str]:
+        """Start a command; its errors go to a file."""
+        paths = [str(TESTS / "measure"), str(TESTS / "toys"), os.environ.get("PYTHONPATH", "")]
+        with (self.folder / f"{len(self._processes)}.err").open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, *program, *arguments],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def serve(self) -> subprocess.Popen[str]:
+        """Start the scheduler and wait until it listens."""
+        process = self.start("farm", "serve", str(self.endpoint.port))
+        told(process, "waits for workers")
+        return process
+
+    def workers(self, *names: str) -> list[subprocess.Popen[str]]:
+        """Start workers and wait until they have joined."""
+        processes = [self.start("worker", str(self.endpoint), "--name", name) for name in names]
+        for process in processes:
+            told(process, "works for")
+        return processes
+
+    def close(self) -> None:
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def told(process: subprocess.Popen[str], words: str) -> None:
+    """Wait until a process prints a line with these words."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"the process ended without saying {words!r}")
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait for something that happens in another process."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
