@@ -1,6 +1,7 @@
 """linalg programs from torch: `irgym.linalg.from_torch(module, *inputs)` returns a program's URI."""
 
 import hashlib
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
 
     Raises:
-        BackendError: torch or torch-mlir is not installed.
+        BackendError: torch or torch-mlir is not installed, or TensorFlow is loaded in this process.
         ProgramError: The module cannot be exported or lowered; the message names what is in the way.
         StorageError: The files cannot be written.
     """
@@ -44,6 +45,12 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: linalg reads MLIR as text; name such a file *{SUFFIX}")
+    if "tensorflow" in sys.modules:
+        # Both bring an LLVM, and the second one to be loaded aborts the process.
+        raise BackendError(
+            "TensorFlow is loaded here, beside which torch-mlir cannot be: call from_torch in a process that "
+            "does not import tensorflow"
+        )
     from irgym.envs.linalg.torch_import import trace
 
     name = type(module).__name__

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import irgym.linalg
-from irgym.core.errors import ProgramError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.envs.linalg.families import NETWORKS
 from irgym.envs.linalg.networks import as_function, build
 from irgym.envs.linalg.programs import Network, parse_uri
@@ -225,3 +225,9 @@ def test_the_entry_point_imports_neither_torch_nor_a_compiler():
 def test_the_suffix_is_checked_first(tmp_path: Path):
     with pytest.raises(ProgramError, match=r"\*.mlir"):
         irgym.linalg.from_torch(nn.Linear(4, 4), _random(4, 4), path=tmp_path / "program.txt")
+
+
+def test_tensorflow_beside_it_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", type(sys)("tensorflow"))
+    with pytest.raises(BackendError, match="does not import tensorflow"):
+        irgym.linalg.from_torch(nn.Linear(2, 2), torch.zeros(1, 2))
