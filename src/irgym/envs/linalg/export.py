@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import StorageError
 from irgym.core.task import check_form
+from irgym.envs.linalg.script import transform_module
+from irgym.envs.linalg.sources import LIMITS, answer
 from irgym.measure.child import Child
-from irgym.measure.evaluators import error_of
-from irgym.measure.protocol import Raised, Returned
 
 if TYPE_CHECKING:
     from irgym.envs.linalg.task import LinalgState, LinalgTask
@@ -33,7 +33,7 @@ def export(task: "LinalgTask", state: "LinalgState", target: Path) -> list[Path]
     script = task.script(state)
     if target.name.endswith(".transform.mlir"):
         program = target.with_name(target.name.removesuffix(".transform.mlir") + ".program.mlir")
-        files = {target: script, program: task.text}
+        files = {target: script or transform_module(""), program: task.text}
     else:
         form = "llvm" if target.suffix.lower() == ".ll" else "mlir"
         files = {target: _written(task.text, script, form)}
@@ -47,10 +47,5 @@ def export(task: "LinalgTask", state: "LinalgState", target: Path) -> list[Path]
 
 def _written(text: str, script: str, form: str) -> str:
     call = Call("irgym.envs.linalg.runner:written", (text, script, form))
-    with Child() as child:
-        reply = child.call(call)
-    if isinstance(reply, Raised):
-        raise error_of(call, reply)
-    if not isinstance(reply, Returned):
-        raise IrgymError(f"MLIR failed on the schedule ({reply}): try another")
-    return reply.value
+    with Child(LIMITS) as child:
+        return answer(child, call, "the schedule")
