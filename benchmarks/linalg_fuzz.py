@@ -69,7 +69,7 @@ def main() -> None:
         task = LINALG.task(PROGRAMS[number % len(PROGRAMS)])
         state, schedule = random_state(task, rng)
         texts.append(f"{task.uri}: {schedule.text(task.space)}")
-        call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), 1, ONCE))
+        call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), ONCE))
         jobs.append(Job(call, task.uri, str(number), "fuzz"))
     with LocalFarm(options.workers, LIMITS) as farm:
         results = Measured(farm).evaluate(jobs)

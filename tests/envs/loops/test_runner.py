@@ -10,8 +10,9 @@ from irgym.envs.loops import runner
 from irgym.envs.loops.baselines import PEERS, Peer
 from irgym.envs.loops.codegen.backends import preferred
 from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import aligned, parse_uri
+from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.environment import LOOPS
+from irgym.measure.arrays import aligned
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 from irgym.measure.timing import Timing

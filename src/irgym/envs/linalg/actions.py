@@ -28,17 +28,6 @@ SPACE = ActionSpace(
     )
 )
 
-SUMMARIES = {
-    "next": "leave the operation as it is now and go on to the one before it",
-    "tile": "tile loops; one size for each loop, the outermost first, 0 for none",
-    "tile-parallel": "tile parallel loops and run the tiles in parallel, the filling of the result too",
-    "fuse": "the same, and compute the producers of the operands within the tiles",
-    "interchange": "put this loop outermost among those not placed yet; goes on until all are placed",
-    "img2col": "turn a convolution into a matrix multiplication over gathered patches",
-    "vectorise": "make vector operations of the innermost tile; 1 turns the accumulators of a product",
-}
-"""What each kind does, in a line."""
-
 
 def sizes_of(params: tuple[int, ...], loops: int) -> tuple[int, ...]:
     """Return the tile sizes that an action's choices stand for."""

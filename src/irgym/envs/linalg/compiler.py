@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import IrgymError
@@ -248,15 +247,3 @@ class Executable:
         function, packed = self._function, self._packed
         for _ in range(repetitions):
             function(packed)
-
-
-ALIGNMENT = 64
-"""Bytes to which arrays are aligned: a cache line."""
-
-
-def aligned(shape: Sequence[int], dtype: Any = np.float32) -> NDArray[Any]:
-    """Return an array of undefined content that begins at a cache line."""
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
-    begin = -raw.ctypes.data % ALIGNMENT
-    return raw[begin : begin + size].view(dtype).reshape(shape)

@@ -119,7 +119,7 @@ class LinalgEnvironment(Environment):
     def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
         """Return the call that times a peer and a scheduled program in turn."""
         assert isinstance(task, LinalgTask)
-        arguments = (task.uri, task.text, task.script(state), task.threads, name, VERSUS_ROUNDS)
+        arguments = (task.uri, task.text, task.script(state), name, VERSUS_ROUNDS)
         return Call("irgym.envs.linalg.runner:compare", arguments)
 
     def policies(self) -> Mapping[str, Path]:

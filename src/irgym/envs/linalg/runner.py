@@ -11,11 +11,12 @@ from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.linalg.bindings import llvm
-from irgym.envs.linalg.compiler import CompileError, Executable, aligned, apply, lower, mlir, parse
+from irgym.envs.linalg.compiler import CompileError, Executable, apply, lower, mlir, parse
 from irgym.envs.linalg.description import describe
 from irgym.envs.linalg.operations import Program
 from irgym.envs.linalg.peers import PEERS
 from irgym.envs.linalg.programs import parse_uri
+from irgym.measure.arrays import aligned
 from irgym.measure.timing import Timing, interleave, sample
 
 SEED = 20240916
@@ -113,13 +114,12 @@ def _spoil(arrays: Arrays) -> None:
         array[...] = np.nan if array.dtype.kind == "f" else -77
 
 
-def measure(text: str, script: str, threads: int, timing: Timing) -> Measurement:
+def measure(text: str, script: str, timing: Timing) -> Measurement:
     """Compile, check and time a scheduled program.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
-        threads: Threads that parallel loops run on.
         timing: How to time it.
 
     Returns:
@@ -142,7 +142,7 @@ def measure(text: str, script: str, threads: int, timing: Timing) -> Measurement
     return Measurement(Outcome.OK, sample(executable.run, timing), compile_s)
 
 
-def validate(text: str, script: str, threads: int, inputs: int, seed: int) -> Validation:
+def validate(text: str, script: str, inputs: int, seed: int) -> Validation:
     """Compare a scheduled program with the program as written on random inputs.
 
     Raises:
@@ -180,7 +180,7 @@ def written(text: str, script: str, form: str) -> str:
         return str(module)
 
 
-def compare(uri: str, text: str, script: str, threads: int, peer: str, rounds: int) -> Versus:
+def compare(uri: str, text: str, script: str, peer: str, rounds: int) -> Versus:
     """Check a peer's result, and time it and a scheduled program in turn, on the same inputs.
 
     Raises:

@@ -56,18 +56,16 @@ class LinalgTask(Task[LinalgState]):
         uri: Canonical URI of the program.
         text: Its MLIR, the operations numbered.
         program: What it is made of.
-        threads: Threads that parallel loops run on; 1 compiles them to sequential loops.
     """
 
     space = actions.SPACE
     forms = FORMS
 
-    def __init__(self, uri: str, text: str, program: Program, threads: int = 1) -> None:
+    def __init__(self, uri: str, text: str, program: Program) -> None:
         self.uri = uri
         self.text = text
         self._content = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.program = program
-        self.threads = threads
         self.timing = TIMING
         self.order = tuple(
             operation.place for operation in reversed(program.operations) if operation.sort is not Sort.FILL
@@ -193,17 +191,17 @@ class LinalgTask(Task[LinalgState]):
 
     def job(self, state: LinalgState) -> Job:
         """Return the request for the program's time."""
-        arguments = (self.text, self.script(state), self.threads, self.timing)
+        arguments = (self.text, self.script(state), self.timing)
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
             program=self.uri,
             schedule=_text(state),
-            toolchain=f"{toolchain()}; {self._content}; {self.threads} threads; {self.timing.version}",
+            toolchain=f"{toolchain()}; {self._content}; 1 thread; {self.timing.version}",
         )
 
     def validation(self, state: LinalgState, inputs: int, seed: int) -> Call:
         """Return the call that compares the program's results with those of the program as written."""
-        arguments = (self.text, self.script(state), self.threads, inputs, seed)
+        arguments = (self.text, self.script(state), inputs, seed)
         return Call("irgym.envs.linalg.runner:validate", arguments)
 
     def observe(self, state: LinalgState) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError, IrgymError
-from irgym.envs.loops.contraction import Contraction, Floats, aligned
+from irgym.envs.loops.contraction import Contraction, Floats
+from irgym.measure.arrays import aligned
 from irgym.measure.peers import Peer, numpy_kernels, repeat
 
 

@@ -10,26 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
+from irgym.measure.arrays import aligned
 
 Floats = NDArray[np.float32]
 
-CACHE_LINE = 64
-"""Bytes of a cache line."""
-
 MAX_ELEMENTS = 1 << 28
 """Greatest number of elements of a tensor (1 GiB of float32)."""
-
-
-def aligned(shape: tuple[int, ...]) -> Floats:
-    """Return an array, not initialised, that begins on a cache line.
-
-    numpy's own arrays begin anywhere, and a vector that crosses two lines costs twice: with them, times
-    would depend on chance. Peers get the same arrays.
-    """
-    count = math.prod(shape)
-    memory = np.empty(count + CACHE_LINE // 4, np.float32)
-    start = -memory.ctypes.data % CACHE_LINE // 4
-    return memory[start : start + count].reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from irgym.core.errors import IrgymError
 from irgym.envs.loops.baselines import PEERS
 from irgym.envs.loops.codegen.backends import Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import Contraction, Floats, aligned, parse_uri
+from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
 from irgym.envs.loops.nest import Nest
+from irgym.measure.arrays import aligned
 from irgym.measure.machine import fingerprint
 from irgym.measure.peak import peak_kernel
 from irgym.measure.timing import Timing, interleave, sample

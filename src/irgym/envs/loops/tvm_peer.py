@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError
-from irgym.envs.loops.contraction import Axis, Contraction, Floats, aligned
+from irgym.envs.loops.contraction import Axis, Contraction, Floats
+from irgym.measure.arrays import aligned
 
 
 def _einsum(te: Any, contraction: Contraction) -> list[Any]:
