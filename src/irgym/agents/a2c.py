@@ -12,10 +12,10 @@ import torch
 
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.advantages import advantages_and_returns, normalise
+from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, Optimiser, anneal
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes
 from irgym.agents.trajectories import Trajectories
 from irgym.core.errors import IrgymError
 from irgym.nets import heads

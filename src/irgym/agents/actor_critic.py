@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
+from irgym.agents.episodes import Outcomes
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes, draw_tasks, privileged_of, rollout
+from irgym.agents.rollout import draw_tasks, privileged_of, rollout
 from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from irgym.agents.episodes import Outcomes
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes
 from irgym.nets.policy import TorchPolicy
 
 

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.advantages import FloatArray, advantages_and_returns, normalise
+from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes
 from irgym.agents.trajectories import (
     Trajectories,
     join,

@@ -11,10 +11,11 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from irgym.agents.episodes import Outcomes
 from irgym.agents.events import without_tensorflow
 from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes, rollout
+from irgym.agents.rollout import rollout
 from irgym.agents.run_folder import RunFolder
 from irgym.core.actions import BoolArray
 from irgym.core.errors import StorageError

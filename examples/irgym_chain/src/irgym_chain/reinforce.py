@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, seeded
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import Outcomes, draw_tasks, rollout
+from irgym.agents.rollout import draw_tasks, rollout
 from irgym.core.actions import BoolArray
 from irgym.nets import heads
 from irgym.nets.actor_critic import Actor
