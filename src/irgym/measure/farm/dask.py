@@ -19,7 +19,7 @@ from irgym.core.cost import Call
 from irgym.core.errors import FarmError
 from irgym.measure.child import Answer, ChildError, pack, unpack
 from irgym.measure.farm.address import Endpoint
-from irgym.measure.farm.batch import Answers, Batch, Left, batch_size
+from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, members_of, own_kind
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.farm.worker import run_batch
@@ -30,9 +30,6 @@ PATIENCE_S = 60.0
 
 LOOK_S = 1.0
 """How often to look who the workers are."""
-
-SEND_S = 0.001
-"""How long Dask may hold a message back to send it with the next one."""
 
 AHEAD = 2
 """Batches that a worker may have at once: it need not wait while the answers of one travel."""
@@ -143,7 +140,6 @@ class DaskFarm:
                 f"no farm has answered at {self.endpoint} for {patience_s:g} s: start one by "
                 f"irgym farm serve {self.endpoint.port}"
             ) from error
-        # Dask sends once in 10 ms, which is longer than many a candidate takes.
         client.scheduler_comm.interval = SEND_S
         return client
 

@@ -2,11 +2,29 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
-from distributed import Scheduler
+from distributed import Scheduler, SchedulerPlugin
 
 from irgym.core.errors import FarmError
 from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.batch import SEND_S
+
+
+class Prompt(SchedulerPlugin):
+    """Has a scheduler send to its workers at once."""
+
+    name = "irgym-prompt"
+
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        """Dask calls this when a worker has joined."""
+        stream: Any = scheduler.stream_comms[worker]
+        stream.interval = SEND_S
+
+
+def scheduler_options() -> dict[str, Any]:
+    """Return what all schedulers of farms are made with, beside where they listen."""
+    return {"dashboard": False, "dashboard_address": ":0", "plugins": (Prompt(),)}
 
 
 async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], None]) -> None:
@@ -21,9 +39,7 @@ async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], Non
         FarmError: The port is taken, or the host is none of this machine's.
     """
     try:
-        scheduler = await Scheduler(
-            host=endpoint.host.strip("[]"), port=endpoint.port, dashboard=False, dashboard_address=":0"
-        )
+        scheduler = await Scheduler(host=endpoint.host.strip("[]"), port=endpoint.port, **scheduler_options())
     except RuntimeError as error:
         if not isinstance(error.__cause__, OSError):
             raise

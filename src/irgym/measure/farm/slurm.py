@@ -14,6 +14,7 @@ from irgym.core.cost import Call
 from irgym.core.errors import BackendError, FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.scheduler import scheduler_options
 from irgym.measure.protocol import Limits, Reply
 
 LEAVE_S = 60.0
@@ -120,7 +121,7 @@ def cluster_of(options: SlurmOptions) -> Any:
         interface=options.interface or None,
         job_extra_directives=directives,
         job_name="irgym-worker",
-        scheduler_options={"dashboard": False, "dashboard_address": ":0"},
+        scheduler_options=scheduler_options(),
     )
 
 

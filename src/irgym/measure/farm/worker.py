@@ -18,7 +18,7 @@ from distributed.utils import get_ip
 from irgym.core.errors import FarmError
 from irgym.measure.child import Answer, Child, Packed
 from irgym.measure.farm.address import Endpoint
-from irgym.measure.farm.batch import BATCH_S, Answers, Batch, Left
+from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
 from irgym.measure.farm.members import TAG, Activity, Kind, members_at, own_kind
 from irgym.measure.machine import timing_core
 from irgym.measure.protocol import RETURNED, Limits
@@ -46,6 +46,11 @@ class Isolation(WorkerPlugin):
         self._activity = Activity()
         self._joined = time.monotonic()
         self._answered: deque[float] = deque()
+
+    def setup(self, worker: Worker) -> None:
+        """Let the worker answer at once."""
+        stream: Any = worker.batched_stream
+        stream.interval = SEND_S
 
     def run(self, batch: Batch) -> Answers:
         """Run as much of a batch in the child as there is time for; only the worker's thread calls this.
