@@ -5,7 +5,7 @@ import dials
 import pytest
 import torch
 
-from irgym.agents.imitation import ImitationConfig, clone, search_schedules, transfer
+from irgym.agents.imitation import ImitationConfig, clone, found, greedy_share, search_programs, transfer
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
@@ -24,35 +24,52 @@ def schedule(text: str) -> Schedule:
 EVERY = [schedule(f"turn_0_{a} turn_1_{b} turn_2_{c}") for a, b, c in product(range(dials.DIGITS), repeat=3)]
 
 
+WHOLE = [found(PROBLEM.tasks[0], dict.fromkeys(EVERY[first : first + 3], 1.0)) for first in range(0, 216, 3)]
+"""What would be found if every schedule were among the three cheapest of some program."""
+
+
+def best(transferred):
+    return [one.likeliest(None) for one in transferred]
+
+
 def test_searches_find_schedules_for_each_program():
-    found = search_schedules(
-        PROBLEM.tasks[:2],
-        PROBLEM.evaluator,
-        SEARCHES.load("evolutionary")(),
-        Budget(evaluations=150),
-        seed=0,
-        keep=2,
-    )
-    assert 2 <= len(found) <= 4 and len(set(found)) == len(found)
-    for task in PROBLEM.tasks[:2]:
-        costs = [m.cost for m in PROBLEM.evaluator.evaluate([task.job(replay(task, one)) for one in found])]
-        assert min(costs) <= 200.0
+    tasks = PROBLEM.tasks[:2]
+    strategy, budget = SEARCHES.load("evolutionary")(), Budget(evaluations=150)
+    searched = search_programs(tasks, PROBLEM.evaluator, strategy, budget, seed=0)
+    assert [one.task for one in searched] == list(tasks)
+    for one in searched:
+        measured = PROBLEM.evaluator.evaluate([one.task.job(replay(one.task, each)) for each in one.costs])
+        assert [m.cost for m in measured] == list(one.costs.values()) == sorted(one.costs.values())
+        assert min(one.costs.values()) <= 200.0
 
 
 def test_transfer_takes_the_cheapest_schedule_that_applies():
     long, inapplicable = schedule("turn_0_1 " * 1 + "turn_1_1 " * 3), schedule("stop")
-    shown = transfer([long, inapplicable, *EVERY], PROBLEM.tasks, PROBLEM.evaluator)
+    others = found(PROBLEM.tasks[0], {long: 1.0, inapplicable: 2.0})
+    shown = best(transfer([others, *WHOLE], PROBLEM.tasks, PROBLEM.evaluator))
     assert [demo.cost for demo in shown] == [100.0] * len(PROBLEM.tasks)
 
 
 def test_transfer_says_when_nothing_runs():
     with pytest.raises(IrgymError, match="no schedule runs"):
-        transfer([schedule("stop")], PROBLEM.tasks, PROBLEM.evaluator)
+        transfer([found(PROBLEM.tasks[0], {schedule("stop"): 1.0})], PROBLEM.tasks, PROBLEM.evaluator)
+
+
+def test_of_equally_good_schedules_the_likeliest_is_shown():
+    task = PROBLEM.tasks[0]
+    [one] = transfer(WHOLE, [task], PROBLEM.evaluator)
+    cheapest = one.likeliest(None).schedule
+    other = schedule(" ".join(reversed(cheapest.text(dials.SPACE).split())))
+    both = found(task, {cheapest: 100.0, other: 101.0})
+    for preferred in (cheapest, other):
+        policy = clone(CONFIG, [replace(one.likeliest(None), schedule=preferred)])
+        assert both.likeliest(policy).schedule == preferred
+        assert greedy_share(policy, [both], PROBLEM.evaluator) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("actions", ["structured", "flat"])
 def test_a_clone_repeats_what_it_was_shown_and_ppo_starts_from_it(actions, tmp_path):
-    shown = transfer(EVERY, PROBLEM.tasks, PROBLEM.evaluator)
+    shown = best(transfer(WHOLE, PROBLEM.tasks, PROBLEM.evaluator))
     policy = clone(replace(CONFIG, actions=actions), shown)
     assert greedy_score(policy, PROBLEM.tasks, PROBLEM) == pytest.approx(dials.BEST_RETURN)
 
@@ -68,7 +85,7 @@ def test_a_clone_repeats_what_it_was_shown_and_ppo_starts_from_it(actions, tmp_p
 
 
 def test_cloning_is_deterministic():
-    shown = transfer(EVERY, PROBLEM.tasks, PROBLEM.evaluator)
+    shown = best(transfer(WHOLE, PROBLEM.tasks, PROBLEM.evaluator))
     first, second = (clone(replace(CONFIG, epochs=3), shown) for _ in range(2))
     for left, right in zip(first.network.parameters(), second.network.parameters(), strict=True):
         assert torch.equal(left, right)

@@ -1,13 +1,11 @@
 """A small environment whose costs are computed, and a bench that runs calls in this process."""
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
@@ -127,7 +125,7 @@ class ToyEnvironment(Environment):
     def observations(self) -> Mapping[str, Any]:
         return {}
 
-    def bench(self, farm: str | None = None) -> "ToyBench":
+    def bench(self, farm: str | None = None, backend: str | None = None) -> "ToyBench":
         return ToyBench()
 
     def baselines(self) -> list[Baseline]:
@@ -173,13 +171,13 @@ class SetThenStop:
     def __init__(self, space: ActionSpace) -> None:
         self.space = space
 
-    def act(self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any) -> list[Action]:
+    def act(
+        self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any, temperature: float = 1.0
+    ) -> list[Action]:
+        if rng is not None:
+            return [self.space.sample(mask, rng) for mask in masks]
         following = {0: "set_0_3", 3: "set_0_1", 1: "stop"}
         return [self.space.parse(following[values[0]]) for values in observations]
-
-    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[Any]:
-        rows = [self.space.flat_mask(mask).astype(np.float64) for mask in masks]
-        return [row / math.fsum(row) for row in rows]
 
 
 @pytest.fixture

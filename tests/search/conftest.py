@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
@@ -107,13 +106,12 @@ class MaskedUniformPolicy:
     def __init__(self, space: ActionSpace) -> None:
         self.space = space
 
-    def act(self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any) -> list[Action]:
-        assert rng is None
-        return [self.space.legal(mask)[-2] for mask in masks]
-
-    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[Any]:
-        rows = [self.space.flat_mask(mask).astype(np.float64) for mask in masks]
-        return [row / row.sum() for row in rows]
+    def act(
+        self, observations: Sequence[Any], masks: Sequence[Mask], rng: Any, temperature: float = 1.0
+    ) -> list[Action]:
+        if rng is None:
+            return [self.space.legal(mask)[-2] for mask in masks]
+        return [self.space.sample(mask, rng) for mask in masks]
 
 
 @pytest.fixture

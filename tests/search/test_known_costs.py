@@ -70,7 +70,7 @@ class Fixed:
     def __init__(self, *names):
         self.actions = [SPACE.parse(name) for name in names]
 
-    def act(self, observations, masks, rng):
+    def act(self, observations, masks, rng, temperature=1.0):
         [mask] = masks
         while not SPACE.allows(mask, self.actions[0]):
             del self.actions[0]

@@ -6,15 +6,16 @@ starts beyond it, and reinforcement learning refines it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from irgym.agents.optimisation import Descent, seeded
-from irgym.core.actions import Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Evaluator
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, states_along
@@ -24,6 +25,7 @@ from irgym.nets.actor_critic import Actor
 from irgym.nets.encoders import ACTIVATIONS, spec_for
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
+from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Strategy, run_search
 
 
@@ -78,64 +80,148 @@ class Demonstration:
     cost: float
 
 
-def search_schedules(
+@dataclass(frozen=True)
+class Found:
+    """The cheapest schedules that are known for a program.
+
+    Attributes:
+        task: The program.
+        costs: Cost of each schedule, ascending.
+    """
+
+    task: Task[Any]
+    costs: Mapping[Schedule, float]
+
+    def joined(self, other: "Found | None") -> "Found":
+        """Return these schedules and others of the same program."""
+        return self if other is None else found(self.task, {**other.costs, **self.costs})
+
+    def likeliest(self, policy: TorchPolicy | None) -> Demonstration:
+        """Return the schedule to imitate: of those that cost about the least, the one most like the policy.
+
+        Many schedules are equally good. Shown now one and now another, a policy learns the mean of both,
+        which may be neither; so each round shows what the one before it leant to. Without a policy the
+        shortest schedule is taken.
+        """
+        exact = self.task.job(self.task.initial()).known is not None
+        limit = min(self.costs.values()) * (1.0 if exact else ALIKE)
+        good = [schedule for schedule, cost in self.costs.items() if cost <= limit]
+        if policy is None:
+            chosen = min(good, key=len)
+        else:
+            chosen = max(good, key=lambda schedule: _log_likelihood(policy, self.task, schedule))
+        return Demonstration(self.task, chosen, self.costs[chosen])
+
+
+def found(task: Task[Any], costs: Mapping[Schedule, float]) -> Found:
+    """Return the cheapest `KEPT` of some schedules."""
+    ranked = sorted(costs.items(), key=lambda pair: pair[1])
+    return Found(task, dict(ranked[:KEPT]))
+
+
+KEPT = 24
+"""Number of schedules that are remembered of a program."""
+
+ALIKE = 1.04
+"""Costs up to this factor above the least count as equally good; measured costs scatter as much."""
+
+
+def search_programs(
     tasks: Sequence[Task[Any]],
     evaluator: Evaluator,
     strategy: Strategy,
     budget: Budget,
     seed: int,
-    keep: int = 3,
+    policy: TorchPolicy | None = None,
     progress: Callable[[str], None] | None = None,
-) -> list[Schedule]:
-    """Search each program and return the distinct schedules of the `keep` cheapest finalists of each."""
-    schedules: dict[Schedule, None] = {}
+) -> list[Found]:
+    """Search each program; those of which nothing runs are left out."""
+    searched: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:
             progress(f"searching {task.uri} ({place + 1} of {len(tasks)})")
-        result = run_search(strategy, task, evaluator, budget, seed + place)
-        schedules.update(dict.fromkeys(result.finalists[:keep]))
-    return list(schedules)
+        result = run_search(strategy, task, evaluator, budget, seed + place, policy)
+        if result.finalists:
+            searched.append(_costs(task, result.finalists, evaluator))
+    return searched
+
+
+def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator) -> Found:
+    jobs = [task.job(states_along(task, schedule)[-1]) for schedule in schedules]
+    costs = [measurement.cost for measurement in evaluator.evaluate(jobs)]
+    return found(task, dict(zip(schedules, costs, strict=True)))
+
+
+def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
+    """Return the geometric mean of the least cost known over that of the policy's own schedule.
+
+    Where that schedule fails, the cost of the program as written is taken.
+    """
+    shares: list[float] = []
+    for one in searched:
+        [path] = rollout(one.task, policy, 1, None)
+        jobs = [one.task.job(node.state) for node in (outcome(one.task, path), path[0])]
+        own, written = (measurement.cost for measurement in evaluator.evaluate(jobs))
+        shares.append(math.log(min(one.costs.values()) / (own if math.isfinite(own) else written)))
+    return math.exp(float(np.mean(shares)))
+
+
+def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) -> float:
+    """Return the log-probability that a policy schedules a program so."""
+    states = states_along(task, schedule)[:-1]
+    if not states:
+        return 0.0
+    observations = [task.observe(state) for state in states]
+    masks = [task.mask(state) for state in states]
+    return float(policy.log_probability(observations, masks, schedule.actions).sum())
 
 
 def transfer(
-    schedules: Sequence[Schedule],
+    searched: Sequence[Found],
     tasks: Sequence[Task[Any]],
     evaluator: Evaluator,
+    keep: int = 3,
     progress: Callable[[str], None] | None = None,
-) -> list[Demonstration]:
-    """Return for each program the cheapest of the schedules that apply to it.
+) -> list[Found]:
+    """Return for each program how the `keep` cheapest schedules of each searched one do on it.
 
     A schedule found for one program often suits others; trying them all costs far less than searching
-    each program, and few distinct schedules are easier to learn than many.
+    each program, and few distinct schedules are easier to learn than many. Programs on which none runs are
+    left out.
+
+    Raises:
+        IrgymError: None runs on any.
     """
-    demonstrations: list[Demonstration] = []
+    schedules = list(dict.fromkeys(one for each in searched for one in list(each.costs)[:keep]))
+    transferred: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:
             progress(f"transferring {len(schedules)} schedules to {task.uri} ({place + 1} of {len(tasks)})")
-        fitting = [(schedule, states[-1]) for schedule in schedules if (states := _applied(task, schedule))]
-        costs = [found.cost for found in evaluator.evaluate([task.job(state) for _, state in fitting])]
-        best = int(np.argmin(costs)) if costs else -1
-        if best >= 0 and math.isfinite(costs[best]):
-            demonstrations.append(Demonstration(task, fitting[best][0], costs[best]))
-    if not demonstrations:
+        fitting = [schedule for schedule in schedules if _applies(task, schedule)]
+        one = _costs(task, fitting, evaluator)
+        if any(map(math.isfinite, one.costs.values())):
+            transferred.append(one)
+    if not transferred:
         raise IrgymError("no schedule runs on any of the programs: search for longer, or other programs")
-    return demonstrations
+    return transferred
 
 
-def _applied(task: Task[Any], schedule: Schedule) -> list[Any]:
-    """Return the states along a schedule, none where it does not apply or goes beyond the horizon."""
+def _applies(task: Task[Any], schedule: Schedule) -> bool:
+    """Say whether a schedule applies and leaves room below the horizon."""
     if len(schedule) >= task.horizon:
-        return []
+        return False
     try:
-        return states_along(task, schedule)
+        states_along(task, schedule)
     except ScheduleError:
-        return []
+        return False
+    return True
 
 
 def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> TorchPolicy:
     """Train a policy to repeat the demonstrations, by maximum likelihood.
 
-    Where the space has an action `stop`, it is learnt at the end of each schedule.
+    After its last action a schedule is shown to go on without change to the end of the episode, by `next` or
+    `stop` where the space has such an action.
     """
     torch.set_num_threads(config.threads)
     task = demonstrations[0].task
@@ -173,11 +259,20 @@ def _steps(demonstrations: Sequence[Demonstration]) -> tuple[list[Any], list[Mas
     masks: list[Mask] = []
     actions: list[Any] = []
     for shown in demonstrations:
-        task, space = shown.task, shown.task.space
-        stops = [action for action in space.flat if space.kinds[action.kind].name == "stop"]
-        taken = [*shown.schedule.actions, *stops[:1]]
-        for state, action in zip(states_along(task, shown.schedule), taken, strict=False):
+        task = shown.task
+        state = task.initial()
+        for action in chain(shown.schedule.actions, _onward(task.space)):
+            if task.terminal(state):
+                break
             observations.append(task.observe(state))
             masks.append(task.mask(state))
             actions.append(action)
+            state = task.step(state, action)
     return observations, masks, actions
+
+
+def _onward(space: ActionSpace) -> Iterator[Action]:
+    """Yield the action that leads to the end of an episode without changing the program, again and again."""
+    kinds = [kind.name for kind in space.kinds]
+    names = [name for name in ("stop", "next") if name in kinds]
+    return repeat(Action(kinds.index(names[0]))) if names else iter(())

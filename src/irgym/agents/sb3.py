@@ -133,10 +133,20 @@ class Sb3Policy:
         return list(weights / weights.sum(axis=-1, keepdims=True))
 
     def act(
-        self, observations: Sequence[Any], masks: Sequence[Mask], rng: np.random.Generator | None
+        self,
+        observations: Sequence[Any],
+        masks: Sequence[Mask],
+        rng: np.random.Generator | None,
+        temperature: float = 1.0,
     ) -> list[Action]:
         """Return an action for each state: sampled with `rng`, or the most probable where it is None."""
-        rows = self.probabilities(observations, masks)
+        rows = [_heated(row, temperature) for row in self.probabilities(observations, masks)]
         if rng is None:
             return [self.space.flat[int(row.argmax())] for row in rows]
         return [self.space.flat[int(rng.choice(len(row), p=row))] for row in rows]
+
+
+def _heated(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    """Return probabilities raised to 1 / temperature, scaled to a sum of 1; zeros stay zero."""
+    heated = np.power(probabilities, 1.0 / temperature)
+    return heated / heated.sum()

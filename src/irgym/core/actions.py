@@ -160,7 +160,7 @@ class ActionSpace:
 
     def count(self, mask: Mask) -> int:
         """Return how many actions `mask` lets be taken."""
-        return sum(prod(map(len, self._choices(mask, int(kind)))) for kind in np.flatnonzero(mask.kinds))
+        return sum(prod(map(len, self.choices(mask, int(kind)))) for kind in np.flatnonzero(mask.kinds))
 
     def legal(self, mask: Mask) -> list[Action]:
         """Return the actions that `mask` lets be taken, in the order of `flat`.
@@ -173,7 +173,7 @@ class ActionSpace:
         return [
             Action(int(kind), params)
             for kind in np.flatnonzero(mask.kinds)
-            for params in product(*self._choices(mask, int(kind)))
+            for params in product(*self.choices(mask, int(kind)))
         ]
 
     def options(self, mask: Mask) -> str:
@@ -183,7 +183,7 @@ class ActionSpace:
         forms: list[str] = []
         for index in np.flatnonzero(mask.kinds).tolist():
             kind = self.kinds[index]
-            choices = self._choices(mask, index)
+            choices = self.choices(mask, index)
             slots = tuple(
                 tuple(values[choice] for choice in allowed)
                 for values, allowed in zip(kind.slots, choices, strict=True)
@@ -194,10 +194,10 @@ class ActionSpace:
     def sample(self, mask: Mask, rng: np.random.Generator) -> Action:
         """Return a random legal action: each kind equally likely, then each choice of each slot."""
         kind = int(rng.choice(np.flatnonzero(mask.kinds)))
-        choices = self._choices(mask, kind)
+        choices = self.choices(mask, kind)
         return Action(kind, tuple(slot[int(rng.integers(len(slot)))] for slot in choices))
 
-    def _choices(self, mask: Mask, kind: int) -> list[list[int]]:
+    def choices(self, mask: Mask, kind: int) -> list[list[int]]:
         """Return the choices that a mask allows in each slot of a kind."""
         return [
             np.flatnonzero(mask.params[offset : offset + size]).tolist()

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from irgym.core.actions import Action, Mask
 
@@ -13,11 +12,18 @@ class Policy(Protocol):
     """Chooses actions for a batch of states."""
 
     def act(
-        self, observations: Sequence[Any], masks: Sequence[Mask], rng: np.random.Generator | None
+        self,
+        observations: Sequence[Any],
+        masks: Sequence[Mask],
+        rng: np.random.Generator | None,
+        temperature: float = 1.0,
     ) -> list[Action]:
-        """Return an action for each state: sampled with `rng`, or the most probable where it is None."""
-        ...
+        """Return an action for each state: sampled with `rng`, or the most probable where it is None.
 
-    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
-        """Return for each state the probability of every action of the space's `flat` order."""
+        Args:
+            observations: One for each state.
+            masks: One for each state.
+            rng: Samples the actions.
+            temperature: Scores are divided by it before sampling: above 1, more is tried.
+        """
         ...

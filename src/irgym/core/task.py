@@ -138,6 +138,14 @@ class Task(ABC, Generic[S]):
         """
         return state
 
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action] | None:
+        """Return the actions of a random schedule of the form that experts write, from which searches may start.
+
+        None where the environment has no sketches: its random episodes are good enough to start from.
+        """
+        del rng
+        return None
+
     def analysis(self, state: S) -> NDArray[np.float64] | None:
         """Return costs of the state by a cheap model, each as a share of the initial state's, shape [K].
 

@@ -46,9 +46,15 @@ class TorchPolicy:
         return scores, self.network.layout.legal(masks)
 
     def act(
-        self, observations: Sequence[Any], masks: Sequence[Mask], rng: np.random.Generator | None
+        self,
+        observations: Sequence[Any],
+        masks: Sequence[Mask],
+        rng: np.random.Generator | None,
+        temperature: float = 1.0,
     ) -> list[Action]:
         """Return an action for each state: sampled with `rng`, or the best kind and parameters if None.
+
+        Scores are divided by the temperature before sampling.
 
         Raises:
             IrgymError: An observation has not the shape that the policy was trained on.
@@ -59,7 +65,21 @@ class TorchPolicy:
         layout = self.network.layout
         if rng is None:
             return layout.actions(heads.greedy(scores, legal, layout))
-        return layout.actions(heads.sample(scores, legal, layout, rng).choices)
+        return layout.actions(heads.sample(scores / np.float32(temperature), legal, layout, rng).choices)
+
+    def log_probability(
+        self, observations: Sequence[Any], masks: Sequence[Mask], actions: Sequence[Action]
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of one action for each of B states, shape [B].
+
+        Raises:
+            IrgymError: An observation has not the shape that the policy was trained on.
+        """
+        scores, legal = self._scores(observations, masks)
+        layout = self.network.layout
+        choices = torch.as_tensor(layout.choices(actions))
+        evaluated = heads.evaluate(torch.as_tensor(scores), torch.as_tensor(legal), choices, layout)
+        return evaluated.log_prob.numpy().astype(np.float64)
 
     def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
         """Return for each state the probability of every action of `space.flat`.

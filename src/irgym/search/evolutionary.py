@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.mutation import founder, mutate, splice
 from irgym.search.session import Node, Session
 
 
@@ -17,7 +17,7 @@ class Evolutionary:
         offspring: Schedules made, and evaluated together, in a generation.
         tournament: Schedules that compete to be a parent.
         crossover: Probability that offspring have two parents; otherwise they are changed copies of one.
-        fresh: Probability that offspring are new random episodes instead.
+        fresh: Probability that offspring are new schedules instead, as the first ones are.
     """
 
     population: int = 32
@@ -30,7 +30,7 @@ class Evolutionary:
         """Search until the budget is spent."""
         founders = [session.root]
         while len(founders) <= self.population:
-            fresh = [random_episode(session, rng)[-1] for _ in range(session.batch(self.offspring))]
+            fresh = [founder(session, rng) for _ in range(session.batch(self.offspring))]
             session.costs(fresh)
             founders += fresh
         survivors = select(session, founders, self.population)
@@ -40,7 +40,7 @@ class Evolutionary:
 
     def _child(self, session: Session, ranked: list[Node], rng: np.random.Generator) -> Node:
         if rng.random() < self.fresh:
-            return random_episode(session, rng)[-1]
+            return founder(session, rng)
         parent = self._parent(ranked, rng)
         if rng.random() < self.crossover:
             return splice(session, parent, self._parent(ranked, rng), rng)

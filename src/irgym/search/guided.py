@@ -7,7 +7,7 @@ import numpy as np
 
 from irgym.search.evolutionary import select
 from irgym.search.mutation import mutate, pick
-from irgym.search.rollout import policy_of, rollout
+from irgym.search.rollout import candidates, policy_of, rollout
 from irgym.search.session import Session
 
 
@@ -15,8 +15,8 @@ from irgym.search.session import Session
 class Guided:
     """First the most probable episode, then sampled episodes by turns with changes of the best schedules.
 
-    Every state of an episode is evaluated: a policy tends to pass through its best states. The sampling
-    temperature rises from round to round, from 1 (the policy itself) to `hottest`, and falls back to 1.
+    Of an episode every state is evaluated where it could have been stopped there. The sampling temperature
+    rises from round to round, from 1 (the policy itself) to `hottest`, and falls back to 1.
 
     Attributes:
         rollouts: Episodes sampled in a round, in lockstep.
@@ -41,11 +41,12 @@ class Guided:
         """
         policy = policy_of(session)
         [greedy] = rollout(session.task, policy, 1, None)
-        elite = select(session, greedy, self.elite)
+        elite = select(session, list(candidates(session.task, greedy)), self.elite)
         temperature = 1.0
         while True:
             paths = rollout(session.task, policy, self.rollouts, rng, temperature)
-            elite = select(session, [*elite, *(node for path in paths for node in path)], self.elite)
+            sampled = [node for path in paths for node in candidates(session.task, path)]
+            elite = select(session, [*elite, *sampled], self.elite)
             changed = [mutate(session, pick(elite, rng), rng) for _ in range(self.mutations)]
             elite = select(session, [*elite, *changed], self.elite)
             temperature *= self.heating

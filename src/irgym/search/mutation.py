@@ -4,14 +4,18 @@ A changed schedule may hold actions that no longer apply or do nothing; they are
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 
-from irgym.core.actions import Action, ActionSpace
+from irgym.core.actions import Action
 from irgym.search.session import Node, Session
 
 T = TypeVar("T")
+
+SKETCHED = 0.75
+"""Share of new schedules that are sketches, where a task has some."""
 
 DRAWS = 16
 """Random actions without an effect after which a walk ends, where actions are too many to list."""
@@ -68,6 +72,13 @@ def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:
     return random_walk(session, session.root, int(rng.integers(1, session.task.horizon + 1)), rng)
 
 
+def founder(session: Session, rng: np.random.Generator) -> Node:
+    """Return the end of a new schedule: mostly a sketch, where the task has some, else a random episode."""
+    if rng.random() < SKETCHED and (sketch := session.task.sketch(rng)) is not None:
+        return session.follow(session.root, sketch)[-1]
+    return random_episode(session, rng)[-1]
+
+
 def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
     """Return the end of a changed schedule.
 
@@ -87,7 +98,7 @@ def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
         elif change == 2:
             node = session.follow(random_walk(session, head, 1, rng)[-1], actions[place + 1 :])[-1]
         elif change == 3:
-            node = session.follow(session.root, _change_parameter(actions, session.task.space, rng))[-1]
+            node = session.follow(session.root, _change_parameter(session, actions, rng))[-1]
         elif change == 4:
             node = random_walk(session, head, int(rng.integers(1, 5)), rng)[-1]
         else:
@@ -96,22 +107,20 @@ def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
             return node
 
 
-def _change_parameter(
-    actions: Sequence[Action], space: ActionSpace, rng: np.random.Generator
-) -> list[Action]:
-    """Return the actions with one choice of one slot changed; as they are where none has a choice."""
-    changed = list(actions)
+def _change_parameter(session: Session, actions: Sequence[Action], rng: np.random.Generator) -> list[Action]:
+    """Return the actions with one choice of one slot changed to another legal one, if there is any."""
+    path = session.follow(session.root, actions)
     slots = [
-        (place, slot, size)
-        for place, action in enumerate(actions)
-        for slot, size in enumerate(space.slot_sizes[action.kind])
-        if size > 1
+        (place, slot, choices)
+        for place, (node, after) in enumerate(pairwise(path))
+        for slot, choices in enumerate(session.others(node, after.schedule.actions[-1]))
+        if choices
     ]
+    changed = list(path[-1].schedule.actions)
     if slots:
-        place, slot, size = pick(slots, rng)
-        kind, params = actions[place]
-        other = (params[slot] + int(rng.integers(1, size))) % size
-        changed[place] = Action(kind, (*params[:slot], other, *params[slot + 1 :]))
+        place, slot, choices = pick(slots, rng)
+        kind, params = changed[place]
+        changed[place] = Action(kind, (*params[:slot], pick(choices, rng), *params[slot + 1 :]))
     return changed
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from irgym.core.actions import Mask
 from irgym.core.errors import IrgymError
@@ -17,7 +16,7 @@ from irgym.search.session import Node, Session
 
 @dataclass(frozen=True)
 class Rollout:
-    """The most probable episode of the policy, all its states evaluated: the policy without a search."""
+    """The most probable episode of the policy, its `candidates` evaluated: the policy without a search."""
 
     needs_policy: ClassVar[bool] = True
 
@@ -29,7 +28,7 @@ class Rollout:
         """
         del rng
         [path] = rollout(session.task, policy_of(session), 1, None)
-        session.costs(path)
+        session.costs(candidates(session.task, path))
 
 
 def policy_of(session: Session) -> Policy:
@@ -60,7 +59,7 @@ def rollout(
         policy: Chooses the actions.
         episodes: Number of episodes.
         rng: Samples the actions.
-        temperature: Probabilities are raised to 1 / temperature and scaled to a sum of 1.
+        temperature: Scores are divided by it before sampling.
     """
     root = Node(task.initial(), Schedule())
     mask = _mask_without_stop if task.job(root.state).known else _mask
@@ -68,17 +67,21 @@ def rollout(
     while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
         observations = [task.observe(path[-1].state) for path in live]
         masks = [mask(task, path[-1].state) for path in live]
-        if rng is None:
-            actions = policy.act(observations, masks, None)
-        else:
-            actions = [
-                task.space.flat[int(rng.choice(len(task.space.flat), p=_heated(row, temperature)))]
-                for row in policy.probabilities(observations, masks)
-            ]
+        actions = policy.act(observations, masks, rng, temperature)
         states = task.step_batch([path[-1].state for path in live], actions)
         for path, action, state in zip(live, actions, states, strict=True):
             path.append(Node(state, path[-1].schedule.then(action)))
     return paths
+
+
+def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
+    """Return the nodes of an episode that are worth evaluating.
+
+    A policy tends to pass through its best states, and where there is `stop` an episode could have ended in
+    any of them. Where an episode ends of itself, only its end is what the policy means.
+    """
+    stoppable = any(kind.name == "stop" for kind in task.space.kinds)
+    return path if stoppable or task.job(path[0].state).known else path[-1:]
 
 
 def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
@@ -98,9 +101,3 @@ def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
     stops = np.array([kind.name == "stop" for kind in task.space.kinds])
     others = mask.kinds & ~stops
     return Mask(others, mask.params) if others.any() else mask
-
-
-def _heated(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
-    """Return probabilities raised to 1 / temperature, scaled to a sum of 1; zeros stay zero."""
-    heated = np.power(probabilities, 1.0 / temperature)
-    return heated / heated.sum()

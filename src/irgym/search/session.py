@@ -249,6 +249,14 @@ class Session:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
         return self.task.space.sample(self._onward(node), rng)
 
+    def others(self, node: Node, action: Action) -> list[list[int]]:
+        """Return for each slot of an action that applies to a node the other choices that apply."""
+        allowed = self.task.space.choices(self._mask(node.state), action.kind)
+        return [
+            [one for one in slot if one != chosen]
+            for slot, chosen in zip(allowed, action.params, strict=True)
+        ]
+
     def _ended(self, node: Node) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.linalg.actions import LOOPS
+from irgym.envs.linalg.actions import LOOPS, SIZES
 from irgym.envs.linalg.operations import Access, Sort
 from irgym.envs.linalg.transformations import STEPS, Scheduled, can_vectorise
 
@@ -22,7 +22,7 @@ LOADS = 3
 
 SORTS = tuple(Sort)
 
-FEATURES = 1 + len(SORTS) + 5 * LOOPS + (LOADS + 1) * (2 * LOOPS + 1) + 5 + 9
+FEATURES = 1 + len(SORTS) + 7 * LOOPS + (LOADS + 1) * (2 * LOOPS + 1) + 5 + 9
 """Length of the description of an operation."""
 
 OPERATIONS = 3
@@ -34,8 +34,9 @@ def features(task: "LinalgTask", state: "LinalgState") -> NDArray[np.float32]:
 
     A row of zeros stands for an operation that is not there. Of several producers that one is shown which
     does most arithmetic. For each operation: whether it is there, its sort; for each loop whether it is
-    there, the logarithm of its bound, whether it is parallel, how much of it the last tile left, and when an
-    interchange under way placed it; for each of three loads and the store, whether it is there and, for each
+    there, the logarithm of its bound, whether it is parallel, how much of it the last tile left, when an
+    interchange under way placed it, and how well its bound divides: by powers of two up to 64, and by the
+    greatest tile size up to 16; for each of three loads and the store, whether it is there and, for each
     loop, whether it moves along the tensor and whether along its last dimension; arithmetic; sizes; history.
     """
     rows = np.zeros((OPERATIONS, FEATURES), dtype=np.float32)
@@ -71,7 +72,8 @@ def _describe(
     row[0] = 1.0
     row[1 + SORTS.index(operation.sort)] = 1.0
     begin = 1 + len(SORTS)
-    there, bounds, parallel, left, order = row[begin : begin + 5 * LOOPS].reshape(5, LOOPS)
+    loops = row[begin : begin + 7 * LOOPS].reshape(7, LOOPS)
+    there, bounds, parallel, left, order, registers, rows = loops
     there[:count] = 1.0
     bounds[:count] = np.log2(operation.bounds[:count]) / 8.0
     parallel[:count] = operation.parallel[:count]
@@ -80,7 +82,10 @@ def _describe(
         left /= 8.0
     for number, loop in enumerate(placed):
         order[loop] = (number + 1) / LOOPS
-    begin += 5 * LOOPS
+    for loop, bound in enumerate(operation.bounds[:LOOPS]):
+        registers[loop] = math.log2(math.gcd(bound, 64)) / 6.0
+        rows[loop] = max(size for size in SIZES if 0 < size <= 16 and bound % size == 0) / 16.0
+    begin += 7 * LOOPS
     width = 2 * LOOPS + 1
     for number, access in enumerate((*operation.loads[:LOADS], operation.store)):
         slot = LOADS if number == len(operation.loads[:LOADS]) else number

@@ -1,6 +1,7 @@
 """The task: a program's operations, scheduled one after the other, the last first."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from irgym.envs.linalg import actions
 from irgym.envs.linalg.export import FORMS, export
 from irgym.envs.linalg.operations import Program, Sort
 from irgym.envs.linalg.script import script
+from irgym.envs.linalg.sketches import sketch
 from irgym.envs.linalg.toolchain import toolchain
 from irgym.envs.linalg.transformations import (
     IMG2COL,
@@ -184,6 +186,10 @@ class LinalgTask(Task[LinalgState]):
             )
             operations = (*operations[:place], changed, *operations[place + 1 :])
         return LinalgState(operations, state.turn, spent=state.spent + 1)
+
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return a random schedule of tiles for registers and caches, and of vectors."""
+        return sketch(self, rng)
 
     def script(self, state: LinalgState) -> str:
         """Return the transform-dialect script of a state; empty where nothing is transformed."""
