@@ -6,7 +6,7 @@ from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
-from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, TimedOut, resolve
+from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve
 
 __all__ = ["Inline", "Measured", "Recorded", "resolve"]
 
@@ -33,6 +33,11 @@ class Measured:
         self._farm = farm
         self._cache = cache
 
+    @property
+    def workers(self) -> int:
+        """How many calls run at once."""
+        return self._farm.workers
+
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order; equal jobs are measured once.
 
@@ -41,16 +46,45 @@ class Measured:
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
-        known = {_identity(job): job.known for job in jobs if job.known is not None}
+        known = {identity_of(job): job.known for job in jobs if job.known is not None}
         if len(known) == len(jobs):
-            return [known[_identity(job)] for job in jobs]
-        distinct = {_identity(job): job for job in jobs if job.known is None}
+            return [known[identity_of(job)] for job in jobs]
+        distinct = {identity_of(job): job for job in jobs if job.known is None}
         known |= self._recorded(distinct)
-        missing = {identity: job for identity, job in distinct.items() if identity not in known}
+        missing = [(identity, job) for identity, job in distinct.items() if identity not in known]
         self.hits += len(distinct) - len(missing)
-        for chunk in _chunks(list(missing.items()), CHUNK * self._farm.workers):
+        # One program after the other: processes keep what checking takes of the last few programs.
+        missing.sort(key=lambda entry: entry[1].program)
+        for chunk in _chunks(missing, CHUNK * self._farm.workers):
             known |= self._measure(dict(chunk))
-        return [known[_identity(job)] for job in jobs]
+        return [known[identity_of(job)] for job in jobs]
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Run calls of any kind where jobs are measured, such as calls that measure many; see `record`."""
+        return self._farm.run(calls)
+
+    def record(self, jobs: Sequence[Job], measurements: Sequence[Measurement]) -> list[Measurement]:
+        """Record what such a call measured, and return what counts for each job.
+
+        That is what the cache has, if it has anything: whoever repeats a run with the costs recorded meets
+        the same ones. Otherwise it is the first measurement given for the job.
+
+        Raises:
+            StorageError: The cache cannot be read or written.
+        """
+        known = {identity_of(job): job.known for job in jobs if job.known is not None}
+        distinct = {identity_of(job): job for job in jobs if job.known is None}
+        known |= self._recorded(distinct)
+        fresh: _Measurements = {}
+        for job, measurement in zip(jobs, measurements, strict=True):
+            if identity_of(job) not in known:
+                fresh.setdefault(identity_of(job), measurement)
+        self.hits += len(distinct) - len(fresh)
+        self.misses += len(fresh)
+        if self._cache and fresh:
+            self._cache.put_many([distinct[identity] for identity in fresh], list(fresh.values()))
+        known |= fresh
+        return [known[identity_of(job)] for job in jobs]
 
     def _recorded(self, jobs: "_Jobs") -> "_Measurements":
         if not self._cache or not jobs:
@@ -118,32 +152,38 @@ class Recorded:
         return measurements
 
 
-_Identity = tuple[str, str, str, str]
-_Jobs = dict[_Identity, Job]
-_Measurements = dict[_Identity, Measurement]
+Identity = tuple[str, str, str, str]
+_Jobs = dict[Identity, Job]
+_Measurements = dict[Identity, Measurement]
 
 
-def _identity(job: Job) -> _Identity:
+def identity_of(job: Job) -> Identity:
+    """Return the four texts that name a job: all that its result depends on beside the machine."""
     return job.program, job.schedule, job.objective, job.toolchain
 
 
-def _chunks(items: list[tuple[_Identity, Job]], size: int) -> list[list[tuple[_Identity, Job]]]:
+def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Identity, Job]]]:
     return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
 def _outcome(call: Call, reply: Reply) -> Measurement | Exception:
     """Turn a reply into a measurement, or into the error that it shows."""
+    if isinstance(reply, Raised):
+        return error_of(call, reply)
+    if not isinstance(reply, Returned):
+        return failure_of(reply)
+    if isinstance(reply.value, Measurement):
+        return reply.value
+    return _not_a_measurement(call, reply.value)
+
+
+def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
+    """Return what a call that its process did not survive means."""
     if isinstance(reply, Crashed):
         return Measurement(Outcome.CRASH, detail=reply.detail)
     if isinstance(reply, TimedOut):
         return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s")
-    if isinstance(reply, OutOfMemory):
-        return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
-    if isinstance(reply, Raised):
-        return error_of(call, reply)
-    if isinstance(reply.value, Measurement):
-        return reply.value
-    return _not_a_measurement(call, reply.value)
+    return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
 
 
 def error_of(call: Call, reply: Raised) -> IrgymError | RuntimeError:
