@@ -179,7 +179,9 @@ def test_dqn_trains(irgym: Command, tmp_path: Path):
 
 def test_imitation_gives_a_policy_to_start_from(irgym: Command, tmp_path: Path):
     quick = ("--searched", "2", "--programs", "3", "--seconds", "0.2", "--set", "epochs=2", "hidden=8")
-    assert irgym("imitate", "loops", "--out", tmp_path / "start.pt", "--dataset", DATASET, *quick).code == 0
+    arguments = ("--rounds", "2", "--dataset", DATASET, *quick)
+    result = irgym("imitate", "loops", "--out", tmp_path / "start.pt", *arguments)
+    assert result.code == 0 and "round 2: the policy alone reaches" in result.out
     settings = ("--set", "episodes=4", "hidden=8", f"start={tmp_path / 'start.pt'}")
     arguments = ("--run", tmp_path / "run", "--iterations", "1", "--dataset", DATASET, *settings)
     assert irgym("train", "loops", *arguments).code == 0
@@ -271,7 +273,8 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("train", "loops", "--run", "x", "--resume"): ("not a training run",),
     ("imitate", "loops", "--out", "/nowhere/a.pt"): ("/nowhere/a.pt", "choose"),
     ("imitate", "loops", "--out", "x", "--searched", "0"): ("at least 1",),
-    ("imitate", "loops", "--out", "x", "--programs", "0"): ("at least 1",),
+    ("imitate", "loops", "--out", "x", "--programs", "-1"): ("0 or more",),
+    ("imitate", "loops", "--out", "x", "--rounds", "0"): ("at least 1",),
     ("imitate", "loops", "--out", "x", "--seconds", "-1"): ("more than 0",),
     ("imitate", "loops", "--out", "x", "--seed", "-1"): ("out of range",),
     ("imitate", "loops", "--out", "x", "--search", "oracle"): ("no search 'oracle'",),

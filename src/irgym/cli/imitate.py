@@ -15,6 +15,7 @@ from irgym.cli.hyperparameters import configured
 from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed, task_of
 from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench
+from irgym.core.errors import IrgymError
 from irgym.search import SEARCHES
 from irgym.search.guided import Guided
 
@@ -71,6 +72,8 @@ class Imitate:
         limits = budget(self.evaluations, self.seconds)
         check_limit(self.searched)
         check_limit(self.rounds)
+        if self.programs < 0:
+            raise IrgymError(f"schedules cannot be transferred to {self.programs} programs: give 0 or more")
         check_seed(self.seed)
         check_file(self.policy)
         require_torch("imitation")
