@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,66 @@ def test_options_say_what_is_legal():
     assert SPACE.options(mask) == "up split_2 split_4"
     everything = LARGE.mask([True, True], [True] * LARGE.param_count)
     assert LARGE.options(everything).startswith("next tile_0|2|4|8|16|32|64_0|2")
+
+
+WORDS = ActionSpace((ActionKind("swap", (("0-1", "0-2", "1-2"),)), ActionKind("stop")))
+PLAIN = ActionSpace((ActionKind("up"), ActionKind("down")))
+
+
+def valid_mask(space, rng):
+    """A random mask that keeps what masks promise: a kind that can be taken has a choice in each slot."""
+    params = rng.random(space.param_count) < 0.4
+    for offsets, sizes in zip(space.slot_offsets, space.slot_sizes, strict=True):
+        for offset, size in zip(offsets, sizes, strict=True):
+            params[offset + int(rng.integers(size))] = True
+    return space.mask(list(rng.random(len(space.kinds)) < 0.5), list(params))
+
+
+def random_vector(space, mask, rng):
+    """A vector of choices that the mask of vectors allows, each drawn for itself."""
+    parts = np.split(space.vector_mask(mask), np.cumsum(space.dimensions)[:-1])
+    return np.array([rng.choice(np.flatnonzero(part)) for part in parts])
+
+
+@pytest.mark.parametrize("space", [SPACE, WORDS, PLAIN], ids=["mixed", "words", "plain"])
+def test_vectors_stand_for_the_actions_one_to_one(space):
+    vectors = {tuple(space.vector(action).tolist()) for action in space.flat}
+    assert len(vectors) == len(space.flat)
+    assert [space.from_vector(space.vector(action)) for action in space.flat] == list(space.flat)
+    assert all(0 <= n < size for row in vectors for n, size in zip(row, space.dimensions, strict=True))
+
+
+@pytest.mark.parametrize("space", [SPACE, WORDS, PLAIN], ids=["mixed", "words", "plain"])
+def test_vectors_that_the_mask_allows_are_the_legal_actions(space):
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        mask = valid_mask(space, rng)
+        parts = np.split(space.vector_mask(mask), np.cumsum(space.dimensions)[:-1])
+        assert [len(part) for part in parts] == list(space.dimensions)
+        assert all(part.any() for part in parts[1:])
+        vectors = product(*(np.flatnonzero(part) for part in parts))
+        assert {space.from_vector(np.array(row)) for row in vectors} == set(space.legal(mask))
+
+
+def test_vectors_of_a_space_too_large_to_list():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        mask = valid_mask(LARGE, rng)
+        if not mask.kinds.any():
+            continue
+        assert LARGE.allows(mask, LARGE.from_vector(random_vector(LARGE, mask, rng)))
+        action, vector = LARGE.sample(mask, rng), random_vector(LARGE, mask, rng)
+        own = np.flatnonzero(LARGE.vector(action))
+        vector[0] = action.kind
+        vector[1:13] = action.params or vector[1:13]
+        assert LARGE.from_vector(vector) == action and (vector[own] == LARGE.vector(action)[own]).all()
+
+
+def test_values_may_be_words():
+    assert [WORDS.text(action) for action in WORDS.flat] == ["swap_0-1", "swap_0-2", "swap_1-2", "stop"]
+    assert [WORDS.parse(WORDS.text(action)) for action in WORDS.flat] == list(WORDS.flat)
+
+
+def test_how_a_kind_is_written_does_not_tell_it_from_another():
+    assert ActionKind("tile", ((0, 4),), omitted=0) == ActionKind("tile", ((0, 4),))
+    assert ActionKind("tile", ((0, 4),)) != ActionKind("tile", ((0, 8),))

@@ -4,9 +4,9 @@ A flat action space is the case in which no kind has parameters.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from irgym.core.errors import IrgymError, ScheduleError
 
 BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
 
 
 class Action(NamedTuple):
@@ -36,13 +37,14 @@ class ActionKind:
 
     Attributes:
         name: Lower-case words joined by hyphens.
-        slots: For each slot, the values to choose from.
+        slots: For each slot, the values to choose from: numbers, or words without `_`.
         omitted: A value that the text form leaves out where only such values follow; None leaves out none.
+            A matter of writing: kinds that differ in nothing else are equal.
     """
 
     name: str
-    slots: tuple[tuple[int, ...], ...] = ()
-    omitted: int | None = None
+    slots: tuple[tuple[int | str, ...], ...] = ()
+    omitted: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class ActionSpace:
     """All actions of a task: kinds with parameter slots.
 
     The text form of an action is its kind's name followed by its parameters, joined by `_`: `split_32`.
-    A space may be too large to list: `flat` and what rests on it is for small ones.
+    A space may be too large to list: `flat` and what rests on it is for small ones. Every space has a view
+    as vectors of whole numbers: the kind, then a choice for each slot of each kind, of which those of the
+    kind taken count.
     """
 
     kinds: tuple[ActionKind, ...]
@@ -105,6 +109,11 @@ class ActionSpace:
         """Number of actions."""
         return sum(prod(sizes) for sizes in self.slot_sizes)
 
+    @property
+    def listable(self) -> bool:
+        """Whether the actions are few enough to be listed in `flat`."""
+        return self.size <= LISTED
+
     @cached_property
     def flat(self) -> tuple[Action, ...]:
         """Every action, in a fixed order: the flat view that Gymnasium and DQN use.
@@ -112,7 +121,7 @@ class ActionSpace:
         Raises:
             IrgymError: There are too many.
         """
-        if self.size > LISTED:
+        if not self.listable:
             raise IrgymError(
                 f"these {self.size:.1e} actions are too many for a flat action space: use an agent with "
                 "structured actions, such as ppo"
@@ -151,6 +160,47 @@ class ActionSpace:
         allowed = np.append(mask.params, True)
         return mask.kinds[kinds] & allowed[places].all(axis=1)
 
+    @cached_property
+    def dimensions(self) -> tuple[int, ...]:
+        """Number of choices of each number of a vector: of the kinds, then of all slots of all kinds."""
+        return (len(self.kinds), *(size for sizes in self.slot_sizes for size in sizes))
+
+    @cached_property
+    def _vector_places(self) -> tuple[int, ...]:
+        """For each kind, where its slots begin in a vector."""
+        return tuple(accumulate(map(len, self.slot_sizes[:-1]), initial=1))
+
+    @cached_property
+    def _owners_and_firsts(self) -> tuple[NDArray[np.intp], BoolArray]:
+        """For each choice in `Mask.params` its kind, and whether it is the first of its slot."""
+        owners = np.repeat(np.arange(len(self.kinds)), [sum(sizes) for sizes in self.slot_sizes])
+        firsts = np.zeros(self.param_count, dtype=np.bool_)
+        firsts[[offset for offsets in self.slot_offsets for offset in offsets]] = True
+        return owners, firsts
+
+    def vector(self, action: Action) -> IntArray:
+        """Return `action` as a vector, shape [len(dimensions)]; 0 in the slots of other kinds."""
+        vector = np.zeros(len(self.dimensions), dtype=np.int64)
+        begin = self._vector_places[action.kind]
+        vector[0] = action.kind
+        vector[begin : begin + len(action.params)] = action.params
+        return vector
+
+    def from_vector(self, vector: IntArray) -> Action:
+        """Return the action that a vector stands for, shape [len(dimensions)]."""
+        kind = int(vector[0])
+        begin = self._vector_places[kind]
+        return Action(kind, tuple(vector[begin : begin + len(self.slot_sizes[kind])].tolist()))
+
+    def vector_mask(self, mask: Mask) -> BoolArray:
+        """Return which choices a vector may have, those of all dimensions joined, shape [sum(dimensions)].
+
+        Vectors of allowed choices stand for exactly the actions that `mask` allows. A slot of a kind that
+        cannot be taken has its first choice only: it counts for nothing, and no slot may be left without one.
+        """
+        owners, firsts = self._owners_and_firsts
+        return np.concatenate([mask.kinds, np.where(mask.kinds[owners], mask.params, firsts)])
+
     def allows(self, mask: Mask, action: Action) -> bool:
         """Say whether `mask` lets `action` be taken."""
         offsets = self.slot_offsets[action.kind]
@@ -168,7 +218,7 @@ class ActionSpace:
         Raises:
             IrgymError: There are too many to list; `sample` draws some.
         """
-        if self.size > LISTED and (count := self.count(mask)) > LISTED:
+        if not self.listable and (count := self.count(mask)) > LISTED:
             raise IrgymError(f"the {count:.1e} legal actions are too many to list")
         return [
             Action(int(kind), params)
