@@ -11,7 +11,7 @@ from irgym.core.gym_registration import gym_id
 def test_every_environment_is_registered():
     for name in ENVIRONMENTS.names():
         assert gymnasium.spec(gym_id(name)).kwargs == {"environment": name}
-    assert {"irgym/Loops-v0", "irgym/Hlo-v0"} <= set(gymnasium.registry)
+    assert {"irgym/Loops-v0", "irgym/Hlo-v0", "irgym/LinalgSwaps-v0"} <= set(gymnasium.registry)
 
 
 def test_registration_imports_no_environment():

@@ -251,6 +251,7 @@ ENVIRONMENTS: Registry[Environment] = Registry(
         "loops": "irgym.envs.loops.environment:LOOPS",
         "hlo": "irgym.envs.hlo.environment:HLO",
         "linalg": "irgym.envs.linalg.environment:LINALG",
+        "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },
 )
 

@@ -16,5 +16,5 @@ def register_all() -> None:
 
 
 def gym_id(name: str) -> str:
-    """Return the id that an environment has in Gymnasium: `irgym/Loops-v0` for `loops`."""
-    return f"irgym/{name[:1].upper()}{name[1:]}-v0"
+    """Return the id of an environment in Gymnasium: `irgym/LinalgSwaps-v0` for `linalg-swaps`."""
+    return f"irgym/{''.join(word[:1].upper() + word[1:] for word in name.split('-'))}-v0"

@@ -1,7 +1,10 @@
 """The actions: transformations of the operation at hand, and going on to the one before it.
 
-Operations are taken from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068).
+Operations are taken from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068). Its
+two ways to write an interchange are here: level pointers, and enumerated candidates.
 """
+
+from typing import ClassVar, Protocol
 
 from irgym.core.actions import ActionKind, ActionSpace
 
@@ -14,19 +17,89 @@ SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 28, 32, 48, 56, 64, 96, 128,
 LANES = (0, 1)
 """What the lanes of a product's vectors run along: 0 the result's last dimension, 1 the one before it."""
 
+SWAPPED = tuple((outer, inner) for outer in range(LOOPS) for inner in range(outer + 1, min(outer + 4, LOOPS)))
+"""Pairs of loops at a distance of at most 3: 3 N - 6 of N loops, where there are three or more."""
+
 NEXT, TILE, TILE_PARALLEL, FUSE, INTERCHANGE, IMG2COL, VECTORISE = range(7)
 
-SPACE = ActionSpace(
-    (
-        ActionKind("next"),
-        ActionKind("tile", (SIZES,) * LOOPS, omitted=0),
-        ActionKind("tile-parallel", (SIZES,) * LOOPS, omitted=0),
-        ActionKind("fuse", (SIZES,) * LOOPS, omitted=0),
-        ActionKind("interchange", (tuple(range(LOOPS)),)),
-        ActionKind("img2col"),
-        ActionKind("vectorise", (LANES,)),
+
+class Interchange(Protocol):
+    """A way to write the order of an operation's loops, in actions with one parameter.
+
+    The loops placed are those whose place is known, the outermost first; once all are, they are the order.
+
+    Attributes:
+        kind: The kind of action.
+    """
+
+    kind: ClassVar[ActionKind]
+
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
+        """Return which values of the parameter may be chosen next, for an operation of so many loops."""
+        ...
+
+    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
+        """Return the loops placed after a choice."""
+        ...
+
+
+class LevelPointers:
+    """Loop after loop, the outermost first; the last one places itself."""
+
+    kind: ClassVar[ActionKind] = ActionKind("interchange", (tuple(range(LOOPS)),))
+
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
+        """Allow the loops that have no place yet."""
+        return [loop < loops and loop not in placed for loop in range(LOOPS)]
+
+    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
+        """Put the loop chosen within those placed."""
+        placed = (*placed, choice)
+        left = [loop for loop in range(loops) if loop not in placed]
+        return (*placed, *left) if len(left) == 1 else placed
+
+
+class Swaps:
+    """One of the enumerated candidates at once: two loops, at most three apart, change places."""
+
+    kind: ClassVar[ActionKind] = ActionKind("swap", (tuple(f"{outer}-{inner}" for outer, inner in SWAPPED),))
+
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
+        """Allow the pairs of loops that are there."""
+        return [not placed and inner < loops for _, inner in SWAPPED]
+
+    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
+        """Return the order of the loops after the swap."""
+        order = list(range(loops))
+        outer, inner = SWAPPED[choice]
+        order[outer], order[inner] = inner, outer
+        return (*placed, *order)
+
+
+INTERCHANGES: dict[str, Interchange] = {way.kind.name: way for way in (LevelPointers(), Swaps())}
+"""The ways to write an interchange, by the name of their actions."""
+
+
+def space_with(interchange: str) -> ActionSpace:
+    """Return all actions, interchanges written in one of the ways."""
+    return ActionSpace(
+        (
+            ActionKind("next"),
+            ActionKind("tile", (SIZES,) * LOOPS, omitted=0),
+            ActionKind("tile-parallel", (SIZES,) * LOOPS, omitted=0),
+            ActionKind("fuse", (SIZES,) * LOOPS, omitted=0),
+            INTERCHANGES[interchange].kind,
+            ActionKind("img2col"),
+            ActionKind("vectorise", (LANES,)),
+        )
     )
-)
+
+
+SPACE = space_with("interchange")
+"""The actions of `linalg`."""
+
+SWAP_SPACE = space_with("swap")
+"""The actions of `linalg-swaps`."""
 
 
 def sizes_of(params: tuple[int, ...], loops: int) -> tuple[int, ...]:

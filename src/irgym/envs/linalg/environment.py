@@ -1,4 +1,4 @@
-"""The linalg environment: what `irgym` commands and Gymnasium reach by the name `linalg`."""
+"""What `irgym` commands and Gymnasium reach by the names `linalg` and `linalg-swaps`."""
 
 import weakref
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from irgym.core.errors import BackendError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.task import Task
-from irgym.envs.linalg import datasets
+from irgym.envs.linalg import actions, datasets
 from irgym.envs.linalg.operations import Program
 from irgym.envs.linalg.programs import parse_uri
 from irgym.envs.linalg.sources import Sources, answer
@@ -44,6 +44,7 @@ class LinalgEnvironment(Environment):
     reference_peer = "torch"
     default_methods = ("base", "random", "greedy", "evolutionary", "numpy", "torch", "torch-compile")
     validation_inputs = 2
+    space = actions.SPACE
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
@@ -71,7 +72,8 @@ class LinalgEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        return LinalgTask(source.uri, *self._described(self._sources.text(source), source.uri))
+        described = self._described(self._sources.text(source), source.uri)
+        return LinalgTask(source.uri, *described, space=self.space)
 
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""
@@ -127,5 +129,39 @@ class LinalgEnvironment(Environment):
         return {path.stem: path for path in sorted((Path(__file__).parent / "policies").glob("*.pt"))}
 
 
+class SwapsEnvironment(LinalgEnvironment):
+    """The same programs, on which an interchange is a swap of two loops, out of an enumeration of all."""
+
+    name = "linalg-swaps"
+    summary = "linalg with an interchange as one of enumerated swaps, as in MLIR RL; cost: time"
+    space = actions.SWAP_SPACE
+
+    def task(self, uri: str, backend: str | None = None) -> LinalgTask:
+        """Return the task of a `linalg:` URI, which may begin with `linalg-swaps:` instead.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: torch-mlir is missing, or there is no such back end.
+        """
+        return super().task(_of_linalg(uri), backend)
+
+    def family(self, uri: str) -> str:
+        """Return the operator or network of a program."""
+        return super().family(_of_linalg(uri))
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return none: those that ship have learnt the actions of `linalg`."""
+        return {}
+
+
 LINALG = LinalgEnvironment()
-"""The environment."""
+"""The environment with level pointers."""
+
+LINALG_SWAPS = SwapsEnvironment()
+"""The one with enumerated swaps."""
+
+
+def _of_linalg(uri: str) -> str:
+    """Return the URI as `linalg` writes it."""
+    prefix = f"{SwapsEnvironment.name}:"
+    return f"linalg:{uri.removeprefix(prefix)}" if uri.startswith(prefix) else uri

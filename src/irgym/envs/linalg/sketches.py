@@ -139,9 +139,12 @@ def _outer(pen: _Pen, kind: int, least: int) -> None:
 
 
 def _interchanged(pen: _Pen) -> None:
-    """Put the loops into a random order."""
-    for loop in pen.rng.permutation(pen.operation.loops).tolist()[:-1]:
-        pen.take(actions.INTERCHANGE, (loop,))
+    """Interchange loops at random, in as many actions as the task writes that with."""
+    while (mask := pen.task.mask(pen.state)).kinds[actions.INTERCHANGE]:
+        [choices] = pen.task.space.choices(mask, actions.INTERCHANGE)
+        pen.take(actions.INTERCHANGE, (int(pen.rng.choice(choices)),))
+        if not pen.state.placed:
+            return
 
 
 def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | None, int | None]:

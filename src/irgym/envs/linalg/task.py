@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.core.actions import Action, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import ScheduleError
 from irgym.core.task import Task
@@ -58,13 +58,15 @@ class LinalgTask(Task[LinalgState]):
         uri: Canonical URI of the program.
         text: Its MLIR, the operations numbered.
         program: What it is made of.
+        space: The actions: one of those that `actions.space_with` returns.
     """
 
-    space = actions.SPACE
     forms = FORMS
 
-    def __init__(self, uri: str, text: str, program: Program) -> None:
+    def __init__(self, uri: str, text: str, program: Program, *, space: ActionSpace = actions.SPACE) -> None:
         self.uri = uri
+        self.space = space
+        self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
         self.text = text
         self._content = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.program = program
@@ -95,15 +97,12 @@ class LinalgTask(Task[LinalgState]):
             return Mask(kinds, params)
         scheduled = state.operations[self.at_hand(state)]
         operation = scheduled.operation
-        pointers = slice(
-            self.space.slot_offsets[actions.INTERCHANGE][0],
-            self.space.slot_offsets[actions.INTERCHANGE][0] + actions.LOOPS,
-        )
+        orders = self.interchange.choices(state.placed, operation.loops)
+        begin = self.space.slot_offsets[actions.INTERCHANGE][0]
+        slot = slice(begin, begin + len(orders))
         if state.placed:
             kinds[actions.INTERCHANGE] = True
-            params[pointers] = [
-                loop < operation.loops and loop not in state.placed for loop in range(actions.LOOPS)
-            ]
+            params[slot] = orders
             return Mask(kinds, params)
         kinds[actions.NEXT] = True
         if state.spent >= STEPS:
@@ -118,13 +117,13 @@ class LinalgTask(Task[LinalgState]):
         kinds[actions.VECTORISE] = can_vectorise(scheduled)
         params[self.space.slot_offsets[actions.VECTORISE][0]] = True
         params[self.space.slot_offsets[actions.VECTORISE][0] + 1] = is_product(operation)
+        if kinds[actions.INTERCHANGE]:
+            params[slot] = orders
         for kind in (actions.TILE, actions.TILE_PARALLEL, actions.FUSE):
             if kinds[kind]:
                 sizes = np.array(tile_sizes(operation, kind != actions.TILE)).reshape(-1)
                 begin = self.space.slot_offsets[kind][0]
                 params[begin : begin + len(sizes)] = sizes
-        if kinds[actions.INTERCHANGE]:
-            params[pointers] = [loop < operation.loops for loop in range(actions.LOOPS)]
         return Mask(kinds, params)
 
     def step(self, state: LinalgState, action: Action) -> LinalgState:
@@ -141,7 +140,7 @@ class LinalgTask(Task[LinalgState]):
         scheduled = state.operations[place]
         operation = scheduled.operation
         if action.kind == actions.INTERCHANGE:
-            return self._placed(state, action.params[0])
+            return self._interchanged(state, action.params[0])
         changed = {place: scheduled}
         if action.kind == actions.VECTORISE:
             changed[place] = scheduled.then(Transformation("vectorise", action.params))
@@ -170,15 +169,13 @@ class LinalgTask(Task[LinalgState]):
                 changed[producer] = replace(other, operation=part, parallel=True, consumer=place)
         return changed
 
-    def _placed(self, state: LinalgState, loop: int) -> LinalgState:
-        """Return the state after one more loop of an interchange was placed; the last one places itself."""
+    def _interchanged(self, state: LinalgState, choice: int) -> LinalgState:
+        """Return the state after a choice of an interchange, which may be but a part of it."""
         place = self.at_hand(state)
         scheduled = state.operations[place]
-        placed = (*state.placed, loop)
-        left = [one for one in range(scheduled.operation.loops) if one not in placed]
-        if len(left) > 1:
-            return LinalgState(state.operations, state.turn, placed, state.spent)
-        order = (*placed, *left)
+        order = self.interchange.place(state.placed, choice, scheduled.operation.loops)
+        if len(order) < scheduled.operation.loops:
+            return LinalgState(state.operations, state.turn, order, state.spent)
         operations = state.operations
         if order != tuple(range(len(order))):
             changed = scheduled.then(
