@@ -11,7 +11,7 @@ import pytest
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
-from irgym.core.env import TaskEnv
+from irgym.core.env import TaskEnv, action_of, gym_mask, gym_space
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
 
@@ -25,7 +25,7 @@ class DialsEnv(gymnasium.Env):
     """The dials for SB3; an action that does not apply wastes a step."""
 
     def __init__(self):
-        self.action_space = gymnasium.spaces.Discrete(len(dials.SPACE.flat))
+        self.action_space = gym_space(dials.SPACE)
         self.observation_space = gymnasium.spaces.Box(0, 1, (34,), np.float32)
 
     def reset(self, *, seed=None, options=None):
@@ -35,16 +35,25 @@ class DialsEnv(gymnasium.Env):
         return self.task.observe(self.state), {}
 
     def action_masks(self):
-        return dials.SPACE.flat_mask(self.task.mask(self.state))
+        return gym_mask(dials.SPACE, self.task.mask(self.state))
 
     def step(self, action):
-        if self.action_masks()[action]:
-            self.state = self.task.step(self.state, dials.SPACE.flat[action])
+        chosen = action_of(dials.SPACE, action)
+        self.applied = dials.SPACE.allows(self.task.mask(self.state), chosen)
+        if self.applied:
+            self.state = self.task.step(self.state, chosen)
         self.steps += 1
         done = self.task.terminal(self.state) or self.steps >= self.task.horizon
         cost = dials.cost(self.state[0], self.task.code).cost
         reward = LogSpeedup()(EpisodeCosts(800.0, 800.0, cost), done)
         return self.task.observe(self.state), reward, done, False, {}
+
+
+@pytest.fixture
+def unlisted(monkeypatch):
+    """The dials as a space too large to list, so that actions are vectors."""
+    monkeypatch.setattr("irgym.core.actions.LISTED", dials.SPACE.size - 1)
+    assert isinstance(DialsEnv().action_space, gymnasium.spaces.MultiDiscrete)
 
 
 def mean_return(policy):
@@ -84,9 +93,7 @@ def test_our_ppo_reaches_what_maskable_ppo_reaches():
 def test_every_algorithm_gives_a_policy(name):
     hyperparameters = {} if name == "dqn" else {"n_steps": 64}
     policy = sb3.train_sb3(name, DialsEnv, dials.SPACE, steps=128, environments=2, **hyperparameters)
-    task = PROBLEM.tasks[0]
-    states = [task.initial(), task.step(task.initial(), dials.SPACE.parse("turn_0_1"))]
-    inputs = [task.observe(state) for state in states], [task.mask(state) for state in states]
+    inputs = states_and_inputs()
     for row, mask in zip(policy.probabilities(*inputs), inputs[1], strict=True):
         assert row.sum() == pytest.approx(1.0)
         assert not row[~dials.SPACE.flat_mask(mask)].any()
@@ -94,6 +101,97 @@ def test_every_algorithm_gives_a_policy(name):
         for mask, action in zip(inputs[1], policy.act(*inputs, rng), strict=True):
             assert dials.SPACE.allows(mask, action)
     assert policy.act([], [], None) == []
+
+
+def states_and_inputs():
+    """Two states of a task with different masks, with what a policy is given."""
+    task = PROBLEM.tasks[0]
+    states = [task.initial(), task.step(task.initial(), dials.SPACE.parse("turn_0_1"))]
+    return [task.observe(state) for state in states], [task.mask(state) for state in states]
+
+
+def test_actions_are_drawn_with_their_probabilities():
+    policy = sb3.train_sb3("ppo", DialsEnv, dials.SPACE, steps=128, environments=2, n_steps=64)
+    observations, masks = states_and_inputs()
+    count, rng = 4000, np.random.default_rng(0)
+    [row, _] = policy.probabilities(observations, masks)
+    legal = dials.SPACE.flat_mask(masks[0])
+    for temperature, expected in ((1.0, row), (1e6, legal / legal.sum())):
+        drawn = policy.act(observations[:1] * count, masks[:1] * count, rng, temperature)
+        seen = np.bincount([dials.SPACE.flat_index(action) for action in drawn], minlength=len(row)) / count
+        assert seen == pytest.approx(expected, abs=0.03)
+    assert policy.act(observations[:1], masks[:1], None) == [dials.SPACE.flat[int(row.argmax())]]
+
+
+@pytest.mark.parametrize("name", sorted(set(sb3.ALGORITHMS) - sb3.FLAT_ONLY))
+def test_algorithms_without_a_list_of_actions_learn_vectors(unlisted, name):
+    policy = sb3.train_sb3(name, DialsEnv, dials.SPACE, steps=128, environments=2, n_steps=64)
+    observations, masks = states_and_inputs()
+    rng = np.random.default_rng(0)
+    for drawn in (None, *[rng] * 20):
+        for mask, action in zip(masks, policy.act(observations, masks, drawn), strict=True):
+            assert dials.SPACE.allows(mask, action)
+    with pytest.raises(IrgymError, match="too many for a flat action space"):
+        sb3.Sb3Policy(policy.model, type(dials.SPACE)(dials.SPACE.kinds)).probabilities(observations, masks)
+
+
+def test_vectors_are_drawn_as_maskable_ppo_draws_them(unlisted):
+    policy = sb3.train_sb3("maskable-ppo", DialsEnv, dials.SPACE, steps=256, environments=2, n_steps=64)
+    observations, masks = states_and_inputs()
+    count, rng = 4000, np.random.default_rng(0)
+    for observation, mask in zip(observations, masks, strict=True):
+        legal = gym_mask(dials.SPACE, mask)
+        best, _ = policy.model.predict(observation, action_masks=legal, deterministic=True)
+        assert policy.act([observation], [mask], None) == [action_of(dials.SPACE, best)]
+        tensors, _ = policy.model.policy.obs_to_tensor(observation[None])
+        parts = policy.model.policy.get_distribution(tensors, action_masks=legal[None]).distributions
+        kinds = parts[0].probs[0].detach().numpy()
+        turns = parts[1].probs[0].detach().numpy()
+        drawn = policy.act([observation] * count, [mask] * count, rng)
+        seen = np.bincount([action.kind for action in drawn], minlength=len(kinds)) / count
+        assert seen == pytest.approx(kinds, abs=0.04)
+        dials_turned = [action.params[0] for action in drawn if action.kind == 0]
+        seen = np.bincount(dials_turned, minlength=len(turns)) / len(dials_turned)
+        assert seen == pytest.approx(turns, abs=0.06)
+
+
+def test_maskable_ppo_takes_no_vector_that_does_not_apply(unlisted):
+    made = []
+
+    def make():
+        made.append(Watched())
+        return made[-1]
+
+    sb3.train_sb3("maskable-ppo", make, dials.SPACE, steps=256, environments=2, n_steps=64)
+    taken = [applied for env in made for applied in env.taken]
+    assert len(taken) == 256 and all(taken)
+
+
+class Watched(DialsEnv):
+    """Remembers which actions applied."""
+
+    def __init__(self):
+        super().__init__()
+        self.taken = []
+
+    def step(self, action):
+        result = super().step(action)
+        self.taken.append(self.applied)
+        return result
+
+
+def test_maskable_ppo_learns_by_vectors(unlisted, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.PROBLEM", dials.problem([(1, 3, 2)]))
+    policy = sb3.train_sb3(
+        "maskable-ppo", DialsEnv, dials.SPACE, steps=4000, environments=16, n_steps=16,
+        n_epochs=4, batch_size=64, learning_rate=3e-3, ent_coef=0.03, gamma=1.0, gae_lambda=0.95,
+    )  # fmt: skip
+    assert mean_return(policy) > 0.6 * dials.BEST_RETURN  # two dials of three; an untrained one turns one
+
+
+def test_dqn_refuses_actions_too_many_to_list(unlisted):
+    with pytest.raises(IrgymError, match=r"dqn scores every action, .* choose among maskable-ppo, ppo, a2c"):
+        sb3.train_sb3("dqn", DialsEnv, dials.SPACE, steps=64)
 
 
 @pytest.mark.parametrize("name", sb3.ALGORITHMS)

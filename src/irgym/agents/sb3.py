@@ -1,7 +1,7 @@
 """Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
 
-They serve as more algorithms and as the oracle for ours. Actions are the flat ones, in the order of
-`ActionSpace.flat`. Needs the extra `sb3`.
+They serve as more algorithms and as the oracle for ours. Actions are those of `irgym.core.env`: places in
+`ActionSpace.flat`, or vectors where the actions are too many to list. Needs the extra `sb3`.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from irgym.agents.events import without_tensorflow
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.env import action_of, gym_mask
 from irgym.core.errors import BackendError, IrgymError
 
 Progress = Callable[[int, float], None]
@@ -27,6 +28,9 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 }
 """Name to package and class. Only `maskable-ppo` uses masks in training; to the others an action that
 does not apply is a wasted step."""
+
+FLAT_ONLY = frozenset({"dqn"})
+"""Those that score every action, and so need them listed."""
 
 
 def train_sb3(
@@ -45,8 +49,9 @@ def train_sb3(
 
     Args:
         algorithm: Name in `ALGORITHMS`.
-        make: Returns a new environment with flat actions; with `action_masks()` for `maskable-ppo`.
-        space: The actions behind the flat ones.
+        make: Returns a new environment with the actions that `gym_space(space)` says; with `action_masks()`
+            for `maskable-ppo`.
+        space: The actions of its tasks.
         steps: Environment steps to train for.
         environments: Number of environments, stepped one after the other.
         seed: Of all random choices.
@@ -56,11 +61,16 @@ def train_sb3(
         hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
 
     Raises:
-        IrgymError: There is no such algorithm here.
+        IrgymError: There is no such algorithm here, or the actions are too many for it.
         BackendError: The package is not installed.
     """
     if algorithm not in ALGORITHMS:
         raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
+    if algorithm in FLAT_ONLY and not space.listable:
+        others = ", ".join(name for name in ALGORITHMS if name not in FLAT_ONLY)
+        raise IrgymError(
+            f"{algorithm} scores every action, and these {space.size:.1e} are too many: choose among {others}"
+        )
     package, name = ALGORITHMS[algorithm]
     without_tensorflow()  # Stable-Baselines3 imports TensorBoard
     try:
@@ -118,17 +128,14 @@ class Sb3Policy:
         """Return for each state the probability of every flat action; 0 where it does not apply.
 
         For a Q-learner it is the softmax of the action values.
+
+        Raises:
+            IrgymError: The actions are too many to list.
         """
         if not observations:
             return []
-        tensors, _ = self.model.policy.obs_to_tensor(np.stack(list(observations)))
         legal = np.stack([self.space.flat_mask(mask) for mask in masks])
-        if hasattr(self.model, "q_net"):
-            logits = self.model.q_net(tensors)
-        else:
-            logits = self.model.policy.get_distribution(tensors).distribution.logits
-        scores = cast(NDArray[np.float64], logits.detach().numpy().astype(np.float64))
-        scores = np.where(legal, scores, -np.inf)
+        scores = np.where(legal, self._scores(observations), -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return list(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -139,14 +146,37 @@ class Sb3Policy:
         rng: np.random.Generator | None,
         temperature: float = 1.0,
     ) -> list[Action]:
-        """Return an action for each state: sampled with `rng`, or the most probable where it is None."""
-        rows = [_heated(row, temperature) for row in self.probabilities(observations, masks)]
-        if rng is None:
-            return [self.space.flat[int(row.argmax())] for row in rows]
-        return [self.space.flat[int(rng.choice(len(row), p=row))] for row in rows]
+        """Return an action for each state: sampled with `rng`, or the most probable where it is None.
+
+        Scores are divided by the temperature before sampling.
+        """
+        if not observations:
+            return []
+        scores = self._scores(observations)
+        if rng is not None:
+            # The greatest sum of a score and such noise is a sample of the scores' softmax.
+            scores = scores / temperature + rng.gumbel(size=scores.shape)
+        legal = np.stack([gym_mask(self.space, mask) for mask in masks])
+        scores = np.where(legal, scores, -np.inf)
+        if self.space.listable:
+            return [action_of(self.space, place) for place in scores.argmax(axis=-1)]
+        parts = np.split(scores, np.cumsum(self.space.dimensions)[:-1], axis=-1)
+        vectors = np.stack([part.argmax(axis=-1) for part in parts], axis=-1)
+        return [action_of(self.space, vector) for vector in vectors]
+
+    def _scores(self, observations: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the logits or values of all choices, masked or not, those of all dimensions joined."""
+        tensors, _ = self.model.policy.obs_to_tensor(np.stack(list(observations)))
+        if hasattr(self.model, "q_net"):
+            logits = [self.model.q_net(tensors)]
+        else:
+            logits = [part.logits for part in _parts(self.model.policy.get_distribution(tensors))]
+        return np.concatenate([part.detach().numpy() for part in logits], axis=-1).astype(np.float64)
 
 
-def _heated(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
-    """Return probabilities raised to 1 / temperature, scaled to a sum of 1; zeros stay zero."""
-    heated = np.power(probabilities, 1.0 / temperature)
-    return heated / heated.sum()
+def _parts(distribution: Any) -> list[Any]:
+    """Return a distribution's categorical ones, one for each number of an action."""
+    if hasattr(distribution, "distributions"):
+        return distribution.distributions  # sb3-contrib's
+    parts = distribution.distribution
+    return cast(list[Any], parts) if isinstance(parts, list) else [parts]

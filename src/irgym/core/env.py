@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from irgym.core.actions import BoolArray
+from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
 from irgym.core.cost import Evaluator
 from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
@@ -18,12 +18,31 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 
 
-class TaskEnv(gymnasium.Env[Any, np.int64]):
-    """Tasks as a Gymnasium environment with a flat, masked action space.
+def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
+    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list."""
+    return (
+        spaces.Discrete(len(space.flat)) if space.listable else spaces.MultiDiscrete(list(space.dimensions))
+    )
 
-    Actions are places in `ActionSpace.flat`. One that does not apply changes nothing and costs a step;
-    `action_masks()` and `info["action_mask"]` say which apply. An episode ends (`terminated`) by a
-    terminal action and is cut off (`truncated`) at the horizon.
+
+def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
+    """Return which choices of `gym_space` apply, those of all its dimensions joined."""
+    return space.flat_mask(mask) if space.listable else space.vector_mask(mask)
+
+
+def action_of(space: ActionSpace, value: np.int64 | int | IntArray) -> Action:
+    """Return the action that an element of `gym_space` stands for."""
+    return space.flat[int(value)] if space.listable else space.from_vector(np.asarray(value))
+
+
+class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
+    """Tasks as a Gymnasium environment with a masked action space.
+
+    Actions are places in `ActionSpace.flat`; where they are too many to list, vectors of whole numbers: the
+    kind of action, then a choice for each parameter slot of each kind, of which those of other kinds count
+    for nothing. One that does not apply changes nothing and costs a step; `action_masks()` and
+    `info["action_mask"]` say which apply. An episode ends (`terminated`) by a terminal action and is cut off
+    (`truncated`) at the horizon.
 
     `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
     `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
@@ -86,7 +105,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         self._single = observation is None or isinstance(observation, str)
         self._tasks: dict[str, Task[Any]] = {}
         self._task = self._task_of(self.programs[0])
-        self.action_space = spaces.Discrete(len(self._task.space.flat))
+        self.action_space = gym_space(self._task.space)
         view_spaces = {view.name: view.space() for view in self._views}
         self.observation_space = (
             view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
@@ -154,8 +173,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         return self._costs[job.schedule]
 
     def action_masks(self) -> BoolArray:
-        """Return which actions apply, shape [actions]: what sb3-contrib's maskable learners ask for."""
-        return self._task.space.flat_mask(self._mask)
+        """Return which actions apply, in the form that sb3-contrib's maskable learners ask for.
+
+        Shape [actions]. Where actions are vectors, which choices each of their numbers may be, shape [sum of
+        the sizes]: a vector of such choices applies.
+        """
+        return gym_mask(self._task.space, self._mask)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -169,9 +192,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64]):
         self._first = self.cost()
         return self._observation(), self._info(applied=True)
 
-    def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64 | int | IntArray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Apply an action; one that the mask forbids changes nothing."""
-        chosen = self._task.space.flat[int(action)]
+        chosen = action_of(self._task.space, action)
         applied = self._task.space.allows(self._mask, chosen)
         before = self._state
         final_before = self._task.terminal(before)
