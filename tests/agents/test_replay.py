@@ -1,10 +1,11 @@
 import dials
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.agents.replay import Replay, SumTree, n_step
+from irgym.agents.replay import Replay, SumTree, first_errors, n_step
 from irgym.agents.trajectories import Trajectories
 from irgym.nets import storage
 from irgym.nets.encoders import MlpSpec
@@ -65,6 +66,31 @@ def test_n_step_equals_the_sum_written_out(lengths, n):
             np.testing.assert_allclose(rewards[row], expected, rtol=1e-5, atol=1e-6)
             assert ahead[row] == (n if t + n < length else 0)
             row += 1
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=5), st.integers(1, 5), st.integers(0, 100))
+@settings(max_examples=60, deadline=None)
+def test_first_errors_equal_the_targets_written_out_less_the_values(lengths, n, seed):
+    steps, rng = trajectories(lengths, seed), np.random.default_rng(seed)
+    taken, best = rng.normal(size=(2, len(steps))).astype(np.float32)
+    errors = first_errors(steps, taken, best, n, 0.9, 3.0)
+    for row in range(len(steps)):
+        own = np.flatnonzero(steps.episode == steps.episode[row])
+        later = own[own >= row]
+        target = 3.0 * sum(0.9**k * steps.rewards[at] for k, at in enumerate(later[:n]))
+        if len(later) > n:
+            target += 0.9**n * best[later[n]]
+        np.testing.assert_allclose(errors[row], target - taken[row], rtol=1e-4, atol=1e-5)
+
+
+def test_given_errors_are_first_priorities():
+    replay, steps = Replay(16, ACTIONS, ENCODER, alpha=1.0), trajectories([2, 1])
+    replay.add(steps, 1, 0.9, np.array([1, -3, 2], dtype=np.float32))
+    batch = replay.sample(6000, 0.0, np.random.default_rng(0))
+    names = batch.observations[:, 0].numpy().astype(int)
+    wanted = dict(zip(steps.observations[:, 0].numpy().astype(int), (1 / 6, 3 / 6, 2 / 6), strict=True))
+    for name, share in wanted.items():
+        assert (names == name).mean() == pytest.approx(share, abs=0.001)
 
 
 def test_transitions_survive_the_wrap_around():

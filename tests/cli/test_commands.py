@@ -170,11 +170,14 @@ def test_training_resumes(irgym: Command, run_folder: Path):
     assert result.code == 0 and "iteration    3" in result.out and "iteration    2" not in result.out
 
 
-def test_dqn_trains(irgym: Command, tmp_path: Path):
+@pytest.mark.parametrize("agent", ["dqn", "apex"])
+def test_q_learners_train(irgym: Command, tmp_path: Path, agent: str):
     settings = ("--set", "episodes=4", "hidden=8", "updates=1", "warmup=8", "minibatch=8")
-    arguments = ("--agent", "dqn", "--iterations", "1", "--dataset", DATASET, *settings)
-    assert irgym("train", "loops", "--run", tmp_path / "dqn", *arguments).code == 0
-    assert (tmp_path / "dqn" / "policy.pt").is_file()
+    arguments = ("--agent", agent, "--iterations", "1", "--dataset", DATASET, *settings)
+    assert irgym("train", "loops", "--run", tmp_path / agent, *arguments).code == 0
+    assert (tmp_path / agent / "policy.pt").is_file()
+    rows = [json.loads(line) for line in (tmp_path / agent / "metrics.jsonl").read_text().splitlines()]
+    assert [row["failures"] for row in rows] == [0]
 
 
 def test_imitation_gives_a_policy_to_start_from(irgym: Command, tmp_path: Path):

@@ -54,6 +54,21 @@ def test_equal_jobs_are_measured_once_and_answers_are_in_order(cache):
     assert (evaluator.hits, evaluator.misses) == (0, 3)
 
 
+def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recorded(cache):
+    evaluator = Measured(CountingFarm(), cache)
+    evaluator.evaluate([job(1)])
+    known = replace(job(7), known=Measurement(Outcome.OK, (7.0,)))
+    jobs = [job(1), job(2), job(3), job(2), known]
+    found = [Measurement(Outcome.OK, (cost,)) for cost in (1.5, 2.0, 3.0, 2.5)]
+    counted = evaluator.record(jobs, [*found[:2], Measurement(Outcome.CRASH), found[3], found[0]])
+    assert [one.cost for one in counted] == [1.0, 2.0, float("inf"), 2.0, 7.0]
+    assert [one.cached for one in counted] == [True, False, False, False, False]
+    assert (evaluator.hits, evaluator.misses) == (1, 3)
+    again = Recorded(cache).evaluate([job(1), job(2), job(3)])
+    assert [one.cost for one in again] == [1.0, 2.0, float("inf")]
+    assert [one.cost for one in Measured(CountingFarm()).record(jobs[1:4:2], found[1::2])] == [2.0, 2.0]
+
+
 def test_the_cache_answers_the_second_time(cache):
     first = Measured(CountingFarm(), cache).evaluate([job(1), job(2)])
     farm = CountingFarm()

@@ -100,4 +100,5 @@ BEST_RETURN = 3 * np.log10(2.0)
 
 
 def problem(codes: Sequence[tuple[int, ...]] = CODES, reward: Reward | None = None) -> Problem:
-    return Problem([Dials(code) for code in codes], Inline(), reward or LogSpeedup())
+    makers = [Call("dials:Dials", (code,)) for code in codes]
+    return Problem([Dials(code) for code in codes], Inline(), reward or LogSpeedup(), makers=makers)

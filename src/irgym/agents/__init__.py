@@ -18,6 +18,7 @@ AGENTS: "Registry[type[AgentConfig]]" = Registry(
     builtin={
         "ppo": "irgym.agents.ppo:PPOConfig",
         "dqn": "irgym.agents.dqn:DQNConfig",
+        "apex": "irgym.agents.apex:ApexConfig",
         "a2c": "irgym.agents.a2c:A2CConfig",
     },
 )

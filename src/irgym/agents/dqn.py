@@ -1,84 +1,25 @@
-"""Deep Q-learning: double (arXiv 1509.06461), dueling (1511.06581), n-step, prioritised (1511.05952)."""
+"""Deep Q-learning, with the extensions that `q_learner` lists."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
-
-from irgym.agents.advantages import ReturnScale
+from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import Statistics
-from irgym.agents.optimisation import Descent, anneal, seeded
+from irgym.agents.optimisation import anneal
 from irgym.agents.problem import Problem
-from irgym.agents.replay import Replay, Transitions
-from irgym.agents.rollout import Outcomes, draw_tasks, rollout
-from irgym.core.actions import BoolArray
-from irgym.core.errors import IrgymError
-from irgym.nets import heads
-from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
-from irgym.nets.layout import FlatLayout
-from irgym.nets.policy import TorchPolicy
-from irgym.nets.q_network import QNetwork
+from irgym.agents.q_learner import QLearner, QLearnerConfig, exploring
+from irgym.agents.rollout import draw_tasks, rollout
 
 
 @dataclass(frozen=True)
-class DQNConfig:
+class DQNConfig(QLearnerConfig):
     """Hyper-parameters of DQN."""
 
-    iterations: int = 400
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: int = 32
-    """Episodes collected in an iteration."""
-    updates: int = 64
-    """Gradient steps in an iteration."""
-    minibatch: int = 128
-    """Transitions in a gradient step."""
-    lr: float = 5e-4
-    """Learning rate of Adam at the start."""
-    lr_end: float = 5e-5
-    """Learning rate at the end."""
-    gamma: float = 0.99
-    """Discount."""
-    n_step: int = 3
-    """Steps between the two states of a transition."""
     epsilon: float = 1.0
     """Share of uniformly random legal actions at the start."""
     epsilon_end: float = 0.02
     """Share of uniformly random legal actions once exploration has ended."""
     exploration: float = 0.5
     """Share of the iterations over which epsilon falls."""
-    replay: int = 100_000
-    """Steps kept."""
-    warmup: int = 512
-    """Steps collected before learning begins."""
-    alpha: float = 0.6
-    """Exponent of the priorities; 0 draws all transitions alike."""
-    beta: float = 0.4
-    """Exponent of the importance weights at the start; it ends at 1."""
-    target_every: int = 128
-    """Gradient steps between copies of the network to the target network."""
-    max_grad_norm: float = 10.0
-    """The gradient is scaled down to this norm."""
-    hidden: tuple[int, ...] = (256, 256)
-    """Widths of the hidden layers."""
-    activation: str = "relu"
-    """tanh or relu."""
-    encoder: str = ""
-    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
-    normalise_observations: bool = False
-    """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
-    normalise_rewards: bool = True
-    """Whether rewards are divided by the deviation of the returns so far."""
-    validate_every: int = 0
-    """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: float = 30.0
-    """Seconds between checkpoints."""
-    seed: int = 0
-    """Of all random choices."""
-    threads: int = 1
-    """Threads of torch."""
 
     def build(self, problem: Problem) -> "DQN":
         """Return a learner at the beginning of its training.
@@ -86,136 +27,23 @@ class DQNConfig:
         Raises:
             IrgymError: A value makes no sense; the message says which.
         """
-        for name in ("iterations", "episodes", "minibatch", "n_step", "replay", "target_every", "threads"):
-            if getattr(self, name) < 1:
-                raise IrgymError(f"{name} of DQN is {getattr(self, name)}: choose 1 or more")
-        if not all(width > 0 for width in self.hidden):
-            raise IrgymError(f"hidden of DQN is {self.hidden}: choose widths of 1 or more")
-        if not self.lr > 0.0:
-            raise IrgymError(f"lr of DQN is {self.lr}: choose more than 0")
-        if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):
-            raise IrgymError(
-                f"replay of DQN is {self.replay}: choose at least minibatch, warmup and n_step + 1"
-            )
-        if self.activation not in ACTIVATIONS:
-            raise IrgymError(
-                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
-            )
+        self.check("DQN")
         return DQN(self, problem)
 
 
-class DQN:
-    """DQN in training. The main path is `iterate`.
-
-    Attributes:
-        config: Hyper-parameters.
-        network: The network that learns.
-        target: Its older copy, which values next states.
-        iteration: Iterations done.
-        updates: Gradient steps taken.
-        scale: What rewards are multiplied by to learn from.
-    """
-
-    def __init__(self, config: DQNConfig, problem: Problem) -> None:
-        self.config = config
-        self.problem = problem.analysed() if problem.reward.shaped else problem
-        self.iteration: int = 0
-        self.scale = ReturnScale(config.gamma, config.normalise_rewards)
-        self.updates = 0
-        self.rng = np.random.default_rng(config.seed)
-        task = self.problem.tasks[0]
-        self.layout = FlatLayout(task.space)
-        normalise = config.normalise_observations
-        spec = spec_for(
-            task.observe(task.initial()),
-            config.hidden,
-            config.activation,
-            normalise=normalise,
-            encoder=config.encoder,
-        )
-        with seeded(config.seed):
-            self.network = QNetwork(spec, self.layout)
-            self.target = QNetwork(spec, self.layout)
-        self.target.load_state_dict(self.network.state_dict())
-        self.descent = Descent(self.network.parameters(), config.lr, config.max_grad_norm)
-        self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
+class DQN(QLearner[DQNConfig]):
+    """DQN in training. The main path is `iterate`."""
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, and learn from the replay."""
         config = self.config
-        exploring = max(1, round(config.exploration * config.iterations))
-        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, exploring)
-
-        def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
-            with torch.inference_mode():
-                q = self.network.forward(batch).numpy()
-            choices = heads.epsilon_greedy(q, legal, self.layout, self.rng, epsilon)
-            unused = np.zeros(len(choices), dtype=np.float32)
-            return heads.Draw(choices, unused, unused)
-
+        exploring_for = max(1, round(config.exploration * config.iterations))
+        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, exploring_for)
         tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
+        choose = exploring(self.network, self.rng, epsilon)
         trajectories, outcomes = rollout(tasks, self.problem, self.network.encoder, self.layout, choose)
-        self.scale.update(trajectories)
-        for network in (self.network, self.target):
-            network.encoder.adapt(trajectories.observations)
+        self.adapt(trajectories)
         self.replay.add(trajectories, config.n_step, config.gamma)
-        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
-        self.descent.set_lr(lr)
-        loss: float | None = None
-        if self.replay.size >= config.warmup:
-            losses = [self._update() for _ in range(config.updates)]
-            loss = float(torch.stack(losses).mean()) if losses else None
+        lr, loss = self.lr, self.learn()
         self.iteration += 1
         return outcomes, Statistics(value_loss=loss, epsilon=epsilon, lr=lr)
-
-    def _update(self) -> Tensor:
-        """Take one gradient step and return its loss."""
-        config = self.config
-        beta = anneal(config.beta, 1.0, self.iteration, config.iterations)
-        transitions = self.replay.sample(config.minibatch, beta, self.rng)
-        targets = self._targets(transitions)
-        q = self.network.forward(transitions.observations)[:, 0]
-        taken = q.gather(1, transitions.choices[:, None])[:, 0]
-        losses = functional.smooth_l1_loss(taken, targets, reduction="none")
-        loss = (transitions.weights * losses).mean()
-        self.descent.step(loss)
-        self.replay.prioritise(transitions.places, (targets - taken.detach()).numpy())
-        self.updates += 1
-        if self.updates % config.target_every == 0:
-            self.target.load_state_dict(self.network.state_dict())
-        return loss.detach()
-
-    def _targets(self, transitions: Transitions) -> Tensor:
-        """Return targets: the network picks the best legal next action, the target network values it."""
-        with torch.no_grad():
-            ahead = self.network.forward(transitions.next_observations)
-            best = torch.where(transitions.next_legal, ahead, heads.MASKED).argmax(dim=-1, keepdim=True)
-            value = self.target.forward(transitions.next_observations).gather(-1, best)[:, 0, 0]
-            return self.scale.factor * transitions.rewards + transitions.discounts * value
-
-    def policy(self) -> TorchPolicy:
-        """Return the present policy; it shares its weights with the learner."""
-        return TorchPolicy(self.network)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
-        return {
-            "iteration": self.iteration,
-            "updates": self.updates,
-            "network": self.network.state_dict(),
-            "target": self.target.state_dict(),
-            "descent": self.descent.state_dict(),
-            "scale": self.scale.state_dict(),
-            "rng": self.rng.bit_generator.state,
-            "replay": self.replay.state_dict(),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
-        self.iteration, self.updates = state["iteration"], state["updates"]
-        self.network.load_state_dict(state["network"])
-        self.target.load_state_dict(state["target"])
-        self.descent.load_state_dict(state["descent"])
-        self.scale.load_state_dict(state["scale"])
-        self.rng.bit_generator.state = state["rng"]
-        self.replay.load_state_dict(state["replay"])

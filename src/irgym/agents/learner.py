@@ -36,6 +36,11 @@ class Statistics:
 class Learner(Protocol):
     """An algorithm in training."""
 
+    @property
+    def config(self) -> "AgentConfig":
+        """Its hyper-parameters, those that were left open included."""
+        ...
+
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes and learn from them."""
         ...

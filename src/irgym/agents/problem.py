@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from irgym.core.cost import Evaluator
+from irgym.core.cost import Call, Evaluator
+from irgym.core.environment import ENVIRONMENTS
 from irgym.core.reward import Reward, Shaped
 from irgym.core.task import Task
 
@@ -18,12 +19,15 @@ class Problem:
         evaluator: Answers for costs.
         reward: From costs to rewards.
         peak_gflops: The machine's peak, GFLOP/s, for rewards that need an ideal cost.
+        makers: Calls that make the tasks in another process, one for each of `tasks`; none where only this
+            process has them.
     """
 
     tasks: Sequence[Task[Any]]
     evaluator: Evaluator
     reward: Reward
     peak_gflops: float | None = None
+    makers: Sequence[Call] = ()
 
     def analysed(self) -> "Problem":
         """Return this problem on tasks that have the analysis of every state at hand."""
@@ -32,3 +36,21 @@ class Problem:
     def unshaped(self) -> "Problem":
         """Return this problem with the reward that shaping was added to: what a policy is judged by."""
         return replace(self, reward=self.reward.reward) if isinstance(self.reward, Shaped) else self
+
+
+def make_task(environment: str, uri: str, backend: str | None, objective: str | None) -> Task[Any]:
+    """Return the task of a URI, on the environment's preferred back end and its own objective unless named.
+
+    Raises:
+        IrgymError: There is no such environment, program, back end or objective here.
+    """
+    task = ENVIRONMENTS.load(environment).task(uri, backend)
+    return task if objective is None else task.under(objective)
+
+
+def makers_of(
+    environment: str, uris: Sequence[str], backend: str | None = None, objective: str | None = None
+) -> list[Call]:
+    """Return the calls of `make_task` for some programs, to be run in any process."""
+    name = f"{make_task.__module__}:{make_task.__name__}"
+    return [Call(name, (environment, uri, backend, objective)) for uri in uris]

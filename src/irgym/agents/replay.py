@@ -106,8 +106,16 @@ class Replay:
         self._tree = SumTree(capacity)
         self._greatest = 1.0
 
-    def add(self, trajectories: Trajectories, n: int, gamma: float) -> None:
-        """Add all steps as n-step transitions, with the greatest priority seen so far."""
+    def add(self, trajectories: Trajectories, n: int, gamma: float, errors: FloatArray | None = None) -> None:
+        """Add all steps as n-step transitions.
+
+        Args:
+            trajectories: M steps.
+            n: Steps between the two states of a transition.
+            gamma: Discount.
+            errors: Shape [M]; temporal-difference errors, as `prioritise` takes them. Without them the steps
+                get the greatest priority seen so far.
+        """
         order = np.lexsort((trajectories.step, trajectories.episode))[-self.capacity :]
         rewards, ahead = n_step(trajectories, order, n, gamma)
         observations = self._encoder.separate(trajectories.observations)
@@ -122,7 +130,10 @@ class Replay:
         self._rewards[places] = rewards
         self._discounts[places] = np.where(ahead > 0, gamma**n, 0.0)
         self._next[places] = (places + ahead) % self.capacity
-        self._tree[places] = self._greatest**self._alpha
+        if errors is None:
+            self._tree[places] = self._greatest**self._alpha
+        else:
+            self.prioritise(places, errors[order])
         self._head = int((self._head + len(order)) % self.capacity)
         self.size = min(self.capacity, self.size + len(order))
 
@@ -205,3 +216,30 @@ def n_step(trajectories: Trajectories, order: IntArray, n: int, gamma: float) ->
     if n < len(order):
         steps[:-n] = np.where(episode[:-n] == episode[n:], n, 0)
     return total, steps
+
+
+def first_errors(
+    trajectories: Trajectories, taken: FloatArray, best: FloatArray, n: int, gamma: float, scale: float
+) -> FloatArray:
+    """Return the n-step temporal-difference errors of steps by the values that their actor gave them.
+
+    What Ape-X (arXiv 1803.00933) sets first priorities by.
+
+    Args:
+        trajectories: M steps.
+        taken: Shape [M]; the value of the action taken.
+        best: Shape [M]; the greatest value of a legal action.
+        n: Number of steps.
+        gamma: Discount.
+        scale: What rewards are multiplied by.
+
+    Returns:
+        Shape [M].
+    """
+    order = np.lexsort((trajectories.step, trajectories.episode))
+    rewards, ahead = n_step(trajectories, order, n, gamma)
+    following = best[order[np.arange(len(order)) + ahead]]
+    bootstrapped = np.where(ahead > 0, np.float32(gamma**n) * following, 0.0)
+    errors = np.empty(len(order), dtype=np.float32)
+    errors[order] = scale * rewards + bootstrapped - taken[order]
+    return errors

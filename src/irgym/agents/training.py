@@ -134,7 +134,7 @@ def train(
     torch.set_num_threads(config.threads)
     learner = config.build(problem)
     course = _Course()
-    description = {"environment": environment, **_values_of(config), **(details or {})}
+    description = {"environment": environment, **_values_of(learner.config), **(details or {})}
     if resume:
         folder.expect(description)
         state = folder.restore()

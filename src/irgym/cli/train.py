@@ -30,7 +30,7 @@ class Train:
     folder: Annotated[Path, tyro.conf.arg(name="run")]
     """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
     agent: str = "ppo"
-    """Learning algorithm, such as ppo, a2c or dqn."""
+    """Learning algorithm, such as ppo, a2c, dqn or apex."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     seconds: float | None = None
@@ -65,7 +65,7 @@ class Train:
         check_file(self.json)
         require_torch("training")
         from irgym.agents import AGENTS
-        from irgym.agents.problem import Problem
+        from irgym.agents.problem import Problem, makers_of
         from irgym.agents.run_folder import RunFolder
         from irgym.agents.training import train
 
@@ -89,7 +89,8 @@ class Train:
                 f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False
             )
             peak = _peak(bench, tasks[0]) if recorded is None else recorded.peak_gflops
-            problem = Problem(tasks, bench.evaluator, reward, peak)
+            makers = makers_of(self.environment, dataset.train, self.backend, self.objective)
+            problem = Problem(tasks, bench.evaluator, reward, peak, makers)
             train(
                 config,
                 problem,

@@ -130,7 +130,7 @@ class Child:
         """
         return next(self.stream((call,)))
 
-    def stream(self, calls: Iterable[Call]) -> Iterator[Reply]:
+    def stream(self, calls: Iterable[Call], ahead: int = AHEAD) -> Iterator[Reply]:
         """Run calls in order and yield their replies in order, sending a few calls ahead.
 
         A call that kills the process or takes too long costs its own reply only: the calls after it run
@@ -138,21 +138,22 @@ class Child:
 
         Args:
             calls: Taken from only as far as they can be sent.
+            ahead: Calls that the process may have at once, at least 1.
 
         Raises:
             ChildError: The process does not start or stops working between calls.
         """
-        for answer in self.exchange(map(pack, calls)):
+        for answer in self.exchange(map(pack, calls), ahead):
             yield unpack(answer)
 
-    def exchange(self, requests: Iterable[bytes]) -> Iterator[Answer]:
+    def exchange(self, requests: Iterable[bytes], ahead: int = AHEAD) -> Iterator[Answer]:
         """Do what `stream` does with calls that are packed, and leave the answers packed.
 
         Raises:
             ChildError: The process does not start or stops working between calls.
         """
         source = iter(requests)
-        pending = deque(islice(source, AHEAD))
+        pending = deque(islice(source, ahead))
         sent = failures = 0
         try:
             while pending:

@@ -206,6 +206,16 @@ SLOT: ContextVar[Slot | None] = ContextVar("SLOT", default=None)
 _HELD: ContextVar[frozenset[int]] = ContextVar("_HELD", default=frozenset())
 
 
+def restart_clock() -> None:
+    """Count the time limit of the call at hand from now on; outside an isolated worker there is none.
+
+    For a call that runs one candidate after the other, each of which may take as long as one of its own.
+    """
+    slot = SLOT.get()
+    if slot is not None:
+        slot.waiting(False)
+
+
 @contextmanager
 def timing_slot() -> Generator[None, None, None]:
     """Have the timing core to oneself: pinned to it, with its lock held.

@@ -54,6 +54,12 @@ def test_one_worker_is_pinned_and_several_are_not(planted):
     assert free.value >= timing.value
 
 
+def test_few_calls_are_shared_by_all_workers(planted):
+    with LocalFarm(2, Limits(timeout_s=10)) as farm:
+        replies = farm.run([planted("nap_and_tell", 0.5)] * 2)
+    assert len({reply.value[0] for reply in replies}) == 2
+
+
 def test_a_farm_without_workers_is_refused():
     with pytest.raises(ValueError, match="at least one worker"):
         LocalFarm(0)

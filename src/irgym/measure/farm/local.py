@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from irgym.core.cost import Call
-from irgym.measure.child import Child
+from irgym.measure.child import AHEAD, Child
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.machine import fingerprint, load, timing_core
 from irgym.measure.protocol import Limits, Reply
@@ -57,8 +57,10 @@ class LocalFarm:
             return list(self._children[0].stream(calls))
         waiting = deque(enumerate(calls))
         replies: dict[int, Reply] = {}
+        # Of a few long calls, none should wait for a child that is busy while another is idle.
+        ahead = max(1, min(AHEAD, len(calls) // (2 * self.workers)))
         with ThreadPoolExecutor(len(self._children)) as threads:
-            runs = [threads.submit(_work, child, waiting, replies) for child in self._children]
+            runs = [threads.submit(_work, child, waiting, replies, ahead) for child in self._children]
         for run in runs:
             run.result()
         return [replies[place] for place in range(len(calls))]
@@ -86,8 +88,8 @@ class LocalFarm:
         self.close()
 
 
-def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Reply]) -> None:
-    """Let one child take calls from those that wait, until there are none."""
+def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Reply], ahead: int) -> None:
+    """Let one child take calls from those that wait, so many ahead, until there are none."""
     taken: deque[int] = deque()
 
     def take() -> Iterator[Call]:
@@ -99,5 +101,5 @@ def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Rep
             taken.append(place)
             yield call
 
-    for reply in child.stream(take()):
+    for reply in child.stream(take(), ahead):
         replies[taken.popleft()] = reply

@@ -19,8 +19,8 @@ from irgym.measure.machine import fingerprint
 TAG = "irgym"
 """Under which name a Dask worker tells the scheduler what is told here."""
 
-MEASURING = ("core", "measure", "envs")
-"""The parts of irgym that run on workers."""
+WORKING = ("core", "measure", "envs", "nets", "agents")
+"""The parts of irgym that run on workers: what measures, and what acts."""
 
 ANSWER_S = 5.0
 """How long a scheduler may take to answer who its workers are."""
@@ -56,7 +56,7 @@ def own_kind() -> Kind:
     machine = fingerprint()
     folder = Path(irgym.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(file for layer in MEASURING for file in (folder / layer).rglob("*.py")):
+    for file in sorted(file for layer in WORKING for file in (folder / layer).rglob("*.py")):
         digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
     return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine.key, machine.text())
 
