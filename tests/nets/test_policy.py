@@ -13,7 +13,7 @@ from irgym.core.actions import ActionKind, ActionSpace
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
-from irgym.nets.layout import FlatLayout, StructuredLayout
+from irgym.nets.layout import ChainedLayout, FlatLayout, StructuredLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 
@@ -23,8 +23,12 @@ SPEC = MlpSpec(6, (8, 8))
 
 def networks():
     torch.manual_seed(0)
+    chained = Actor(SPEC, ChainedLayout(SPACE))
+    assert chained.links is not None
+    torch.nn.init.normal_(chained.links)
     return [
         Actor(SPEC, StructuredLayout(SPACE)),
+        chained,
         Actor(SPEC, FlatLayout(SPACE)),
         QNetwork(SPEC, FlatLayout(SPACE)),
     ]
@@ -36,18 +40,19 @@ def inputs(count=4):
     return list(rng.normal(size=(count, 6)).astype(np.float32)), masks
 
 
-@pytest.mark.parametrize("network", networks(), ids=["structured", "flat", "q"])
+@pytest.mark.parametrize("network", networks(), ids=["structured", "chained", "flat", "q"])
 def test_a_saved_policy_acts_like_the_original(network, tmp_path):
     policy = TorchPolicy(network, "loops")
     policy.save(tmp_path / "policy.pt")
     again = TorchPolicy.load(tmp_path / "policy.pt")
     assert (again.environment, again.space) == ("loops", SPACE)
     observations, masks = inputs()
-    for a, b in zip(
-        policy.probabilities(observations, masks), again.probabilities(observations, masks), strict=True
-    ):
-        assert np.array_equal(a, b)
-        assert a.sum() == pytest.approx(1.0)
+    for observation, mask in zip(observations, masks, strict=True):
+        legal = SPACE.legal(mask)
+        states = [observation] * len(legal), [mask] * len(legal), legal
+        logs = policy.log_probability(*states)
+        assert np.array_equal(logs, again.log_probability(*states))
+        assert np.exp(logs).sum() == pytest.approx(1.0)
     assert policy.act(observations, masks, None) == again.act(observations, masks, None)
     sampled = [p.act(observations, masks, np.random.default_rng(7)) for p in (policy, again)]
     assert sampled[0] == sampled[1]
@@ -57,7 +62,6 @@ def test_a_saved_policy_acts_like_the_original(network, tmp_path):
 def test_no_states_no_actions():
     policy = TorchPolicy(networks()[0])
     assert policy.act([], [], None) == []
-    assert policy.probabilities([], []) == []
 
 
 def test_another_width_or_space_is_refused():
@@ -100,8 +104,9 @@ def test_a_policys_file_holds_the_statistics_of_its_inputs(tmp_path):
         policy.save(tmp_path / "policy.pt")
         again = TorchPolicy.load(tmp_path / "policy.pt")
         assert again.network.spec == spec
-        for a, b in zip(policy.probabilities(*inputs()), again.probabilities(*inputs()), strict=True):
-            assert np.array_equal(a, b)
+        actions = policy.act(*inputs(), None)
+        states = *inputs(), actions
+        assert np.array_equal(policy.log_probability(*states), again.log_probability(*states))
 
 
 def test_files_without_normalisation_are_read():

@@ -89,7 +89,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
             )
         )
         legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-        taken = heads.evaluate(scores, legal, choices, self.layout)
+        taken = heads.evaluate(scores, legal, choices, self.layout, self.network.actor.links)
         gains = torch.as_tensor(normalise(advantages, config.advantages))
         policy_loss = -(gains * taken.log_prob).mean()
         value_loss = (values - torch.as_tensor(returns)).square().mean()

@@ -16,7 +16,7 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.actor_critic import Actor, ActorCritic
+from irgym.nets.actor_critic import Actor, ActorCritic, links_of
 from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
@@ -48,8 +48,9 @@ class ActorCriticConfig:
     """Weight of the value loss in a joint step."""
     max_grad_norm: float = 0.5
     """The gradient is scaled down to this norm."""
-    actions: Literal["structured", "flat"] = "structured"
-    """How actions are chosen: a kind and then each of its parameters, or one of all their combinations."""
+    actions: Literal["structured", "chained", "flat"] = "structured"
+    """How actions are chosen: a kind, and its parameters apart from each other; chained: each parameter knows
+    those before it; flat: one of all combinations."""
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
@@ -165,7 +166,8 @@ class ActorCriticLearner(Generic[C]):
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
             with torch.inference_mode():
                 scores = self.network.actor.forward(batch).numpy()
-            return heads.sample(scores, legal, self.layout, self.rng, epsilon)
+            links = links_of(self.network.actor)
+            return heads.sample(scores, legal, self.layout, self.rng, epsilon, links)
 
         tasks = draw_tasks(self.problem.tasks, self.config.episodes, self.rng)
         privileged = self.config.value_features

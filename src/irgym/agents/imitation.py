@@ -49,8 +49,8 @@ class ImitationConfig:
     """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
-    actions: Literal["structured", "flat"] = "structured"
-    """Whether kinds and parameters are scored apart, or all combinations."""
+    actions: Literal["structured", "chained", "flat"] = "structured"
+    """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: all at once."""
     seed: int = 0
     """Of all random choices."""
     threads: int = 1
@@ -248,7 +248,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
         for start in range(0, len(order), config.minibatch):
             part = order[start : start + config.minibatch]
             scores = actor.forward(actor.encoder.select(batch, part))
-            evaluated = heads.evaluate(scores, legal[part], choices[part], layout)
+            evaluated = heads.evaluate(scores, legal[part], choices[part], layout, actor.links)
             descent.step(-evaluated.log_prob.mean())
     return TorchPolicy(actor)
 

@@ -153,7 +153,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
         with torch.inference_mode():
             scores = self.network.actor.forward(trajectories.observations)
             legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-            return heads.evaluate(scores, legal, choices, self.layout).log_prob.numpy()
+            links = self.network.actor.links
+            return heads.evaluate(scores, legal, choices, self.layout, links).log_prob.numpy()
 
     def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
         """Return what to learn from, and the share of the returns' variance that the values explain."""
@@ -229,7 +230,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
             scores, values = self.network.forward(steps.observations, steps.privileged)
         else:
             scores, values = self.network.actor.forward(steps.observations), steps.old_values
-        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout)
+        links = self.network.actor.links
+        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout, links)
         log_ratio = evaluated.log_prob - steps.old_logp
         ratio = log_ratio.exp()
         surrogate = torch.minimum(

@@ -21,6 +21,7 @@ from irgym.core.actions import BoolArray
 from irgym.core.errors import StorageError
 from irgym.core.task import Task
 from irgym.nets import heads
+from irgym.nets.actor_critic import links_of
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
 
@@ -236,7 +237,8 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():
-            choices = heads.greedy(network.forward(batch).numpy(), legal, network.layout)
+            scores = network.forward(batch).numpy()
+        choices = heads.greedy(scores, legal, network.layout, links_of(network))
         certain = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, certain, certain)
 

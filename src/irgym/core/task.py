@@ -139,7 +139,7 @@ class Task(ABC, Generic[S]):
         return state
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action] | None:
-        """Return the actions of a random schedule of the form that experts write, from which searches may start.
+        """Return the actions of a random schedule of the form that experts write: searches may start from it.
 
         None where the environment has no sketches: its random episodes are good enough to start from.
         """
@@ -149,9 +149,25 @@ class Task(ABC, Generic[S]):
     def analysis(self, state: S) -> NDArray[np.float64] | None:
         """Return costs of the state by a cheap model, each as a share of the initial state's, shape [K].
 
-        They are what shaping and a critic may see beyond the observation. None where there is no model.
+        They are what shaping rests on. None where there is no model.
         """
         del state
+        return None
+
+    def predictors(self, state: S) -> NDArray[np.float64] | None:
+        """Return what a learned model can tell the state's cost from, shape [K]; by default the analysis.
+
+        Equal for states with equal jobs. K is the same for all programs of an environment, so that a model
+        can learn from some what it predicts of others. None where there is nothing to learn from.
+        """
+        return self.analysis(state)
+
+    def recorded(self, schedule: str) -> S | None:
+        """Return a state whose job has that schedule text, so that recorded costs can be learnt from.
+
+        None where the text is of no such state, and in environments that do not read their texts back.
+        """
+        del schedule
         return None
 
     def potential(self, state: S) -> float:

@@ -4,6 +4,7 @@ from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, orthogonal_linear
@@ -16,6 +17,8 @@ class Actor(nn.Module):
     Attributes:
         encoder: From observations to features.
         layout: The meaning of the scores.
+        links: Shape [P, W, W]; what a choice in the first segment of a pair of `layout` adds to the scores of
+            the second; None where the layout links none.
     """
 
     sort = "actor"
@@ -30,6 +33,9 @@ class Actor(nn.Module):
         self.scores = orthogonal_linear(self.encoder.features, layout.segments * layout.width, gain=0.01)
         with torch.no_grad():
             self.scores.bias[: len(layout.prior)] = torch.as_tensor(np.log(layout.prior))
+        pairs = len(layout.earlier)
+        zeros = torch.zeros(pairs, layout.width, layout.width)
+        self.links: nn.Parameter | None = nn.Parameter(zeros) if pairs else None
 
     def score(self, features: Tensor) -> Tensor:
         """Return scores of shape [B, S, W] from features of shape [B, features]."""
@@ -39,6 +45,12 @@ class Actor(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """Return scores of shape [B, S, W]."""
         return self.score(cast(Tensor, self.encoder(batch)))
+
+
+def links_of(network: nn.Module) -> NDArray[np.float32] | None:
+    """Return the links of a network as an array; None where it has none."""
+    links = getattr(network, "links", None)
+    return None if links is None else links.detach().numpy()
 
 
 class ActorCritic(nn.Module):

@@ -1,10 +1,12 @@
 """The distribution over structured actions that scores and a mask define.
 
-log p(action) = log p(kind) + the sum over the kind's slots of log p(choice). Sampling is done in numpy,
-where small batches are quick and one seeded generator makes it reproducible; what is differentiated
-is done in torch.
+log p(action) = log p(kind) + the sum over the kind's slots of log p(choice). Where the layout links slots,
+the scores of a later one grow by a learnt number for each choice made before it. Sampling is done in numpy,
+where small batches are quick and one seeded generator makes it reproducible; what is differentiated is done
+in torch.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +19,16 @@ from irgym.nets.layout import ActionLayout, IntArray
 
 FloatArray = NDArray[np.float32]
 
+
 # Finite, so that a segment without any alternative (a slot of a masked kind) gives numbers, not NaN;
 # its exponential is exactly 0 beside any score that a network emits.
 MASKED = -1e9
+
+LEAST = np.finfo(np.float32).tiny
+"""Least probability whose logarithm is taken."""
+
+Links = NDArray[np.float32]
+Choose = Callable[[FloatArray], IntArray]
 
 
 class Draw(NamedTuple):
@@ -48,7 +57,9 @@ class Evaluated(NamedTuple):
     entropy: Tensor
 
 
-def evaluate(scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayout) -> Evaluated:
+def evaluate(
+    scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayout, links: Tensor | None = None
+) -> Evaluated:
     """Return the log-probability of `choices` and the entropy.
 
     Args:
@@ -56,7 +67,12 @@ def evaluate(scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayou
         legal: Shape [B, S, W], boolean.
         choices: Shape [B, S], int64.
         layout: The meaning of the segments.
+        links: Shape [P, W, W], see `Actor`. The entropy of a linked slot is then that under `choices`.
     """
+    if links is not None:
+        earlier, later = torch.as_tensor(layout.earlier), torch.as_tensor(layout.later)
+        added = links[torch.arange(len(earlier)), choices[:, earlier]]
+        scores = scores.index_add(1, later, added)
     log_p = torch.where(legal, scores, MASKED).log_softmax(-1)
     chosen = log_p.gather(-1, choices.unsqueeze(-1)).squeeze(-1)
     probabilities = log_p.exp()
@@ -66,6 +82,37 @@ def evaluate(scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayou
     active = torch.as_tensor(layout.active)[choices[:, 0]]
     owners = probabilities[:, 0, torch.as_tensor(layout.owner)]
     return Evaluated((chosen * active).sum(-1), entropies[:, 0] + (owners * entropies[:, 1:]).sum(-1))
+
+
+def _chosen(scores: FloatArray, layout: ActionLayout, links: Links | None, choose: Choose) -> IntArray:
+    """Choose in all segments, shape [B, S]; where slots are linked, in one after the other.
+
+    Args:
+        scores: Shape [B, S, W]; illegal ones are `MASKED`.
+        layout: The meaning of the segments.
+        links: Shape [P, W, W], see `Actor`.
+        choose: Makes choices of shape [B, s] of scores of shape [B, s, W].
+    """
+    if links is None:
+        return choose(scores)
+    scores = scores.copy()
+    choices = np.zeros(scores.shape[:2], dtype=np.int64)
+    choices[:, :1] = choose(scores[:, :1])
+    for segments in layout.ranks:
+        for pair in np.flatnonzero(np.isin(layout.later, segments)):
+            scores[:, layout.later[pair]] += links[pair, choices[:, layout.earlier[pair]]]
+        choices[:, segments] = choose(scores[:, segments])
+    return choices
+
+
+def _given(scores: FloatArray, layout: ActionLayout, links: Links | None, choices: IntArray) -> FloatArray:
+    """Return the scores of all segments given the choices in those before them."""
+    if links is None:
+        return scores
+    scores = scores.copy()
+    for pair, (earlier, later) in enumerate(zip(layout.earlier, layout.later, strict=True)):
+        scores[:, later] += links[pair, choices[:, earlier]]
+    return scores
 
 
 def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
@@ -98,7 +145,12 @@ def _uniform_weights(
 
 
 def sample(
-    scores: FloatArray, legal: BoolArray, layout: ActionLayout, rng: np.random.Generator, epsilon: float = 0.0
+    scores: FloatArray,
+    legal: BoolArray,
+    layout: ActionLayout,
+    rng: np.random.Generator,
+    epsilon: float = 0.0,
+    links: Links | None = None,
 ) -> Draw:
     """Draw an action for each row; with probability `epsilon` any legal one, all being equally likely.
 
@@ -108,30 +160,39 @@ def sample(
         layout: The meaning of the segments.
         rng: Source of randomness.
         epsilon: Share of uniform exploration. The behaviour is then the mixture of both distributions.
+        links: Shape [P, W, W], see `Actor`.
     """
     scores = np.where(legal, scores, np.float32(MASKED))
-    scores -= scores.max(axis=-1, keepdims=True)
-    weights = np.exp(scores)
-    totals = weights.sum(axis=-1)
+    choices = _chosen(scores, layout, links, lambda some: _pick(_weights(some), rng))
     count: NDArray[np.float64] | None = None
     if epsilon > 0.0:
         uniform, count = _uniform_weights(legal, layout)
         explore = rng.random(len(scores)) < epsilon
-        choices = _pick(np.where(explore[:, None, None], uniform, weights), rng)
-    else:
-        choices = _pick(weights, rng)
+        choices = np.where(explore[:, None], _pick(uniform, rng), choices)
+    weights = _weights(_given(scores, layout, links, choices))
     choices, active = _settle(choices, layout)
-    chosen = np.take_along_axis(scores, choices[..., None], axis=-1)[..., 0] - np.log(totals)
-    policy_logp = (chosen * active).sum(axis=-1)
+    likely = np.take_along_axis(weights, choices[..., None], axis=-1)[..., 0] / weights.sum(axis=-1)
+    policy_logp = (np.log(np.maximum(likely, LEAST)) * active).sum(axis=-1)
     if count is None:
         return Draw(choices, policy_logp, policy_logp)
     mixture = np.logaddexp(np.log1p(-epsilon) + policy_logp, np.log(epsilon) - np.log(count))
     return Draw(choices, policy_logp, mixture.astype(np.float32))
 
 
-def greedy(scores: FloatArray, legal: BoolArray, layout: ActionLayout) -> IntArray:
-    """Return the best kind of each row and the best choice in each of its slots; shape [B, S]."""
-    return _settle(np.where(legal, scores, np.float32(MASKED)).argmax(axis=-1), layout)[0]
+def _weights(scores: FloatArray) -> FloatArray:
+    """Return the exponentials of scores, the greatest of each segment being 1."""
+    return np.exp(scores - scores.max(axis=-1, keepdims=True))
+
+
+def greedy(
+    scores: FloatArray, legal: BoolArray, layout: ActionLayout, links: Links | None = None
+) -> IntArray:
+    """Return the best kind of each row and the best choice in each of its slots; shape [B, S].
+
+    Where slots are linked, the best of each given those before it.
+    """
+    masked = np.where(legal, scores, np.float32(MASKED))
+    return _settle(_chosen(masked, layout, links, lambda some: some.argmax(axis=-1)), layout)[0]
 
 
 def epsilon_greedy(
@@ -142,10 +203,3 @@ def epsilon_greedy(
     explore = rng.random(len(scores)) < epsilon
     other = _settle(_pick(_uniform_weights(legal, layout)[0], rng), layout)[0]
     return np.where(explore[:, None], other, best)
-
-
-def probabilities(scores: FloatArray, legal: BoolArray) -> NDArray[np.float64]:
-    """Return the probabilities within each segment, shape [B, S, W]."""
-    masked = np.where(legal, scores.astype(np.float64), MASKED)
-    weights = np.exp(masked - masked.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)

@@ -6,7 +6,8 @@ chosen kind. A mask becomes a boolean array of the same shape, false in the padd
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,9 @@ class ActionLayout(ABC):
         owner: Shape [S - 1]; the kind to which each slot's segment belongs.
         active: Shape [alternatives of segment 0, S]; the segments in which such an action chooses.
         prior: Shape [alternatives of segment 0]; how often an untrained policy chooses each, relatively.
+        earlier: Shape [P]; of each pair of segments that are linked, the one that is chosen first.
+        later: Shape [P]; the other one, whose scores depend on that choice.
+        ranks: The slots' segments in the order in which they are chosen, those of an entry at once.
     """
 
     sort: str
@@ -36,6 +40,9 @@ class ActionLayout(ABC):
     owner: NDArray[np.intp]
     active: BoolArray
     prior: NDArray[np.float32]
+    earlier: IntArray = np.zeros(0, dtype=np.int64)
+    later: IntArray = np.zeros(0, dtype=np.int64)
+    ranks: Sequence[IntArray] = ()
 
     @abstractmethod
     def legal(self, masks: Sequence[Mask]) -> BoolArray:
@@ -48,14 +55,6 @@ class ActionLayout(ABC):
     @abstractmethod
     def choices(self, actions: Sequence[Action]) -> IntArray:
         """Return the choices of actions, shape [B, S]; 0 where a segment is not active."""
-
-    @abstractmethod
-    def flat_probabilities(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each action of `space.flat`, shape [B, len(flat)].
-
-        Args:
-            probabilities: Shape [B, S, W]; those of each segment add up to 1.
-        """
 
 
 class StructuredLayout(ActionLayout):
@@ -120,12 +119,25 @@ class StructuredLayout(ActionLayout):
             choices[row, start:end] = action.params
         return choices
 
-    def flat_probabilities(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the product of the kind's probability and those of its slots' choices, [B, len(flat)]."""
-        choices = self.choices(self.space.flat)
-        segments = np.arange(self.segments)
-        chosen = probabilities[:, segments[None, :], choices]
-        return np.where(self.active[choices[:, 0]], chosen, 1.0).prod(axis=-1)
+
+class ChainedLayout(StructuredLayout):
+    """The slots of a kind are chosen one after the other, each knowing those before it.
+
+    Of a tile's sizes, which loop is for the lanes decides what the others should be. Slots that are chosen
+    apart from each other mix good tiles into bad ones.
+    """
+
+    sort = "chained"
+
+    def __init__(self, space: ActionSpace) -> None:
+        super().__init__(space)
+        pairs = [pair for start, end in self._spans for pair in combinations(range(start, end), 2)]
+        self.earlier, self.later = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        longest = max((end - start for start, end in self._spans), default=0)
+        self.ranks = [
+            np.array([start + rank for start, end in self._spans if start + rank < end], dtype=np.int64)
+            for rank in range(longest)
+        ]
 
 
 class FlatLayout(ActionLayout):
@@ -161,11 +173,7 @@ class FlatLayout(ActionLayout):
         """Return the actions' places in `space.flat`, shape [B, 1]."""
         return np.array([[self.space.flat_index(action)] for action in actions], dtype=np.int64)
 
-    def flat_probabilities(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the only segment, shape [B, len(flat)]."""
-        return probabilities[:, 0, :]
 
-
-LAYOUTS: dict[str, type[StructuredLayout] | type[FlatLayout]] = {
-    layout.sort: layout for layout in (StructuredLayout, FlatLayout)
+LAYOUTS: dict[str, Callable[[ActionSpace], ActionLayout]] = {
+    layout.sort: layout for layout in (StructuredLayout, ChainedLayout, FlatLayout)
 }

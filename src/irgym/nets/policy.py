@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionKind, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets import heads, storage
-from irgym.nets.actor_critic import Actor
+from irgym.nets.actor_critic import Actor, links_of
 from irgym.nets.encoders import spec_from_dict
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.q_network import QNetwork
@@ -37,6 +37,10 @@ class TorchPolicy:
     def space(self) -> ActionSpace:
         """The actions that it chooses among."""
         return self.network.layout.space
+
+    @property
+    def _links(self) -> NDArray[np.float32] | None:
+        return links_of(self.network)
 
     def _scores(
         self, observations: Sequence[Any], masks: Sequence[Mask]
@@ -64,8 +68,10 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         if rng is None:
-            return layout.actions(heads.greedy(scores, legal, layout))
-        return layout.actions(heads.sample(scores / np.float32(temperature), legal, layout, rng).choices)
+            return layout.actions(heads.greedy(scores, legal, layout, self._links))
+        heated = scores / np.float32(temperature)
+        links = None if self._links is None else self._links / np.float32(temperature)
+        return layout.actions(heads.sample(heated, legal, layout, rng, links=links).choices)
 
     def log_probability(
         self, observations: Sequence[Any], masks: Sequence[Mask], actions: Sequence[Action]
@@ -78,19 +84,9 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         choices = torch.as_tensor(layout.choices(actions))
-        evaluated = heads.evaluate(torch.as_tensor(scores), torch.as_tensor(legal), choices, layout)
+        links = None if self._links is None else torch.as_tensor(self._links)
+        evaluated = heads.evaluate(torch.as_tensor(scores), torch.as_tensor(legal), choices, layout, links)
         return evaluated.log_prob.numpy().astype(np.float64)
-
-    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
-        """Return for each state the probability of every action of `space.flat`.
-
-        Raises:
-            IrgymError: An observation has not the shape that the policy was trained on.
-        """
-        if not observations:
-            return []
-        scores, legal = self._scores(observations, masks)
-        return list(self.network.layout.flat_probabilities(heads.probabilities(scores, legal)))
 
     def check(self, space: ActionSpace, observation: Any) -> None:
         """Make sure that the policy suits a task.

@@ -30,9 +30,11 @@ class Interchange(Protocol):
 
     Attributes:
         kind: The kind of action.
+        whole: Whether one interchange reaches every order, so that another one after it is of no use.
     """
 
     kind: ClassVar[ActionKind]
+    whole: ClassVar[bool]
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
         """Return which values of the parameter may be chosen next, for an operation of so many loops."""
@@ -47,6 +49,7 @@ class LevelPointers:
     """Loop after loop, the outermost first; the last one places itself."""
 
     kind: ClassVar[ActionKind] = ActionKind("interchange", (tuple(range(LOOPS)),))
+    whole: ClassVar[bool] = True
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
         """Allow the loops that have no place yet."""
@@ -63,6 +66,7 @@ class Swaps:
     """One of the enumerated candidates at once: two loops, at most three apart, change places."""
 
     kind: ClassVar[ActionKind] = ActionKind("swap", (tuple(f"{outer}-{inner}" for outer, inner in SWAPPED),))
+    whole: ClassVar[bool] = False
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
         """Allow the pairs of loops that are there."""

@@ -66,8 +66,9 @@ class _Pen:
         return applies
 
     def tile(self, kind: int, sizes: Sequence[int]) -> bool:
-        """Tile by sizes that `actions.SIZES` has."""
-        return any(sizes) and self.take(kind, [actions.SIZES.index(size) for size in sizes])
+        """Tile by sizes that `actions.SIZES` has; a loop's whole bound is no tile."""
+        own = [0 if size == bound else size for size, bound in zip(sizes, self.operation.bounds, strict=True)]
+        return any(own) and self.take(kind, [actions.SIZES.index(size) for size in own])
 
     def chance(self, probability: float) -> bool:
         """Return true with that probability."""

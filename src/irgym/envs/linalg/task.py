@@ -1,7 +1,7 @@
 """The task: a program's operations, scheduled one after the other, the last first."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from irgym.core.errors import ScheduleError
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.export import FORMS, export
+from irgym.envs.linalg.openmp import PARALLEL_TIMING, toolchain_with
 from irgym.envs.linalg.operations import Program, Sort
 from irgym.envs.linalg.script import script
 from irgym.envs.linalg.sketches import sketch
-from irgym.envs.linalg.toolchain import toolchain
 from irgym.envs.linalg.transformations import (
     IMG2COL,
     STEPS,
@@ -31,6 +31,7 @@ from irgym.envs.linalg.transformations import (
     is_product,
     tile_sizes,
 )
+from irgym.measure.machine import threads_text
 from irgym.measure.timing import Timing
 
 
@@ -43,12 +44,15 @@ class LinalgState:
         turn: Place in `LinalgTask.order` of the operation at hand; past its end when all had their turn.
         placed: Loops that an interchange under way has placed, the outermost first.
         spent: Actions taken on the operation at hand, those without effect included.
+        barred: Kinds of actions that would lead nowhere: those that had no effect since the last change, and
+            an interchange after another.
     """
 
     operations: tuple[Scheduled, ...]
     turn: int = 0
     placed: tuple[int, ...] = ()
     spent: int = field(default=0, compare=False)
+    barred: frozenset[int] = field(default=frozenset(), compare=False)
 
 
 class LinalgTask(Task[LinalgState]):
@@ -58,19 +62,29 @@ class LinalgTask(Task[LinalgState]):
         uri: Canonical URI of the program.
         text: Its MLIR, the operations numbered.
         program: What it is made of.
+        threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
         space: The actions: one of those that `actions.space_with` returns.
     """
 
     forms = FORMS
 
-    def __init__(self, uri: str, text: str, program: Program, *, space: ActionSpace = actions.SPACE) -> None:
+    def __init__(
+        self,
+        uri: str,
+        text: str,
+        program: Program,
+        *,
+        threads: int | None = None,
+        space: ActionSpace = actions.SPACE,
+    ) -> None:
         self.uri = uri
         self.space = space
         self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
         self.text = text
         self._content = hashlib.sha256(text.encode()).hexdigest()[:16]
         self.program = program
-        self.timing = TIMING
+        self.threads = threads
+        self.timing = PARALLEL_TIMING if threads else TIMING
         self.order = tuple(
             operation.place for operation in reversed(program.operations) if operation.sort is not Sort.FILL
         )
@@ -115,6 +129,7 @@ class LinalgTask(Task[LinalgState]):
         kinds[actions.INTERCHANGE] = can_tile(scheduled) and operation.loops > 1
         kinds[actions.IMG2COL] = not scheduled.steps and operation.name in IMG2COL
         kinds[actions.VECTORISE] = can_vectorise(scheduled)
+        kinds[list(state.barred)] = False
         params[self.space.slot_offsets[actions.VECTORISE][0]] = True
         params[self.space.slot_offsets[actions.VECTORISE][0] + 1] = is_product(operation)
         if kinds[actions.INTERCHANGE]:
@@ -141,18 +156,26 @@ class LinalgTask(Task[LinalgState]):
         operation = scheduled.operation
         if action.kind == actions.INTERCHANGE:
             return self._interchanged(state, action.params[0])
-        changed = {place: scheduled}
+        changed: Mapping[int, Scheduled] = {}
         if action.kind == actions.VECTORISE:
-            changed[place] = scheduled.then(Transformation("vectorise", action.params))
+            changed = {place: scheduled.then(Transformation("vectorise", action.params))}
         elif action.kind == actions.IMG2COL:
-            changed[place] = scheduled.then(Transformation("img2col"), as_matmul(operation))
+            changed = {place: scheduled.then(Transformation("img2col"), as_matmul(operation))}
         else:
             sizes = actions.sizes_of(action.params, operation.loops)
             if any(sizes):
                 step = Transformation(self.space.kinds[action.kind].name, sizes)
                 changed = self._tiled(state, place, step)
+        return self._after(state, action.kind, changed)
+
+    def _after(self, state: LinalgState, kind: int, changed: Mapping[int, Scheduled]) -> LinalgState:
+        """Return the state after an action that changed some operations, or none."""
+        if not changed:
+            return replace(state, placed=(), spent=state.spent + 1, barred=state.barred | {kind})
         operations = tuple(changed.get(one, other) for one, other in enumerate(state.operations))
-        return LinalgState(operations, state.turn, spent=state.spent + 1)
+        final = kind == actions.INTERCHANGE and self.interchange.whole
+        barred = frozenset({kind} if final else ())
+        return LinalgState(operations, state.turn, spent=state.spent + 1, barred=barred)
 
     def _tiled(self, state: LinalgState, place: int, step: Transformation) -> dict[int, Scheduled]:
         """Return the operations that a tiling changes."""
@@ -175,14 +198,12 @@ class LinalgTask(Task[LinalgState]):
         scheduled = state.operations[place]
         order = self.interchange.place(state.placed, choice, scheduled.operation.loops)
         if len(order) < scheduled.operation.loops:
-            return LinalgState(state.operations, state.turn, order, state.spent)
-        operations = state.operations
-        if order != tuple(range(len(order))):
-            changed = scheduled.then(
-                Transformation("interchange", order), scheduled.operation.interchanged(order)
-            )
-            operations = (*operations[:place], changed, *operations[place + 1 :])
-        return LinalgState(operations, state.turn, spent=state.spent + 1)
+            return replace(state, placed=order)
+        if order == tuple(range(len(order))):
+            return self._after(state, actions.INTERCHANGE, {})
+        step = Transformation("interchange", order)
+        changed = scheduled.then(step, scheduled.operation.interchanged(order))
+        return self._after(state, actions.INTERCHANGE, {place: changed})
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule of tiles for registers and caches, and of vectors."""
@@ -194,17 +215,18 @@ class LinalgTask(Task[LinalgState]):
 
     def job(self, state: LinalgState) -> Job:
         """Return the request for the program's time."""
-        arguments = (self.text, self.script(state), self.timing)
+        arguments = (self.text, self.script(state), self.timing, self.threads)
+        compiler, threads = toolchain_with(self.threads), threads_text(self.threads or 1)
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
             program=self.uri,
             schedule=_text(state),
-            toolchain=f"{toolchain()}; {self._content}; 1 thread; {self.timing.version}",
+            toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
         )
 
     def validation(self, state: LinalgState, inputs: int, seed: int) -> Call:
         """Return the call that compares the program's results with those of the program as written."""
-        arguments = (self.text, self.script(state), inputs, seed)
+        arguments = (self.text, self.script(state), inputs, seed, self.threads)
         return Call("irgym.envs.linalg.runner:validate", arguments)
 
     def observe(self, state: LinalgState) -> Any:

@@ -67,13 +67,13 @@ class Scheduled:
 def tile_sizes(operation: Operation, parallel_only: bool) -> list[list[bool]]:
     """Return for each loop slot which of `SIZES` may be chosen, shape [LOOPS][len(SIZES)].
 
-    A size must divide the loop's bound, so that all shapes stay static.
+    A size must divide the loop's bound, so that all shapes stay static. The bound itself is written as 0.
     """
     allowed: list[list[bool]] = []
     for loop in range(LOOPS):
         bound = operation.bounds[loop] if loop < operation.loops else 0
         usable = bound > 1 and (operation.parallel[loop] or not parallel_only)
-        allowed.append([size == 0 or (usable and size <= bound and bound % size == 0) for size in SIZES])
+        allowed.append([size == 0 or (usable and size < bound and bound % size == 0) for size in SIZES])
     return allowed
 
 
