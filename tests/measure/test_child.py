@@ -212,6 +212,8 @@ def test_environment_is_set_for_honest_timing(monkeypatch, planted):
         names = ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "EXTRA"]
         values = [reply.value for reply in child.stream(planted("variable", name) for name in names)]
     assert values == [None, None, "1", "2", "yes"]
+    with Child(Limits(threads=3)) as child:
+        assert child.call(planted("variable", "OMP_NUM_THREADS")) == Returned("3")
 
 
 @linux

@@ -1,6 +1,8 @@
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import fields, replace
 
@@ -18,6 +20,7 @@ from irgym.measure.machine import (
     load,
     pin,
     timing_core,
+    timing_cores,
     timing_slot,
 )
 
@@ -91,6 +94,14 @@ def test_timing_core_is_one_that_may_be_used():
     assert timing_core() in os.sched_getaffinity(0)
 
 
+@linux
+def test_threads_are_timed_on_the_last_cores_that_may_be_used(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 3, 7})
+    assert timing_core() == 7
+    assert [timing_cores(7, count) for count in (1, 2, 4, 5)] == [(7,), (3, 7), (0, 2, 3, 7), (0, 2, 3, 7)]
+    assert timing_cores(None, 3) == ()
+
+
 def test_without_affinity_nothing_is_pinned(monkeypatch):
     for name in ("sched_getaffinity", "sched_setaffinity"):
         monkeypatch.delattr(os, name, raising=False)
@@ -115,7 +126,7 @@ def test_a_core_lock_excludes_other_processes_until_they_die(own_locks):
     environment = {**os.environ, "TMPDIR": str(own_locks)}
     holder = [sys.executable, "-c", HOLD, "7"]
     notices = []
-    token = SLOT.set(Slot(7, False, lambda waiting: notices.append((waiting, time.monotonic()))))
+    token = SLOT.set(Slot((7,), False, lambda waiting: notices.append((waiting, time.monotonic()))))
     with subprocess.Popen(holder, env=environment, stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
         with core_lock(8):
@@ -147,13 +158,45 @@ def test_a_lock_file_that_cannot_be_opened_is_one_sentence(own_locks):
 def test_a_shared_slot_is_pinned_only_while_timing():
     core = timing_core()
     before = os.sched_getaffinity(0)
-    token = SLOT.set(Slot(core, True, lambda waiting: None))
+    token = SLOT.set(Slot((core,), True, lambda waiting: None))
     try:
         with timing_slot(), timing_slot():
             assert os.sched_getaffinity(0) == {core}
         assert os.sched_getaffinity(0) == before
     finally:
         SLOT.reset(token)
+
+
+def test_all_cores_of_a_slot_are_locked(own_locks):
+    token = SLOT.set(Slot((7, 8), False, lambda waiting: None))
+    try:
+        with timing_slot():
+            assert [_locked(own_locks, core) for core in (7, 8)] == [True, True]
+        assert [_locked(own_locks, core) for core in (7, 8)] == [False, False]
+    finally:
+        SLOT.reset(token)
+
+
+def _locked(folder, core):
+    with (folder / f"irgym-core-{core}.lock").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+@linux
+def test_threads_that_run_already_are_pinned_too():
+    go, seen = threading.Event(), []
+    thread = threading.Thread(target=lambda: (go.wait(), seen.append(os.sched_getaffinity(0))))
+    thread.start()
+    before = pin({timing_core()})
+    try:
+        go.set()
+        thread.join()
+    finally:
+        assert pin(before) == {timing_core()} == seen[0]
 
 
 @linux

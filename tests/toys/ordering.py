@@ -166,7 +166,7 @@ class Ordering(Environment):
             "counts": ObservationView("counts", "", lambda: box, lambda task, state, _: task.observe(state))
         }
 
-    def bench(self, farm: str | None = None) -> Any:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Any:
         raise NotImplementedError
 
     def baselines(self) -> list[Baseline]:

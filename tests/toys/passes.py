@@ -159,7 +159,7 @@ class PassEnvironment(Environment):
     def family(self, uri: str) -> str:
         return PassTask(uri).family
 
-    def bench(self, farm: str | None = None) -> Bench:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return PassBench() if farm is None else MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:

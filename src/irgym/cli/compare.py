@@ -86,7 +86,7 @@ class Compare:
 
         done = self._done(recorded)
         out = console()
-        with environment.bench(self.farm) as bench, out.status("comparing") as status:
+        with environment.bench(self.farm, self.backend) as bench, out.status("comparing") as status:
             comparison = run_comparison(
                 environment,
                 bench,

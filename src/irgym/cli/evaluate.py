@@ -60,7 +60,7 @@ class Evaluate:
         check_objective(environment, objective)
         method = f"policy:{self.folder}"
         out = console()
-        with environment.bench(self.farm) as bench, out.status("evaluating") as status:
+        with environment.bench(self.farm, problem.backend) as bench, out.status("evaluating") as status:
             comparison = run_comparison(
                 environment,
                 bench,

@@ -42,7 +42,7 @@ class Replay:
         task = task_of(environment, self.uri, self.backend, self.objective)
         check_export(task, self.export)
         schedule = Schedule.parse(self.schedule, task.space)
-        with environment.bench(self.farm) as bench:
+        with environment.bench(self.farm, self.backend) as bench:
             validator = Validator(bench, environment.validation_inputs, self.seed)
             finding = confirm(environment, bench, task, schedule, validator)
             data = data_of(environment, bench, task, finding)

@@ -83,7 +83,7 @@ class Train:
         # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
         recorded = read_problem(self.folder) if self.resume else None
         out = console()
-        with environment.bench(self.farm) as bench:
+        with environment.bench(self.farm, self.backend) as bench:
             tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
             out.print(
                 f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False

@@ -56,7 +56,7 @@ class Tune:
         policy = load_policy(environment, policy_name, task) if policy_name else None
         label = f"{name} search" + (f" led by policy {policy_name}" if policy_name else "")
         out = console()
-        with environment.bench(self.farm) as bench, out.status(f"{task.uri}: {label}"):
+        with environment.bench(self.farm, self.backend) as bench, out.status(f"{task.uri}: {label}"):
             finding, result = tune(environment, bench, task, strategy, limits, self.seed, policy)
             data = data_of(environment, bench, task, finding) | {
                 "search": label,

@@ -112,7 +112,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         )
         self._begin(self._task)
         # Last, so that a bad argument leaves no child process behind.
-        self._own_bench = self.environment.bench() if evaluator is None else None
+        self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
     def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:

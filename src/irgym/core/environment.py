@@ -169,15 +169,17 @@ class Environment(ABC):
         """Return the observations that Gymnasium environments may select, the default first."""
 
     @abstractmethod
-    def bench(self, farm: str | None = None) -> Bench:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start what measures this environment's programs, with the user's cost cache.
 
         Args:
             farm: Address of the farm to measure on, such as `local:4` or `dask://HOST:PORT`; by default one
                 process on this machine.
+            backend: Back end of the tasks to measure, as `task` takes it: some need several cores.
 
         Raises:
             IrgymError: The address is malformed, nothing answers there, or the cache cannot be opened.
+            BackendError: There is no such back end.
         """
 
     def objectives(self) -> Mapping[str, str]:

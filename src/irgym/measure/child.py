@@ -24,8 +24,8 @@ from irgym.measure.protocol import (
     RAISED,
     REQUEST,
     RETURNED,
-    SINGLE_THREAD,
     SLOW_BLAS,
+    THREAD_VARIABLES,
     WAITING,
     Crashed,
     Limits,
@@ -236,7 +236,7 @@ class Child:
 
 def _child_environment(limits: Limits) -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name not in SLOW_BLAS}
-    environment.update(dict.fromkeys(SINGLE_THREAD, "1"))
+    environment.update(dict.fromkeys(THREAD_VARIABLES, str(limits.threads)))
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     environment.update(limits.environment)
     return environment

@@ -7,7 +7,7 @@ import platform
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -159,8 +159,31 @@ def timing_core() -> int | None:
     return max(os.sched_getaffinity(0))
 
 
+def timing_cores(last: int | None, count: int) -> tuple[int, ...]:
+    """Return the cores that `count` threads are timed on: `last`, and those before it that may be used.
+
+    They are fewer where this process may use fewer, and none where `last` is None.
+    """
+    if last is None:
+        return ()
+    before = sorted(core for core in os.sched_getaffinity(0) if core < last)
+    return (*before[max(0, len(before) - (count - 1)) :], last)
+
+
+def core_count() -> int:
+    """Return how many cores this process may use."""
+    if not hasattr(os, "sched_getaffinity"):
+        return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
+
+
+def threads_text(count: int) -> str:
+    """Return a number of threads in words."""
+    return f"{count} thread{'s' if count > 1 else ''}"
+
+
 def pin(cores: set[int]) -> set[int]:
-    """Let the calling thread run on `cores` only, and return where it could run before.
+    """Let all threads of this process run on `cores` only, and return where the calling one could run before.
 
     Does nothing where the system cannot pin (macOS).
 
@@ -171,7 +194,9 @@ def pin(cores: set[int]) -> set[int]:
         return cores
     before = os.sched_getaffinity(0)
     if before != cores:
-        os.sched_setaffinity(0, cores)
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(ProcessLookupError):  # it has ended
+                os.sched_setaffinity(int(thread.name), cores)
     return before
 
 
@@ -189,15 +214,15 @@ def cache_dir() -> Path:
 
 @dataclass(frozen=True)
 class Slot:
-    """How this process gets the timing core. An isolated worker sets it for its whole life.
+    """How this process gets the timing cores. An isolated worker sets it for its whole life.
 
     Attributes:
-        core: The core to time on; None where processes cannot be pinned.
-        shared: Whether other workers time on it too, so that this one stays there only while timing.
-        waiting: Told true before the process waits for the core, and false once it has it.
+        cores: The cores to time on, ascending, one for each thread; none where processes cannot be pinned.
+        shared: Whether other workers time on them too, so that this one stays there only while timing.
+        waiting: Told true before the process waits for a core, and false once it has it.
     """
 
-    core: int | None
+    cores: tuple[int, ...]
     shared: bool
     waiting: Callable[[bool], None]
 
@@ -218,30 +243,30 @@ def restart_clock() -> None:
 
 @contextmanager
 def timing_slot() -> Generator[None, None, None]:
-    """Have the timing core to oneself: pinned to it, with its lock held.
+    """Have the timing cores to oneself: pinned to them, with their locks held.
 
     Outside an isolated worker the process stays where it is, and takes the lock only where it is pinned
     to a single core. May be nested.
     """
     slot = SLOT.get()
-    core = slot.core if slot else _pinned_core()
-    if core is None:
-        yield
-        return
-    with core_lock(core):
-        if slot is None or not slot.shared:
+    cores = slot.cores if slot else _pinned_core()
+    with ExitStack() as locks:
+        # Ascending in every process: otherwise two could wait for each other.
+        for core in cores:
+            locks.enter_context(core_lock(core))
+        if slot is None or not slot.shared or not cores:
             yield
             return
-        before = pin({core})
+        before = pin(set(cores))
         try:
             yield
         finally:
             pin(before)
 
 
-def _pinned_core() -> int | None:
+def _pinned_core() -> tuple[int, ...]:
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
-    return next(iter(cores)) if len(cores) == 1 else None
+    return tuple(cores) if len(cores) == 1 else ()
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from irgym.core.errors import IrgymError
 
 GIB = 1 << 30
 
-SINGLE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to 1 in every child unless its limits say otherwise."""
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set to the number of threads in every child unless its limits say otherwise."""
 
 SLOW_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
@@ -30,6 +30,7 @@ class Limits:
         core: Core to time on; None where processes cannot be pinned.
         shared_core: Whether other workers time on that core too: the process is then pinned to it only
             while timing; otherwise for its whole life.
+        threads: Threads of a candidate; those beyond the first get the cores before that one.
         environment: Environment variables beyond those of the parent.
     """
 
@@ -38,6 +39,7 @@ class Limits:
     file_bytes: int = 1 * GIB
     core: int | None = None
     shared_core: bool = False
+    threads: int = 1
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
-from irgym.measure.machine import SLOT, Slot, pin
+from irgym.measure.machine import SLOT, Slot, pin, timing_cores
 from irgym.measure.protocol import (
     ANSWER,
     NO_MEMORY,
@@ -171,10 +171,11 @@ def main() -> None:
     limits: Limits = pickle.loads(settings)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
-    if limits.core is not None and not limits.shared_core:
-        pin({limits.core})
+    cores = timing_cores(limits.core, limits.threads)
+    if cores and not limits.shared_core:
+        pin(set(cores))
     worker = Worker(answers, limits)
-    SLOT.set(Slot(limits.core, limits.shared_core, worker.announce))
+    SLOT.set(Slot(cores, limits.shared_core, worker.announce))
     worker.serve(requests)
 
 

@@ -54,6 +54,13 @@ def test_one_worker_is_pinned_and_several_are_not(planted):
     assert free.value >= timing.value
 
 
+def test_costs_of_other_numbers_of_threads_are_kept_apart():
+    one, two = (LocalFarm(limits=Limits(threads=count, core=timing_core())) for count in (1, 2))
+    with one, two:
+        assert one.conditions != two.conditions
+        assert "1 thread on core " in one.machine and "2 threads on core" in two.machine
+
+
 def test_few_calls_are_shared_by_all_workers(planted):
     with LocalFarm(2, Limits(timeout_s=10)) as farm:
         replies = farm.run([planted("nap_and_tell", 0.5)] * 2)

@@ -60,7 +60,7 @@ class ChainEnvironment(Environment):
     def observations(self) -> Mapping[str, ObservationView]:
         return {DIMS.name: DIMS}
 
-    def bench(self, farm: str | None = None) -> Bench:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:

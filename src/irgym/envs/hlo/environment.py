@@ -129,12 +129,13 @@ class HloEnvironment(Environment):
 
         return VIEWS
 
-    def bench(self, farm: str | None = None) -> Bench:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start what runs modules on XLA:CPU: a child process on one pinned core, or a farm."""
         from dataclasses import replace
 
         from irgym.measure.bench import MeasuringBench
 
+        del backend
         return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()), farm=farm)
 
     def baselines(self) -> list[Baseline]:

@@ -7,7 +7,7 @@ patterns after the other (all at once do not end).
 """
 
 import ctypes
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -69,15 +69,23 @@ ON_TENSORS = transform_module(
 )
 """What happens to a scheduled program before it gets buffers."""
 
-BUFFERISATION = (
-    "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,"
-    "one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
-    "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
-    "canonicalize,cse,func.func(scf-forall-to-for,buffer-hoisting,buffer-loop-hoisting),"
-    "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
-    "bufferization-lower-deallocations,cse,canonicalize"
-)
-"""From tensors to memory; results become arguments after those that there are."""
+
+def _bufferisation(threads: int | None) -> str:
+    """Return what brings tensors to memory; results become arguments after those that there are.
+
+    Tiles that run in parallel become loops here. What a tile needs for itself is allocated in it, and MLIR
+    hoists no allocation out of a parallel loop.
+    """
+    forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
+    return (
+        "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize{"
+        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
+        "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
+        f"canonicalize,cse,func.func({forall},buffer-hoisting,buffer-loop-hoisting),"
+        "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
+        "bufferization-lower-deallocations,cse,canonicalize"
+    )
+
 
 ON_VECTORS = transform_module(
     _MATCH
@@ -96,13 +104,18 @@ ON_VECTORS = transform_module(
 
 TO_LOOPS = "func.func(convert-linalg-to-loops),canonicalize,cse"
 
-TO_LLVM = (
-    "convert-vector-to-scf,lower-affine,convert-scf-to-cf,canonicalize,cse,expand-strided-metadata,"
-    "lower-affine,convert-vector-to-llvm{enable-x86},convert-math-to-llvm,convert-math-to-libm,"
-    "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm,"
-    "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts"
-)
-"""From loops to LLVM's dialect."""
+
+def _to_llvm(threads: int | None) -> str:
+    """Return what brings loops to LLVM's dialect."""
+    # Canonicalising frees the parallel loops' bodies of scopes of one block, which branches do not fit into.
+    parallel = "" if threads is None else f"convert-scf-to-openmp{{num-threads={threads}}},canonicalize,"
+    calls = "" if threads is None else "convert-openmp-to-llvm,"
+    return (
+        f"convert-vector-to-scf,lower-affine,{parallel}convert-scf-to-cf,canonicalize,cse,"
+        "expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86},convert-math-to-llvm,"
+        "convert-math-to-libm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+        f"convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,{calls}reconcile-unrealized-casts"
+    )
 
 
 @cache
@@ -190,29 +203,30 @@ def _copies_as_loops(module: Any) -> None:
         operation.erase()
 
 
-def bufferise(module: Any) -> None:
+def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
     apply(module, ON_TENSORS)
-    run_passes(module, BUFFERISATION)
+    run_passes(module, _bufferisation(threads))
     _copies_as_loops(module)
     apply(module, ON_VECTORS)
     run_passes(module, TO_LOOPS)
 
 
-def lower(text: str, script: str) -> Any:
+def lower(text: str, script: str, threads: int | None = None) -> Any:
     """Return a program in LLVM's dialect after a schedule, within `mlir`.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
+        threads: Threads that parallel loops run on; None makes them sequential.
     """
     module = parse(text)
     if script:
         apply(module, script)
-    bufferise(module)
+    bufferise(module, threads)
     _contract(module)
     function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
-    run_passes(module, TO_LLVM)
+    run_passes(module, _to_llvm(threads))
     return module
 
 
@@ -222,14 +236,22 @@ class Executable:
     Args:
         module: The program in LLVM's dialect.
         arrays: The arguments, then the results, which it fills.
+        calls: Addresses of functions that it calls beyond those of C, by name.
 
     Raises:
         CompileError: LLVM refuses it.
     """
 
-    def __init__(self, module: Any, arrays: Sequence[NDArray[Any]]) -> None:
+    def __init__(
+        self,
+        module: Any,
+        arrays: Sequence[NDArray[Any]],
+        calls: Mapping[str, ctypes.c_void_p] | None = None,
+    ) -> None:
         with mlir():
             self._engine = ExecutionEngine(module, opt_level=3)
+            for name, address in (calls or {}).items():
+                self._engine.raw_register_runtime(name, address)
             self._engine.initialize()
             address = self._engine.raw_lookup(f"_mlir_ciface_{ENTRY}")
         if not address:

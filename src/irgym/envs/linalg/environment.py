@@ -12,17 +12,15 @@ from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.task import Task
 from irgym.envs.linalg import actions, datasets
+from irgym.envs.linalg.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
 from irgym.envs.linalg.operations import Program
 from irgym.envs.linalg.programs import parse_uri
 from irgym.envs.linalg.sources import Sources, answer
 from irgym.envs.linalg.task import LinalgState, LinalgTask
-from irgym.envs.linalg.toolchain import INSTALL, toolchain
+from irgym.envs.linalg.toolchain import INSTALL
 from irgym.measure.child import Child
-from irgym.measure.machine import timing_core
+from irgym.measure.machine import core_count, threads_text, timing_core
 from irgym.measure.protocol import GIB, Limits
-
-BACKEND = "mlir"
-"""The only back end."""
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
@@ -52,28 +50,29 @@ class LinalgEnvironment(Environment):
         self._programs: dict[str, tuple[str, Program]] = {}
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether torch-mlir's MLIR is here."""
-        try:
-            return [BackendStatus(BACKEND, True, f"{toolchain()}; parallel loops run on one thread")]
-        except BackendError as error:
-            return [BackendStatus(BACKEND, False, str(error).partition(":")[0], INSTALL)]
+        """Return whether torch-mlir's MLIR is here, and whether an OpenMP runtime is."""
+        cores = core_count()
+        many = f"parallel loops run on {threads_text(cores)}, on N with {OPENMP}:N"
+        return [
+            _status(MLIR, None, "parallel loops run on one thread"),
+            _status(OPENMP, cores, many),
+        ]
 
     def task(self, uri: str, backend: str | None = None) -> LinalgTask:
         """Return the task of a `linalg:` URI.
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: torch-mlir is missing, or there is no such back end.
+            BackendError: torch-mlir or OpenMP is missing, or there is no such back end.
         """
-        if backend not in (None, BACKEND):
-            raise BackendError(f"linalg has no back end {backend!r}: choose {BACKEND}")
+        threads = threads_of(backend)
         source = parse_uri(uri)
-        toolchain()
+        toolchain_with(threads)
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         described = self._described(self._sources.text(source), source.uri)
-        return LinalgTask(source.uri, *described, space=self.space)
+        return LinalgTask(source.uri, *described, threads=threads, space=self.space)
 
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""
@@ -103,30 +102,46 @@ class LinalgEnvironment(Environment):
 
         return VIEWS
 
-    def bench(self, farm: str | None = None) -> Bench:
-        """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
+        """Start a child process on as many pinned cores as the back end has threads, or what a farm has.
+
+        Raises:
+            BackendError: There is no such back end.
+        """
         from irgym.measure.bench import MeasuringBench
 
-        return MeasuringBench(limits=replace(LIMITS, core=timing_core()), farm=farm)
+        threads = threads_of(backend)
+        limits = replace(LIMITS, core=timing_core())
+        if threads:
+            limits = replace(limits, threads=threads, environment=SLEEPING)
+        return MeasuringBench(limits=limits, farm=farm)
 
     def baselines(self) -> list[Baseline]:
-        """Return numpy, torch and torch.compile, one thread each."""
+        """Return numpy, torch and torch.compile, on as many threads as the back end."""
         learn = "pip install 'irgym[learn]'"
         return [
-            Baseline("numpy", "numpy's function of an operator, 1 thread"),
-            Baseline("torch", "torch's operator or module, eager, 1 thread", learn),
-            Baseline("torch-compile", "the same through torch.compile, 1 thread", learn),
+            Baseline("numpy", "numpy's function of an operator, threads as the back end's"),
+            Baseline("torch", "torch's operator or module, eager, threads as the back end's", learn),
+            Baseline("torch-compile", "the same through torch.compile", learn),
         ]
 
     def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
         """Return the call that times a peer and a scheduled program in turn."""
         assert isinstance(task, LinalgTask)
-        arguments = (task.uri, task.text, task.script(state), name, VERSUS_ROUNDS)
+        arguments = (task.uri, task.text, task.script(state), name, VERSUS_ROUNDS, task.threads)
         return Call("irgym.envs.linalg.runner:compare", arguments)
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
         return {path.stem: path for path in sorted((Path(__file__).parent / "policies").glob("*.pt"))}
+
+
+def _status(name: str, threads: int | None, parallel: str) -> BackendStatus:
+    """Return whether a back end runs here, and how parallel loops run on it."""
+    try:
+        return BackendStatus(name, True, f"{toolchain_with(threads)}; {parallel}")
+    except BackendError as error:
+        return BackendStatus(name, False, str(error).partition(":")[0], INSTALL)
 
 
 class SwapsEnvironment(LinalgEnvironment):

@@ -36,16 +36,12 @@ def export(task: "LinalgTask", state: "LinalgState", target: Path) -> list[Path]
         files = {target: script or transform_module(""), program: task.text}
     else:
         form = "llvm" if target.suffix.lower() == ".ll" else "mlir"
-        files = {target: _written(task.text, script, form)}
+        call = Call("irgym.envs.linalg.runner:written", (task.text, script, form, task.threads))
+        with Child(LIMITS) as child:
+            files = {target: answer(child, call, "the schedule")}
     try:
         for path, content in files.items():
             path.write_text(content)
     except OSError as error:
         raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
     return list(files)
-
-
-def _written(text: str, script: str, form: str) -> str:
-    call = Call("irgym.envs.linalg.runner:written", (text, script, form))
-    with Child(LIMITS) as child:
-        return answer(child, call, "the schedule")

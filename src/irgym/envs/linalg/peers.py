@@ -12,45 +12,45 @@ from irgym.core.errors import BackendError, IrgymError
 from irgym.envs.linalg.lattice import lattice
 from irgym.envs.linalg.operators import EPSILON, Operator
 from irgym.envs.linalg.programs import Network, Source
+from irgym.measure.machine import threads_text
 from irgym.measure.peers import Peer, numpy_kernels, repeat
 
 Arrays = Sequence[NDArray[Any]]
 
 
-def numpy_peer(source: Source, inputs: Arrays) -> Peer:
-    """Return numpy's own way to compute an operator.
+def numpy_peer(source: Source, inputs: Arrays, threads: int) -> Peer:
+    """Return numpy's own way to compute an operator, its products on the process's threads.
 
     Raises:
         IrgymError: numpy has no function for it.
     """
+    del threads  # OpenBLAS read its number when numpy was loaded
     functions: dict[str, Callable[..., NDArray[Any]]] = {
         "matmul": np.matmul,
         "batch_matmul": np.matmul,
         "add": np.add,
+        "relu": partial(np.maximum, np.float32(0.0)),
     }
     origin = source.origin
     if isinstance(origin, Operator) and origin.name in functions:
         function = functions[origin.name]
         out = np.empty_like(function(*inputs))
-        return Peer(repeat(lambda: function(*inputs, out=out)), lambda: out, numpy_kernels())
-    if isinstance(origin, Operator) and origin.name == "relu":
-        out = np.empty_like(inputs[0])
-        zero = np.float32(0.0)
-        return Peer(repeat(lambda: np.maximum(inputs[0], zero, out=out)), lambda: out, numpy_kernels())
+        detail = numpy_kernels() if function is np.matmul else f"numpy {np.__version__}, 1 thread"
+        return Peer(repeat(lambda: function(*inputs, out=out)), lambda: out, detail)
     raise IrgymError(f"numpy has no function that computes {source.uri}: compare with torch")
 
 
-def torch_peer(source: Source, inputs: Arrays) -> Peer:
-    """Return torch's own operator or module, one thread, no gradients."""
-    return _torch_peer(source, inputs, compiled=False)
+def torch_peer(source: Source, inputs: Arrays, threads: int) -> Peer:
+    """Return torch's own operator or module, on so many threads, no gradients."""
+    return _torch_peer(source, inputs, threads, compiled=False)
 
 
-def compiled_peer(source: Source, inputs: Arrays) -> Peer:
+def compiled_peer(source: Source, inputs: Arrays, threads: int) -> Peer:
     """Return the same through `torch.compile`."""
-    return _torch_peer(source, inputs, compiled=True)
+    return _torch_peer(source, inputs, threads, compiled=True)
 
 
-PEERS: dict[str, Callable[[Source, Arrays], Peer]] = {
+PEERS: dict[str, Callable[[Source, Arrays, int], Peer]] = {
     "numpy": numpy_peer,
     "torch": torch_peer,
     "torch-compile": compiled_peer,
@@ -58,12 +58,12 @@ PEERS: dict[str, Callable[[Source, Arrays], Peer]] = {
 """The peers by name."""
 
 
-def _torch_peer(source: Source, inputs: Arrays, *, compiled: bool) -> Peer:
+def _torch_peer(source: Source, inputs: Arrays, threads: int, *, compiled: bool) -> Peer:
     try:
         torch: Any = import_module("torch")
     except ImportError:
         raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     function = _torch_function(torch, source)
     if compiled:
         function = torch.compile(function)
@@ -78,7 +78,7 @@ def _torch_peer(source: Source, inputs: Arrays, *, compiled: bool) -> Peer:
     def result() -> NDArray[Any]:
         return results[0].numpy()
 
-    words = f"torch {torch.__version__}{', torch.compile' if compiled else ''}, 1 thread"
+    words = f"torch {torch.__version__}{', torch.compile' if compiled else ''}, {threads_text(threads)}"
     return Peer(run, result, words)
 
 

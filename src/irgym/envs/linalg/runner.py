@@ -13,11 +13,12 @@ from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.linalg.bindings import llvm
 from irgym.envs.linalg.compiler import CompileError, Executable, apply, lower, mlir, parse
 from irgym.envs.linalg.description import describe
+from irgym.envs.linalg.openmp import PARALLEL_TIMING, require_cores, runtime_calls
 from irgym.envs.linalg.operations import Program
 from irgym.envs.linalg.peers import PEERS
 from irgym.envs.linalg.programs import parse_uri
 from irgym.measure.arrays import aligned
-from irgym.measure.timing import Timing, interleave, sample
+from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 SEED = 20240916
 """Seed of the inputs on which candidates are checked and timed."""
@@ -77,10 +78,10 @@ def _outputs(program: Program) -> Arrays:
     return [_array(shape, element) for shape, element in program.results]
 
 
-def _compile(text: str, script: str, arrays: Arrays) -> Executable:
+def _compile(text: str, script: str, arrays: Arrays, threads: int | None = None) -> Executable:
     with mlir():
-        module = lower(text, script)
-    return Executable(module, arrays)
+        module = lower(text, script, threads)
+    return Executable(module, arrays, runtime_calls() if threads else None)
 
 
 @lru_cache(maxsize=2)
@@ -114,22 +115,28 @@ def _spoil(arrays: Arrays) -> None:
         array[...] = np.nan if array.dtype.kind == "f" else -77
 
 
-def measure(text: str, script: str, timing: Timing) -> Measurement:
+def measure(text: str, script: str, timing: Timing, threads: int | None = None) -> Measurement:
     """Compile, check and time a scheduled program.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
         timing: How to time it.
+        threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
 
     Returns:
         Samples in nanoseconds, or the outcome of what failed: MLIR refuses it, or its result is wrong.
+
+    Raises:
+        BackendError: There are fewer cores than threads, or no OpenMP.
     """
+    if threads:
+        require_cores(threads)
     inputs, wanted = _problem(text, SEED)
     results = _results(text)
     started = time.perf_counter()
     try:
-        executable = _compile(text, script, [*inputs, *results])
+        executable = _compile(text, script, [*inputs, *results], threads)
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
@@ -143,7 +150,7 @@ def measure(text: str, script: str, timing: Timing) -> Measurement:
     return Measurement(Outcome.OK, samples, compile_s)
 
 
-def validate(text: str, script: str, inputs: int, seed: int) -> Validation:
+def validate(text: str, script: str, inputs: int, seed: int, threads: int | None = None) -> Validation:
     """Compare a scheduled program with the program as written on random inputs.
 
     Raises:
@@ -153,7 +160,7 @@ def validate(text: str, script: str, inputs: int, seed: int) -> Validation:
     worst = 0.0
     for place in range(inputs):
         arguments, wanted = _problem(text, seed + place)
-        executable = _compile(text, script, [*arguments, *results])
+        executable = _compile(text, script, [*arguments, *results], threads)
         _spoil(results)
         executable.run(1)
         worst = max(worst, _error(results, wanted))
@@ -161,40 +168,44 @@ def validate(text: str, script: str, inputs: int, seed: int) -> Validation:
     return Validation(worst <= TOLERANCE, worst, words, inputs)
 
 
-def written(text: str, script: str, form: str) -> str:
+def written(text: str, script: str, form: str, threads: int | None = None) -> str:
     """Return a program as text.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
         form: `mlir` for the program after the schedule, `llvm` for its LLVM code.
+        threads: Threads of the LLVM code's parallel loops; None makes them sequential.
 
     Raises:
         IrgymError: MLIR refuses the schedule.
     """
     with mlir():
         if form == "llvm":
-            return str(llvm.translate_module_to_llvmir(lower(text, script).operation))
+            return str(llvm.translate_module_to_llvmir(lower(text, script, threads).operation))
         module = parse(text)
         if script:
             apply(module, script)
         return str(module)
 
 
-def compare(uri: str, text: str, script: str, peer: str, rounds: int) -> Versus:
+def compare(uri: str, text: str, script: str, peer: str, rounds: int, threads: int | None = None) -> Versus:
     """Check a peer's result, and time it and a scheduled program in turn, on the same inputs.
 
     Raises:
-        IrgymError: The peer is not installed, cannot compute the program, or its result differs.
+        IrgymError: The peer is not installed, cannot compute the program, or its result differs; or there
+            are fewer cores than threads, or no OpenMP.
     """
+    if threads:
+        require_cores(threads)
     inputs, wanted = _problem(text, SEED)
-    theirs = PEERS[peer](parse_uri(uri), inputs)
+    theirs = PEERS[peer](parse_uri(uri), inputs, threads or 1)
     theirs.run(1)
     error = _error([theirs.result().reshape(wanted[0].shape)], wanted[:1])
     if not error <= TOLERANCE:
         raise IrgymError(f"{peer} gives another result for {uri} (error {error:.3g}): leave it out")
-    ours = _compile(text, script, [*inputs, *_results(text)])
-    pairs = interleave(ours.run, theirs.run, rounds)
+    ours = _compile(text, script, [*inputs, *_results(text)], threads)
+    pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
     return Versus(
         ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
         peer_ns=min(theirs_ns for _, theirs_ns in pairs),

@@ -64,10 +64,11 @@ class LoopsEnvironment(Environment):
 
         return VIEWS
 
-    def bench(self, farm: str | None = None) -> Bench:
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""
         from irgym.measure.bench import MeasuringBench
 
+        del backend
         return MeasuringBench(farm=farm)
 
     def baselines(self) -> list[Baseline]:

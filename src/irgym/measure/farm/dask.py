@@ -23,6 +23,7 @@ from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, members_of, own_kind
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.farm.worker import run_batch
+from irgym.measure.machine import threads_text
 from irgym.measure.protocol import Limits, Reply
 
 PATIENCE_S = 60.0
@@ -89,7 +90,8 @@ class DaskFarm:
     @property
     def machine(self) -> str:
         """The workers' machine, and how many there are."""
-        return f"{self._kind.text}; 1 thread on each of {self.workers} workers of {self.endpoint}"
+        threads = threads_text(self._limits.threads)
+        return f"{self._kind.text}; {threads} on each of {self.workers} workers of {self.endpoint}"
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.

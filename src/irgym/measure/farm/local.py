@@ -8,7 +8,7 @@ from dataclasses import replace
 from irgym.core.cost import Call
 from irgym.measure.child import AHEAD, Child
 from irgym.measure.farm.protocol import conditions
-from irgym.measure.machine import fingerprint, load, timing_core
+from irgym.measure.machine import fingerprint, load, threads_text, timing_core, timing_cores
 from irgym.measure.protocol import Limits, Reply
 
 
@@ -41,11 +41,12 @@ class LocalFarm:
 
     @property
     def machine(self) -> str:
-        """The machine, the core and the threads used, and how busy it is."""
-        core = self._limits.core
-        where = "1 thread" if core is None else f"1 thread on core {core}"
+        """The machine, the cores and the threads used, and how busy it is."""
+        cores = timing_cores(self._limits.core, self._limits.threads)
+        where = f" on core{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""
         shared = f", shared by {self.workers} processes" if self.workers > 1 else ""
-        return f"{fingerprint().text()}; {where}{shared}; {load().text()}"
+        threads = threads_text(self._limits.threads)
+        return f"{fingerprint().text()}; {threads}{where}{shared}; {load().text()}"
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from irgym.core.cost import Call
+from irgym.measure.machine import threads_text
 from irgym.measure.protocol import Limits, Reply
 
 
@@ -53,4 +54,5 @@ class Farm(Protocol):
 
 def conditions(machine: str, limits: Limits) -> str:
     """Return the key of a machine and of what a candidate may use: limits decide whether one times out."""
-    return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB"
+    threads = f", {threads_text(limits.threads)}" if limits.threads > 1 else ""
+    return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB{threads}"
