@@ -50,7 +50,7 @@ class ImitationConfig:
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "chained", "flat"] = "structured"
-    """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: all at once."""
+    """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: at once."""
     seed: int = 0
     """Of all random choices."""
     threads: int = 1
