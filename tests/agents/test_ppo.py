@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.agents import AGENTS
-from irgym.agents.advantages import advantages_and_returns, normalise
+from irgym.agents.advantages import advantages_and_returns, group_advantages, normalise
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
@@ -17,6 +17,8 @@ LEARNS = PPOConfig(iterations=60, episodes=96, epochs=6, minibatch=128, lr=3e-3,
 VARIANTS = {
     "plain": LEARNS,
     "flat": replace(LEARNS, actions="flat", entropy=0.02, iterations=40),
+    "chained": replace(LEARNS, actions="chained", entropy=0.05),
+    "group": replace(LEARNS, group=8),
     "epsilon": replace(LEARNS, epsilon=0.3),
     "mlir-rl": replace(LEARNS, advantages="max-abs", value_epochs=4, value_clip=0.5, target_kl=0.2),
     "reuse-random": replace(LEARNS, reuse="random", iterations=50),
@@ -45,6 +47,11 @@ def test_equal_seeds_give_equal_weights(name):
     other = learner_after(replace(VARIANTS[name], seed=1), problem, 4).network.state_dict()
     assert all(torch.equal(value, weights[1][key]) for key, value in weights[0].items())
     assert not all(torch.equal(value, other[key]) for key, value in weights[0].items())
+
+
+def test_a_group_is_compared_with_itself_alone():
+    advantages = group_advantages(np.array([1.0, 3.0, 100.0, 100.0]), 2)
+    assert advantages.tolist() == [-1.0, 1.0, 0.0, 0.0]
 
 
 @given(st.integers(1, 6), st.integers(0, 1000), st.booleans())
@@ -104,6 +111,8 @@ def test_the_pool_of_past_episodes_is_bounded():
         ({"activation": "sine"}, "no activation 'sine'"),
         ({"epsilon": 1.0}, "epsilon of PPO"),
         ({"shared": True, "value_epochs": 2}, "value_epochs"),
+        ({"episodes": 10, "group": 4}, "no groups of 4"),
+        ({"group": 4, "reuse": "random"}, "set reuse to none"),
     ],
 )
 def test_senseless_values_are_refused(change, message):

@@ -160,8 +160,13 @@ class ActorCriticLearner(Generic[C]):
             )
         actor.load_state_dict(network.state_dict())
 
-    def collect(self, epsilon: float = 0.0) -> tuple[Trajectories, Outcomes]:
-        """Run the episodes of an iteration, with a share `epsilon` of uniformly random legal actions."""
+    def collect(self, epsilon: float = 0.0, group: int = 1) -> tuple[Trajectories, Outcomes]:
+        """Run the episodes of an iteration.
+
+        Args:
+            epsilon: Share of uniformly random legal actions.
+            group: Episodes on each program that is drawn, one after the other.
+        """
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
             with torch.inference_mode():
@@ -169,7 +174,8 @@ class ActorCriticLearner(Generic[C]):
             links = links_of(self.network.actor)
             return heads.sample(scores, legal, self.layout, self.rng, epsilon, links)
 
-        tasks = draw_tasks(self.problem.tasks, self.config.episodes, self.rng)
+        drawn = draw_tasks(self.problem.tasks, self.config.episodes // group, self.rng)
+        tasks = [task for task in drawn for _ in range(group)]
         privileged = self.config.value_features
         collected = rollout(tasks, self.problem, self.encoder, self.layout, choose, privileged=privileged)
         self.scale.update(collected[0])

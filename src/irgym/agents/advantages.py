@@ -53,6 +53,22 @@ def advantages_and_returns(
     return advantages, values + weights * advantages
 
 
+def group_advantages(returns: NDArray[np.float64], group: int) -> FloatArray:
+    """Return each episode's return less the mean of its group (GRPO, arXiv 2402.03300, without its division).
+
+    The mean over episodes on one program is a baseline that needs no value function.
+
+    Args:
+        returns: Shape [N]; every `group` after each other are on one program.
+        group: Episodes on a program; it divides N.
+
+    Returns:
+        Shape [N].
+    """
+    groups = returns.reshape(-1, group)
+    return (groups - groups.mean(axis=1, keepdims=True)).reshape(-1).astype(np.float32)
+
+
 def normalise(advantages: FloatArray, how: Normalisation) -> FloatArray:
     """Return the advantages with mean 0 and deviation 1, a greatest absolute value of 1, or as they are."""
     if how == "standard":

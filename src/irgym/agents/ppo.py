@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
-from irgym.agents.advantages import FloatArray, advantages_and_returns, normalise
+from irgym.agents.advantages import FloatArray, advantages_and_returns, group_advantages, normalise
 from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
@@ -38,6 +38,9 @@ class PPOConfig(ActorCriticConfig):
     """Passes over the steps of an iteration."""
     minibatch: int = 256
     """Steps in a gradient step."""
+    group: int = 1
+    """Episodes on each program that is drawn; with more than 1 their mean return is the baseline, in place of
+    the value function (GRPO, arXiv 2402.03300). `episodes` must be a multiple of it."""
     clip: float = 0.2
     """The probability ratio is clipped to 1 - clip .. 1 + clip."""
     epsilon: float = 0.0
@@ -66,9 +69,15 @@ class PPOConfig(ActorCriticConfig):
             IrgymError: A value makes no sense; the message says which.
         """
         self.check("PPO")
-        for name in ("epochs", "minibatch", "reuse_episodes", "reuse_capacity"):
+        for name in ("epochs", "minibatch", "group", "reuse_episodes", "reuse_capacity"):
             if getattr(self, name) < 1:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose 1 or more")
+        if self.episodes % self.group:
+            raise IrgymError(
+                f"{self.episodes} episodes are no groups of {self.group}: choose a multiple of it"
+            )
+        if self.group > 1 and self.reuse != "none":
+            raise IrgymError("past episodes belong to no group: set reuse to none or group to 1")
         for name in ("clip", "importance_limit"):
             if not getattr(self, name) > 0.0:
                 raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose more than 0")
@@ -118,7 +127,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
-        fresh, outcomes = self.collect(epsilon)
+        fresh, outcomes = self.collect(epsilon, config.group)
         trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
         self.descent.set_lr(lr)
@@ -172,6 +181,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
                 config.gae_lambda,
             )
         )
+        if config.group > 1:
+            advantages = group_advantages(trajectories.returns(), config.group)[trajectories.episode]
         # With r = new / behaviour and w = old / behaviour, clipping r to w (1 - clip) .. w (1 + clip)
         # equals w times the usual clipped objective, so w goes into the advantages.
         weighted = np.minimum(ratios, config.importance_limit) * normalise(advantages, config.advantages)
