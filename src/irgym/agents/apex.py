@@ -93,7 +93,7 @@ class Apex(QLearner[ApexConfig]):
         """Let the actors play, learn from the replay meanwhile, and add to it what they bring."""
         shares = self._shares()
         calls = [assignment.call for assignment in self._assignments(shares)]
-        # It is the learning that gets the thread: it ends soon after an interrupt, which may last for the farm.
+        # The learning gets the thread: an interrupt ends the calls at once, and the gradient steps end soon.
         with ThreadPoolExecutor(1, thread_name_prefix="learner") as background:
             learning = background.submit(self.learn)
             replies = self._farm.run(calls)

@@ -97,7 +97,7 @@ def lost(count: int) -> Outcomes:
 
 
 def add_up(parts: Sequence[Outcomes]) -> Outcomes:
-    """Return the outcomes of all episodes of some outcomes, in order."""
+    """Return the outcomes of all episodes, in order; a state that two parts asked for counts twice."""
     return Outcomes(
         first=np.concatenate([part.first for part in parts]),
         last=np.concatenate([part.last for part in parts]),
