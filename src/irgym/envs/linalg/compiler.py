@@ -9,7 +9,6 @@ patterns after the other (all at once do not end).
 import ctypes
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -118,20 +117,18 @@ def _to_llvm(threads: int | None) -> str:
     )
 
 
-@cache
-def _context() -> Any:
-    return ir.Context()
-
-
 @contextmanager
 def mlir() -> Generator[None]:
-    """Make this process's MLIR context the current one, and turn MLIR's errors into one line.
+    """Make a new MLIR context the current one, and turn MLIR's errors into one line.
+
+    A context never forgets a type, attribute or location: one for all candidates would grow by a gigabyte in
+    some thousands of them.
 
     Raises:
         CompileError: MLIR refused something.
     """
     try:
-        with _context(), ir.Location.unknown():
+        with ir.Context(), ir.Location.unknown():
             yield
     except ir.MLIRError as error:
         said = [str(error.message), *(str(diagnostic.message) for diagnostic in error.error_diagnostics)]
