@@ -86,6 +86,16 @@ def test_the_number_of_threads_is_that_of_the_code(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_threads_share_the_work(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    task = LINALG.task("linalg://matmul/256x256x256", "openmp:2")
+    script = task.script(scheduled(task, "tile-parallel_64_128 tile_8_32_1 vectorise_0"))
+    with Child(Limits(timeout_s=60, threads=2, environment=openmp.SLEEPING)) as child:
+        shares = answer(child, "thread_counts:shares_of_work", task.text, script, task.threads, 200)
+    assert shares[1] > 0.3 and sum(shares[2:]) < 0.1, "two threads, each with about half of it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_a_parallel_loop_starts_threads_that_torch_does_not_share(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     task = LINALG.task("linalg://matmul/64x64x64", "openmp:3")

@@ -1,4 +1,4 @@
-"""What a child runs to see whose threads a parallel loop starts."""
+"""What a child runs to see whose threads a parallel loop starts, and how they share its work."""
 
 from pathlib import Path
 
@@ -7,16 +7,30 @@ from irgym.envs.linalg import runner
 
 def threads_started(text, script, threads):
     """Return how many threads our loops start, how many torch's start after them, and torch's error."""
-    before = _count()
+    before = len(_cpu_ns())
     assert runner.validate(text, script, 1, 0, threads).ok
-    ours = _count() - before
+    ours = len(_cpu_ns()) - before
     import torch
 
     torch.set_num_threads(2)
-    before = _count()
+    before = len(_cpu_ns())
     total = (torch.ones(512, 512) * 2).sum(0)
-    return ours, _count() - before, float((total - 1024).abs().max())
+    return ours, len(_cpu_ns()) - before, float((total - 1024).abs().max())
 
 
-def _count():
-    return len(list(Path("/proc/self/task").iterdir()))
+def shares_of_work(text, script, threads, repetitions):
+    """Return the share of the CPU time that each thread takes in repeated executions, the greatest first."""
+    program = runner.describe(text)[1]
+    arrays = [*runner._inputs(program, 0), *runner._outputs(program)]
+    executable = runner._compile(text, script, arrays, threads)
+    executable.run(1)
+    before = _cpu_ns()
+    executable.run(repetitions)
+    spent = sorted((now - before.get(thread, 0) for thread, now in _cpu_ns().items()), reverse=True)
+    return [ns / sum(spent) for ns in spent]
+
+
+def _cpu_ns():
+    """Return the CPU time of each thread of this process."""
+    stats = Path("/proc/self/task").glob("*/schedstat")
+    return {stat.parent.name: int(stat.read_text().split()[0]) for stat in stats}

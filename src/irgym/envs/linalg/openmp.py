@@ -81,7 +81,7 @@ def require_cores(threads: int) -> None:
     if cores < threads:
         raise BackendError(
             f"{OPENMP}:{threads} needs {threads} cores and candidates have {cores} here: choose "
-            f"{OPENMP}:{cores}, or give the bench this back end"
+            f"{OPENMP}:{cores}, or pass this back end to bench() too"
         )
 
 
