@@ -51,6 +51,10 @@ class ImitationConfig:
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "chained", "flat"] = "structured"
     """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: at once."""
+    exchanged: int = 0
+    """Copies of each step in which each row of the observation but the first is the first row of some other
+    step, or empty: for observations whose first row is what the action is for, and whose others are its
+    neighbours. Where demonstrations show few neighbours, a policy learns so to depend on them little."""
     seed: int = 0
     """Of all random choices."""
     threads: int = 1
@@ -65,6 +69,8 @@ class ImitationConfig:
         for name in ("epochs", "minibatch", "lr", "max_grad_norm", "threads"):
             if not getattr(self, name) > 0:
                 raise IrgymError(f"{name} of imitation is {getattr(self, name)}: choose more than 0")
+        if self.exchanged < 0:
+            raise IrgymError(f"exchanged of imitation is {self.exchanged}: choose 0 or more")
         if self.activation not in ACTIVATIONS or not all(width > 0 for width in self.hidden):
             raise IrgymError(
                 f"imitation needs widths of 1 or more and an activation among {', '.join(ACTIVATIONS)}"
@@ -236,13 +242,13 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     )
     with seeded(config.seed):
         actor = Actor(spec, layout)
-    observations, masks, actions = _steps(demonstrations)
+    rng = np.random.default_rng(config.seed)
+    observations, masks, actions = _with_exchanged(*_steps(demonstrations), config.exchanged, rng)
     batch = actor.encoder.collate(observations)
     actor.encoder.adapt(batch)
     legal = torch.as_tensor(layout.legal(masks))
     choices = torch.as_tensor(layout.choices(actions))
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
-    rng = np.random.default_rng(config.seed)
     for _ in range(config.epochs):
         order = torch.as_tensor(rng.permutation(len(actions)))
         for start in range(0, len(order), config.minibatch):
@@ -269,6 +275,32 @@ def _steps(demonstrations: Sequence[Demonstration]) -> tuple[list[Any], list[Mas
             actions.append(action)
             state = task.step(state, action)
     return observations, masks, actions
+
+
+def _with_exchanged(
+    observations: list[Any],
+    masks: list[Mask],
+    actions: list[Action],
+    copies: int,
+    rng: np.random.Generator,
+) -> tuple[list[Any], list[Mask], list[Action]]:
+    """Return the steps, and copies of them whose rows but the first are first rows of other steps, or zeros.
+
+    Raises:
+        IrgymError: Copies are wanted, and observations have no rows.
+    """
+    if not copies:
+        return observations, masks, actions
+    rows = np.stack([np.asarray(observation) for observation in observations])
+    if rows.ndim != 3:
+        raise IrgymError("this environment's observations have no rows to exchange: set exchanged to 0")
+    changed = [rows]
+    for _ in range(copies):
+        others = rows[rng.integers(len(rows), size=rows.shape[:2]), 0]
+        others *= rng.integers(2, size=(*rows.shape[:2], 1), dtype=np.int64).astype(rows.dtype)
+        others[:, 0] = rows[:, 0]
+        changed.append(others)
+    return list(np.concatenate(changed)), masks * (1 + copies), actions * (1 + copies)
 
 
 def _onward(space: ActionSpace) -> Iterator[Action]:
