@@ -115,8 +115,8 @@ def test_a_vector_that_does_not_apply_changes_nothing():
         False,
         "",
     )
-    *_, info = env.step(env.task.space.vector(env.task.space.parse("tile_8_32_1")))
-    assert info["applied"] and info["schedule"] == "tile_8_32_1"
+    *_, info = env.step(env.task.space.vector(env.task.space.parse("tile_8_16_1")))
+    assert info["applied"] and info["schedule"] == "tile_8_16_1"
 
 
 def test_nothing_applies_at_the_end():
