@@ -13,12 +13,13 @@ ROOT = Path(irgym.__file__).parent
 ALLOWED = {
     "core": {"core"},
     "measure": {"core", "measure"},
-    "search": {"core", "measure", "search"},
+    "prediction": {"core", "prediction"},
+    "search": {"core", "measure", "prediction", "search"},
     "nets": {"core", "measure", "nets"},
     "envs": {"core", "measure", "envs"},
-    "agents": {"core", "measure", "search", "nets", "agents"},
-    "evaluate": {"core", "measure", "search", "nets", "agents", "evaluate"},
-    "cli": {"core", "measure", "search", "nets", "agents", "evaluate", "cli"},
+    "agents": {"core", "measure", "prediction", "search", "nets", "agents"},
+    "evaluate": {"core", "measure", "prediction", "search", "nets", "agents", "evaluate"},
+    "cli": {"core", "measure", "prediction", "search", "nets", "agents", "evaluate", "cli"},
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {

@@ -130,6 +130,43 @@ def test_a_damaged_row_is_a_miss_and_can_be_replaced(cache, path, damage):
     assert cache.get_many([job("1")]) == [cached(ok(3.0))]
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches, st.integers(0, 8))
+def test_records_are_the_newest_of_an_environment_on_this_machine(tmp_path_factory, batch, limit):
+    path = tmp_path_factory.mktemp("cache") / "costs.sqlite"
+    written = [replace(key, program=f"{scheme}:{key.program}") for scheme in "pq" for key, _ in batch]
+    measurements = [value for _ in "pq" for _, value in batch]
+    with CostCache(path, "here") as cache, CostCache(path, "there") as other:
+        other.put_many(written, measurements)
+        for key, value in zip(written, measurements, strict=True):
+            cache.put_many([key], [value])
+        other.put_many(written[:3], measurements[:3])
+        for objective in {key.objective for key in written} | {"none"}:
+            known = {
+                (key.program, key.schedule, key.toolchain): cached(value)
+                for key, value in zip(written, measurements, strict=True)
+                if key.objective == objective and key.program.startswith("p:")
+            }
+            records = cache.records("p", objective, 100)
+            assert {(r.program, r.schedule, r.toolchain): r.measurement for r in records} == known
+            assert len(records) == len(known)
+            newest = cache.records("p", objective, limit)
+            assert newest == records[:limit]
+
+
+def test_records_begin_with_the_newest(cache):
+    for number in (3, 1, 2):
+        cache.put_many([job(str(number))], [ok(float(number))])
+    assert [record.schedule for record in cache.records("loops", "time", 9)] == ["2", "1", "3"]
+    assert cache.records("loop", "time", 9) == []
+
+
+def test_predictions_are_never_recorded(cache):
+    with pytest.raises(ValueError, match="no measurements"):
+        cache.put_many([job("1"), job("2")], [ok(1.0), replace(ok(2.0), predicted=True)])
+    assert cache.get_many([job("1"), job("2")]) == [None, None]
+
+
 def test_no_row_is_lost_when_the_writer_is_killed(path):
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), "writer", "1000000"], stdout=subprocess.PIPE

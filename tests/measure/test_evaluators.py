@@ -54,6 +54,23 @@ def test_equal_jobs_are_measured_once_and_answers_are_in_order(cache):
     assert (evaluator.hits, evaluator.misses) == (0, 3)
 
 
+def test_it_recalls_what_it_has_measured_and_what_states_know(cache):
+    evaluator = Measured(CountingFarm(), cache)
+    evaluator.evaluate([job(1)])
+    known = replace(job(7), known=Measurement(Outcome.OK, (7.0,)))
+    assert [one and one.cost for one in evaluator.recall([job(2), job(1), known])] == [None, 1.0, 7.0]
+    assert [record.schedule for record in evaluator.records("p", "time", 5)] == ["schedule 1"]
+    without = Measured(CountingFarm())
+    assert without.recall([job(1)]) == [None] and without.records("p", "time", 5) == []
+
+
+def test_a_batch_is_measured_program_by_program(cache):
+    farm = CountingFarm()
+    mixed = [replace(job(n), program=f"p://f/{n % 3}") for n in range(9)]
+    assert [one.cost for one in Measured(farm, cache).evaluate(mixed)] == list(range(9))
+    assert [call.arguments[0] % 3 for call in farm.asked[0]] == [0] * 3 + [1] * 3 + [2] * 3
+
+
 def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recorded(cache):
     evaluator = Measured(CountingFarm(), cache)
     evaluator.evaluate([job(1)])

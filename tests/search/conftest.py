@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
@@ -68,6 +69,12 @@ class PairTask(Task[Cells]):
 
     def terminal(self, state: Cells) -> bool:
         return state.stopped
+
+    def predictors(self, state: Cells) -> np.ndarray:
+        return np.array(state.values, dtype=float)
+
+    def recorded(self, schedule: str) -> Cells:
+        return Cells(0, tuple(map(int, schedule.split())))
 
     def observe(self, state: Cells) -> Any:
         return state

@@ -14,7 +14,7 @@ from irgym.search.mutation import random_walk
 from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Session, run_search
 
-SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout")]
+SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout", "screened")]
 DEEP = URIS[2]
 
 

@@ -53,7 +53,15 @@ def test_result_replays_to_its_cost_and_trace_falls(name, task, evaluator, polic
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("beam", 1), ("beam-bfs", 5), ("mcts", 3), ("evolutionary", 5), ("annealing", 2), ("guided", 3)],
+    [
+        ("beam", 1),
+        ("beam-bfs", 5),
+        ("mcts", 3),
+        ("evolutionary", 5),
+        ("screened", 5),
+        ("annealing", 2),
+        ("guided", 3),
+    ],
 )
 def test_finds_the_optimum_behind_the_worse_states(name, least, task, evaluator, policy, optimum):
     """Of six seeds, with a budget with which random search finds it for none."""

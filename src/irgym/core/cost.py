@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class Outcome(Enum):
@@ -28,6 +28,7 @@ class Measurement:
         compile_s: Seconds spent in compiling.
         detail: For a failure, what happened, in one sentence.
         cached: Whether it came from the cost cache.
+        predicted: Whether nothing was measured: a cost model says so. Never recorded, never reported.
     """
 
     outcome: Outcome
@@ -35,6 +36,7 @@ class Measurement:
     compile_s: float = 0.0
     detail: str = ""
     cached: bool = False
+    predicted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -103,4 +105,33 @@ class Evaluator(Protocol):
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Record:
+    """A measurement that was made before: what its job said, and what came back."""
+
+    program: str
+    schedule: str
+    toolchain: str
+    measurement: Measurement
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """What remembers measurements, as evaluators with a cost cache do; all of one kind of machine."""
+
+    def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
+        """Return what is known of each job without measuring, None where nothing is."""
+        ...
+
+    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+        """Return the newest records of an environment's programs, the newest first.
+
+        Args:
+            scheme: The environment: what its URIs begin with, such as `loops`.
+            objective: What was measured.
+            limit: Greatest number of records.
+        """
         ...

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.core.cost import Measurement, Validation
+from irgym.core.cost import Measurement, Memory, Validation
 from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
@@ -217,7 +217,9 @@ def tune(
     Raises:
         IrgymError: The program cannot be run at all, or the result is wrong.
     """
-    result = run_search(strategy, task, bench.evaluator, budget, seed, policy)
+    evaluator = bench.evaluator
+    memory = evaluator if isinstance(evaluator, Memory) else None
+    result = run_search(strategy, task, evaluator, budget, seed, policy, memory)
     if not result.finalists:
         measurement = measure_anew(bench, task, task.initial())
         raise IrgymError(

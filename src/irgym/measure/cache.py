@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.cost import Job, Measurement, Outcome
+from irgym.core.cost import Job, Measurement, Outcome, Record
 from irgym.core.errors import StorageError
 from irgym.measure.machine import cache_dir, fingerprint
 
@@ -148,7 +148,10 @@ class CostCache:
 
         Raises:
             StorageError: The file cannot be written. What was recorded before stays.
+            ValueError: One of them is a prediction.
         """
+        if any(measurement.predicted for measurement in measurements):
+            raise ValueError("predictions are no measurements")
         now = time.time()
         with self._explained(), self._transaction():
             self._database.executemany(
@@ -167,6 +170,30 @@ class CostCache:
                     for job, measurement in zip(jobs, measurements, strict=True)
                 ],
             )
+
+    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+        """Return the newest measurements of an environment's programs on this machine, the newest first.
+
+        Args:
+            scheme: What the programs' URIs begin with, before the colon.
+            objective: What was measured.
+            limit: Greatest number of measurements.
+
+        Raises:
+            StorageError: The file is damaged.
+        """
+        with self._explained():
+            rows = self._database.execute(
+                "SELECT program, schedule, toolchain, outcome, samples, compile_s, detail FROM costs"
+                " JOIN contexts ON context = id WHERE machine = ? AND objective = ?"
+                " AND substr(program, 1, ?) = ? ORDER BY measured_at DESC, program, schedule LIMIT ?",
+                (self._machine, objective, len(scheme) + 1, f"{scheme}:", limit),
+            ).fetchall()
+        return [
+            Record(program, schedule, toolchain, measurement)
+            for program, schedule, toolchain, *result in rows
+            if (measurement := _measurement(*result)) is not None
+        ]
 
     def _context(self, job: Job) -> int | None:
         """Return the number of a job's objective and toolchain on this machine, None where there is none."""

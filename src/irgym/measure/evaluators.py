@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.cost import Call, Job, Measurement, Outcome, Record
 from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
@@ -85,6 +85,23 @@ class Measured:
             self._cache.put_many([distinct[identity] for identity in fresh], list(fresh.values()))
         known |= fresh
         return [known[identity_of(job)] for job in jobs]
+
+    def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
+        """Return what is known of each job without measuring, None where nothing is.
+
+        Raises:
+            StorageError: The cache cannot be read.
+        """
+        found = self._cache.get_many(jobs) if self._cache else [None] * len(jobs)
+        return [job.known or one for job, one in zip(jobs, found, strict=True)]
+
+    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+        """Return the newest records of an environment's programs, the newest first; none without a cache.
+
+        Raises:
+            StorageError: The cache cannot be read.
+        """
+        return self._cache.records(scheme, objective, limit) if self._cache else []
 
     def _recorded(self, jobs: "_Jobs") -> "_Measurements":
         if not self._cache or not jobs:

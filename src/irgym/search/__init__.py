@@ -19,6 +19,7 @@ SEARCHES: Registry[StrategyFactory] = Registry(
         "beam-bfs": "irgym.search.beam:BreadthFirstBeam",
         "mcts": "irgym.search.mcts:MonteCarloTreeSearch",
         "evolutionary": "irgym.search.evolutionary:Evolutionary",
+        "screened": "irgym.search.screened:Screened",
         "annealing": "irgym.search.annealing:Annealing",
         "guided": "irgym.search.guided:Guided",
         "rollout": "irgym.search.rollout:Rollout",

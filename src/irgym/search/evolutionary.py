@@ -1,11 +1,15 @@
 """Evolutionary search over schedules."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from irgym.search.mutation import founder, mutate, splice
 from irgym.search.session import Node, Session
+
+Breed = Callable[[Callable[[], Node], int], list[Node]]
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,24 @@ class Evolutionary:
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
+        self.evolve(session, rng, lambda make, count: [make() for _ in range(count)])
+
+    def evolve(self, session: Session, rng: np.random.Generator, breed: Breed) -> None:
+        """Search until the budget is spent, with a choice of the schedules to evaluate.
+
+        Args:
+            session: The search.
+            rng: Of all random choices.
+            breed: Makes about so many schedules by a function that makes one.
+        """
         founders = [session.root]
         while len(founders) <= self.population:
-            fresh = [founder(session, rng) for _ in range(session.batch(self.offspring))]
+            fresh = breed(lambda: founder(session, rng), session.batch(self.offspring))
             session.costs(fresh)
             founders += fresh
         survivors = select(session, founders, self.population)
         while True:
-            children = [self._child(session, survivors, rng) for _ in range(self.offspring)]
+            children = breed(partial(self._child, session, survivors, rng), self.offspring)
             survivors = select(session, [*survivors, *children], self.population)
 
     def _child(self, session: Session, ranked: list[Node], rng: np.random.Generator) -> Node:

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.cost import Evaluator, Job
+from irgym.core.cost import Evaluator, Job, Memory
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
@@ -119,6 +119,7 @@ class Session:
     Attributes:
         task: The program.
         policy: The policy that may guide the search, or None.
+        memory: What was measured in the past, which a strategy may learn from; None for nothing.
         root: The initial state.
         finalists: The cheapest distinct programs so far, ascending: pairs of cost and node.
         first_cost: Cost of the first state evaluated.
@@ -126,10 +127,18 @@ class Session:
         trace: Improvements so far.
     """
 
-    def __init__(self, task: Task[Any], evaluator: Evaluator, budget: Budget, policy: Policy | None = None):
+    def __init__(
+        self,
+        task: Task[Any],
+        evaluator: Evaluator,
+        budget: Budget,
+        policy: Policy | None = None,
+        memory: Memory | None = None,
+    ):
         """Start the clock."""
         self.task = task
         self.policy = policy
+        self.memory = memory
         self.root = Node(task.initial(), Schedule())
         self.finalists: list[tuple[float, Node]] = []
         self.first_cost = math.inf
@@ -363,12 +372,14 @@ def run_search(
     budget: Budget,
     seed: int,
     policy: Policy | None = None,
+    memory: Memory | None = None,
 ) -> SearchResult:
     """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
 
-    With a budget of evaluations alone, equal seeds and equal costs give equal results.
+    With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the memory
+    included.
     """
-    session = Session(task, evaluator, budget, policy)
+    session = Session(task, evaluator, budget, policy, memory)
     with suppress(Exhausted):
         session.costs([session.root])
         strategy.run(session, np.random.default_rng(seed))

@@ -1,5 +1,6 @@
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.envs.loops import actions
 from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.features import FEATURES
 from irgym.envs.loops.nest import Mark
 
 PROGRAMS = (
@@ -43,6 +45,22 @@ def test_replay_is_fork_and_parse_is_the_inverse_of_text(uri: str, seed: int):
     assert parsed == schedule
     assert states_along(LOOPS.task(uri, "llvm"), parsed) == states
     assert hash(replay(task, parsed)) == hash(states[-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(uri=st.sampled_from(PROGRAMS), seed=st.integers(0, 10**6))
+def test_recorded_texts_lead_back_to_their_nests(uri: str, seed: int):
+    task = LOOPS.task(uri, "llvm")
+    for state in states_along(task, Schedule(tuple(random_actions(uri, seed)))):
+        again = task.recorded(task.job(state).schedule)
+        assert again is not None and again.nest == state.nest and task.job(again) == task.job(state)
+        np.testing.assert_array_equal(task.predictors(again), task.predictors(state))
+        assert task.predictors(state).shape == (FEATURES,)
+
+
+@pytest.mark.parametrize("text", ["", "m n", "m/8 n k", "m n k b", "m:w n k", "m//8 m n k", "m n k ;"])
+def test_texts_of_no_nest_are_not_read(text: str):
+    assert LOOPS.task("loops://mm/32x32x32", "llvm").recorded(text) is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
@@ -16,6 +17,8 @@ from irgym.envs.linalg import actions
 from irgym.envs.linalg.export import FORMS, export
 from irgym.envs.linalg.openmp import PARALLEL_TIMING, toolchain_with
 from irgym.envs.linalg.operations import Program, Sort
+from irgym.envs.linalg.predictors import predictors
+from irgym.envs.linalg.recorded import state_of, text_of
 from irgym.envs.linalg.script import script
 from irgym.envs.linalg.sketches import sketch
 from irgym.envs.linalg.transformations import (
@@ -209,6 +212,18 @@ class LinalgTask(Task[LinalgState]):
         """Return a random schedule of tiles for registers and caches, and of vectors."""
         return sketch(self, rng)
 
+    def predictors(self, state: LinalgState) -> NDArray[np.float64]:
+        """Return what `predictors` makes of the operations as they are now, shape [PREDICTORS]."""
+        return predictors(self.program, state.operations)
+
+    def recorded(self, schedule: str) -> LinalgState | None:
+        """Return the state of a text, with all operations done; None where it describes none of this program.
+
+        Texts hold any order of loops, whichever way interchanges are written in.
+        """
+        whole = LinalgTask(self.uri, self.text, self.program, threads=self.threads)
+        return state_of(whole, schedule)
+
     def script(self, state: LinalgState) -> str:
         """Return the transform-dialect script of a state; empty where nothing is transformed."""
         return script(self.program, state.operations)
@@ -220,7 +235,7 @@ class LinalgTask(Task[LinalgState]):
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
             program=self.uri,
-            schedule=_text(state),
+            schedule=text_of(state),
             toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
         )
 
@@ -262,12 +277,3 @@ class LinalgTask(Task[LinalgState]):
 
 TIMING = Timing()
 """How candidates are timed."""
-
-
-def _text(state: LinalgState) -> str:
-    """Return what was done to each operation, as text that is equal for equal code."""
-    return "; ".join(
-        f"{scheduled.operation.place}: {' '.join(step.text for step in scheduled.steps)}"
-        for scheduled in state.operations
-        if scheduled.steps
-    )

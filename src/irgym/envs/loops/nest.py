@@ -1,5 +1,6 @@
 """Loop nests: what a schedule makes of a contraction, before any code generator sees it."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -75,6 +76,21 @@ class Nest:
     def tail(self, contraction: Contraction, place: int) -> int:
         """Return the length of the shorter last iteration, 0 where there is none."""
         return self.span(contraction, place) % self.loops[place].step
+
+
+def parse_nest(text: str) -> Nest:
+    """Read what `Nest.text` wrote.
+
+    Raises:
+        ValueError: The text has another form.
+    """
+    loops: list[Loop] = []
+    for word in text.split():
+        match = re.fullmatch(r"([^/:]+)(?:/(\d+))?(?::(\w))?", word)
+        if match is None:
+            raise ValueError(f"{word!r} is no loop")
+        loops.append(Loop(match[1], int(match[2] or 1), Mark(match[3] or "")))
+    return Nest(tuple(loops))
 
 
 def initial_nest(contraction: Contraction) -> Nest:

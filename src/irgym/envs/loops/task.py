@@ -15,7 +15,7 @@ from irgym.envs.loops.codegen.backends import Backend
 from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
-from irgym.envs.loops.nest import Nest, initial_nest
+from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
 from irgym.measure.timing import Timing
 
 HISTORY = 5
@@ -97,6 +97,20 @@ class LoopsTask(Task[LoopsState]):
     def observe(self, state: LoopsState) -> NDArray[np.float32]:
         """Return the feature vector of `features`, shape [FEATURES]."""
         return features(self.contraction, state.nest, state.cursor, state.previous, self.backend.target)
+
+    def predictors(self, state: LoopsState) -> NDArray[np.float64]:
+        """Return the features of the nest with the cursor at its top, shape [FEATURES]."""
+        return features(self.contraction, state.nest, 0, (), self.backend.target).astype(np.float64)
+
+    def recorded(self, schedule: str) -> LoopsState | None:
+        """Return the nest of a text with the cursor at its top; None where it is none of this contraction."""
+        try:
+            nest = parse_nest(schedule)
+        except ValueError:
+            return None
+        dims = {loop.dim for loop in initial_nest(self.contraction).loops}
+        whole = {loop.dim for loop in nest.loops if loop.step == 1} == dims
+        return LoopsState(nest) if whole and {loop.dim for loop in nest.loops} == dims else None
 
     def job(self, state: LoopsState) -> Job:
         """Return the request for the nest's time; cursor and history do not matter to it."""

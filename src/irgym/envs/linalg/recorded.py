@@ -1,0 +1,52 @@
+"""States as the text that their costs are recorded under, and back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from irgym.core.errors import ScheduleError
+from irgym.envs.linalg.actions import SPACE
+
+if TYPE_CHECKING:
+    from irgym.envs.linalg.task import LinalgState, LinalgTask
+
+
+def text_of(state: "LinalgState") -> str:
+    """Return what was done to each operation, as text that is equal for equal code."""
+    return "; ".join(
+        f"{scheduled.operation.place}: {' '.join(step.text for step in scheduled.steps)}"
+        for scheduled in state.operations
+        if scheduled.steps
+    )
+
+
+def state_of(task: "LinalgTask", text: str) -> "LinalgState | None":
+    """Return the state of a text, with all operations done; None where it describes none of this program.
+
+    Args:
+        task: The program, with the actions of `linalg`.
+        text: What `text_of` wrote.
+    """
+    steps = dict(part.split(": ", 1) for part in text.split("; ") if ": " in part)
+    words = [word for place in task.order for word in (*_words(steps.get(str(place), "")), "next")]
+    state = task.initial()
+    for word in words:
+        try:
+            action = SPACE.parse(word)
+        except ScheduleError:
+            return None  # another version of irgym wrote it
+        if not SPACE.allows(task.mask(state), action):
+            return None
+        # What other actions, or those of the past, could write need not make sense.
+        state = replace(task.step(state, action), spent=0, barred=frozenset())
+    return state if text_of(state) == text else None
+
+
+def _words(steps: str) -> Sequence[str]:
+    """Return the actions that make an operation's transformations."""
+    words: list[str] = []
+    for step in steps.split():
+        name, *numbers = step.split("_")
+        # Loops are placed one by one, the last one by itself.
+        words += [f"{name}_{loop}" for loop in numbers[:-1]] if name == "interchange" else [step]
+    return words

@@ -1,0 +1,88 @@
+"""What a cost model can learn before anything is measured: the costs that were recorded in the past."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Memory, Record
+from irgym.core.environment import ENVIRONMENTS
+from irgym.core.errors import IrgymError
+from irgym.core.task import Task
+from irgym.prediction.model import NONE, FloatArray, Samples, log_ratio
+
+RECORDS = 4096
+"""Records that a model learns from: the newest."""
+
+PROGRAMS = 64
+"""Programs whose records a search learns from: those measured last. Each has to be read again."""
+
+TaskOf = Callable[[str], Task[Any] | None]
+"""Returns the task of a URI, or None where its records do not matter."""
+
+
+def recorded_samples(memory: Memory, task: Task[Any], task_of: TaskOf) -> Samples:
+    """Return what was recorded of programs of a task's environment, under its objective.
+
+    Left out are records of other versions of a program or of the toolchain, those whose text cannot be read
+    back, and programs that were never measured as written.
+
+    Args:
+        memory: Where the records are.
+        task: Says which environment and objective.
+        task_of: Returns the tasks to learn from.
+    """
+    scheme = task.uri.partition(":")[0]
+    by_program: dict[str, list[Record]] = {}
+    for record in memory.records(scheme, task.job(task.initial()).objective, RECORDS):
+        by_program.setdefault(record.program, []).append(record)
+    samples = NONE
+    for program, records in by_program.items():
+        own = task_of(program)
+        if own is not None:
+            samples = samples.then(_samples(memory, own, records))
+    return samples
+
+
+def _samples(memory: Memory, task: Task[Any], records: Sequence[Record]) -> Samples:
+    """Return what is recorded of one program."""
+    written = task.job(task.initial())
+    [first] = memory.recall([written])
+    if first is None or not first.ok:
+        return NONE
+    rows: list[FloatArray] = []
+    targets: list[float] = []
+    for record in records:
+        row = predictors_of(task, record.schedule) if record.toolchain == written.toolchain else None
+        if row is not None:
+            rows.append(row)
+            targets.append(log_ratio(record.measurement.cost, first.cost))
+    return Samples(np.stack(rows), np.array(targets)) if rows else NONE
+
+
+def predictors_of(task: Task[Any], schedule: str) -> FloatArray | None:
+    """Return what a schedule's cost is predicted from, shape [K]; None where its text cannot be read back."""
+    state = task.recorded(schedule)
+    predictors = None if state is None else task.predictors(state)
+    return None if predictors is None else predictors.astype(np.float32)
+
+
+def tasks_beside(task: Task[Any]) -> TaskOf:
+    """Return what finds the tasks of other programs of a task's environment, the first `PROGRAMS` of them.
+
+    Its own program is the task itself. Programs that are not to be had any more, such as files, are left out.
+    """
+    environment = task.uri.partition(":")[0]
+    known: dict[str, Task[Any] | None] = {task.uri: task}
+
+    def find(uri: str) -> Task[Any] | None:
+        if uri not in known:
+            known[uri] = None
+            if environment in ENVIRONMENTS.names() and len(known) <= PROGRAMS:
+                try:
+                    known[uri] = ENVIRONMENTS.load(environment).task(uri).under(task.objective)
+                except IrgymError:
+                    return None
+        return known[uri]
+
+    return find

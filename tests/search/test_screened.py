@@ -1,0 +1,50 @@
+"""Evolution that a learned cost model screens."""
+
+import numpy as np
+import pytest
+from knobs import Knobs, Remembering
+from passes import URIS, PassBench, PassTask
+
+from irgym.core.errors import BackendError, IrgymError
+from irgym.prediction import model
+from irgym.search.evolutionary import Evolutionary
+from irgym.search.screened import Screened
+from irgym.search.session import Budget, run_search
+
+
+def found(strategy, evaluations, memory=None):
+    """Return the geometric mean of the best costs of five searches."""
+    budget = Budget(evaluations)
+    results = [run_search(strategy, Knobs(), Remembering(), budget, seed, memory=memory) for seed in range(5)]
+    return np.exp(np.mean([np.log(result.cost) for result in results]))
+
+
+def test_it_finds_better_programs_with_as_many_evaluations():
+    assert found(Screened(), 120) < 0.6 * found(Evolutionary(), 120)
+
+
+def test_it_learns_from_what_was_measured_in_the_past():
+    past = Remembering()
+    run_search(Evolutionary(), Knobs(), past, Budget(300), seed=9)
+    assert found(Screened(), 80, past) < 0.7 * found(Screened(), 80)
+
+
+def test_it_measures_a_generation_at_once_and_nothing_twice():
+    evaluator = Remembering()
+    run_search(Screened(Evolutionary(population=16, offspring=8)), Knobs(), evaluator, Budget(97), seed=0)
+    sizes = [len(batch) for batch in evaluator.batches]
+    # The first is the program as written; before the model predicts, generations may repeat themselves.
+    assert sizes[0] == 1 and sizes[6:-1] == [8] * len(sizes[6:-1])
+    asked = [text for batch in evaluator.batches for text in batch]
+    assert len(set(asked)) == len(asked) == 97
+
+
+def test_known_costs_are_refused():
+    with pytest.raises(IrgymError, match="there is nothing to predict"):
+        run_search(Screened(), PassTask(URIS[0]), PassBench(), Budget(10), seed=0)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr(model.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendError, match=r"irgym\[screen\]"):
+        found(Screened(), 10)
