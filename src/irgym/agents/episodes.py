@@ -36,13 +36,14 @@ class Outcomes:
 
     Attributes:
         first: Shape [N]; cost of the initial state, infinite where its evaluation failed.
-        last: Shape [N]; cost of the final state.
+        last: Shape [N]; cost of the final state, infinite also where it was only predicted.
         best: Shape [N]; least cost among the states measured.
         returns: Shape [N]; sum of the rewards.
         steps: Number of steps of all episodes.
         evaluations: Number of distinct states whose cost was asked for.
         cached: How many of them the cost cache answered.
         failures: How many of them had no cost.
+        predicted: Number of further states whose cost was predicted instead.
     """
 
     first: NDArray[np.float64]
@@ -53,6 +54,7 @@ class Outcomes:
     evaluations: int
     cached: int
     failures: int
+    predicted: int
 
 
 def settle(
@@ -77,15 +79,21 @@ def settle(
         path = row if reward.every_step else [*[row[0]] * length, row[-1]]
         potentials = episodes.potentials[number]
         rewards[number, :length] = _episode_rewards(reward, path, potentials, ideals[number])
+    seen = [
+        [math.inf if measurements[place].predicted else measurements[place].cost for place in row]
+        for row in episodes.asked
+    ]
+    predicted = sum(measurement.predicted for measurement in measurements)
     outcomes = Outcomes(
-        first=np.array([row[0] for row in costs]),
-        last=np.array([row[-1] for row in costs]),
-        best=np.array([min(row) for row in costs]),
+        first=np.array([row[0] for row in seen]),
+        last=np.array([row[-1] for row in seen]),
+        best=np.array([min(row) for row in seen]),
         returns=rewards.sum(axis=1, dtype=np.float64),
         steps=int(lengths.sum()),
-        evaluations=len(measurements),
+        evaluations=len(measurements) - predicted,
         cached=sum(measurement.cached for measurement in measurements),
         failures=sum(not measurement.ok for measurement in measurements),
+        predicted=predicted,
     )
     return replace(trajectories, rewards=rewards[trajectories.episode, trajectories.step]), outcomes
 
@@ -93,7 +101,7 @@ def settle(
 def lost(count: int) -> Outcomes:
     """Return the outcomes of episodes whose process died: each counts as one evaluation that failed."""
     nothing = np.full(count, math.inf)
-    return Outcomes(nothing, nothing, nothing, np.zeros(count), 0, count, 0, count)
+    return Outcomes(nothing, nothing, nothing, np.zeros(count), 0, count, 0, count, 0)
 
 
 def add_up(parts: Sequence[Outcomes]) -> Outcomes:
@@ -107,6 +115,7 @@ def add_up(parts: Sequence[Outcomes]) -> Outcomes:
         evaluations=sum(part.evaluations for part in parts),
         cached=sum(part.cached for part in parts),
         failures=sum(part.failures for part in parts),
+        predicted=sum(part.predicted for part in parts),
     )
 
 

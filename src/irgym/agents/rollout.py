@@ -35,16 +35,16 @@ def draw_tasks(tasks: Sequence[T], count: int, rng: np.random.Generator) -> list
 
 
 def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArray:
-    """Return the analysis of a state of each of the tasks, shape [B, K].
+    """Return what costs of a state of each of the tasks can be told from, shape [B, K].
 
     Raises:
-        IrgymError: A task has no analysis.
+        IrgymError: Nothing is known of a task.
     """
     rows: list[NDArray[np.float64]] = []
     for task, state in zip(tasks, states, strict=True):
-        row = task.analysis(state)
+        row = task.predictors(state)
         if row is None:
-            raise IrgymError(f"no cheap model analyses the cost of {task.uri}: set value_features to false")
+            raise IrgymError(f"nothing tells the cost of {task.uri}: set value_features to false")
         rows.append(row)
     return np.stack(rows).astype(np.float32)
 
@@ -76,10 +76,10 @@ def rollout(
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask of shape [B, S, W].
-        privileged: Whether the trajectories hold what only a critic sees: the tasks' analysis.
+        privileged: Whether the trajectories hold what only a critic sees: the tasks' predictors.
 
     Raises:
-        IrgymError: No task lets any action be taken, or one has no analysis.
+        IrgymError: No task lets any action be taken, or one has no predictors.
     """
     episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged)
     measurements = problem.evaluator.evaluate(episodes.jobs)
@@ -114,7 +114,7 @@ def play(
         privileged: Whether the trajectories hold what only a critic sees.
 
     Raises:
-        IrgymError: No task lets any action be taken, or one has no analysis.
+        IrgymError: No task lets any action be taken, or one has no predictors.
     """
     if privileged or reward.shaped:
         analysed = {id(task): task.analysed() for task in tasks}

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +24,8 @@ from irgym.nets import heads
 from irgym.nets.actor_critic import links_of
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
+from irgym.prediction.quality import Quality
+from irgym.prediction.screen import Screen
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,17 @@ class Metrics:
         evaluations: States whose cost was asked for, so far; the same state twice in an iteration is one.
         cached: How many of those the cost cache answered.
         failures: How many of those had no cost.
+        predicted: Further states whose cost was predicted instead, so far; rewards rest on them, and nothing
+            else here does.
         seconds: Training time so far, interruptions left out.
         evaluations_per_s: Of this iteration.
         reward_mean: Mean return of the iteration's episodes.
-        speedup: Geometric mean over them of first cost / last cost, failed ones left out; None if all failed.
+        speedup: Geometric mean over them of first cost / last cost, those failed or predicted left out; None
+            if all were.
         best_speedup: Greatest first cost / least cost among them; None if all failed.
         validation: Mean return of the greedy policy on the validation programs, when it was measured.
+        rank_correlation: See `Quality`: of this iteration's predictions for what was then measured.
+        prediction_error: Likewise.
         entropy: See `Statistics`, as for the following.
     """
 
@@ -52,12 +59,15 @@ class Metrics:
     evaluations: int
     cached: int
     failures: int
+    predicted: int
     seconds: float
     evaluations_per_s: float
     reward_mean: float
     speedup: float | None
     best_speedup: float | None
     validation: float | None
+    rank_correlation: float | None
+    prediction_error: float | None
     entropy: float | None
     policy_loss: float | None
     value_loss: float | None
@@ -81,6 +91,7 @@ class _Course:
     evaluations: int = 0
     cached: int = 0
     failures: int = 0
+    predicted: int = 0
     seconds: float = 0.0
     best_validation: float = -math.inf
 
@@ -92,6 +103,7 @@ class _Course:
         self.evaluations += outcomes.evaluations
         self.cached += outcomes.cached
         self.failures += outcomes.failures
+        self.predicted += outcomes.predicted
         self.seconds += seconds
 
 
@@ -107,6 +119,7 @@ def train(
     validation: Sequence[Task[Any]] = (),
     environment: str = "",
     details: Mapping[str, Any] | None = None,
+    screen: Screen | None = None,
 ) -> TorchPolicy:
     """Train an agent, or continue a training exactly where its last checkpoint left it.
 
@@ -123,6 +136,8 @@ def train(
             `config.validate_every` iterations. Without them the newest policy is kept.
         environment: Name of the environment, for the policy's file.
         details: Plain values kept in config.json; a resumption must give equal ones.
+        screen: Answers for costs in the learner's place of the problem's evaluator, on which it rests itself;
+            validations are measured.
 
     Returns:
         The policy kept in `policy.pt`.
@@ -133,7 +148,7 @@ def train(
     """
     folder = RunFolder(run)
     torch.set_num_threads(config.threads)
-    learner = config.build(problem)
+    learner = config.build(problem if screen is None else replace(problem, evaluator=screen))
     course = _Course()
     description = {"environment": environment, **_values_of(learner.config), **(details or {})}
     if resume:
@@ -141,10 +156,12 @@ def train(
         state = folder.restore()
         learner.load_state_dict(state["learner"])
         course = _Course(**state["course"])
+        if screen is not None:
+            screen.load_state_dict(_arrays(state["screen"]))
         folder.truncate_metrics(course.iteration)
     else:
         folder.create(description)
-        _save(folder, learner, course, environment, keep_newest=True)
+        _save(folder, learner, course, environment, screen, keep_newest=True)
     if iterations is None:
         iterations = config.iterations if seconds is None else None
     board = _Board(folder.tensorboard, course.iteration)
@@ -152,7 +169,7 @@ def train(
     saved = time.monotonic()
     try:
         while not _done(course, iterations, seconds):
-            metrics = _iterate(learner, course, config, problem, validation, folder, environment)
+            metrics = _iterate(learner, course, config, problem, validation, folder, environment, screen)
             folder.append_metrics(asdict(metrics))
             board.write(metrics)
             if progress is not None:
@@ -164,6 +181,7 @@ def train(
                     learner,
                     course,
                     environment,
+                    screen,
                     keep_newest=not (validates and course.best_validation > -math.inf),
                 )
                 saved = time.monotonic()
@@ -192,6 +210,7 @@ def _iterate(
     validation: Sequence[Task[Any]],
     folder: RunFolder,
     environment: str,
+    screen: Screen | None,
 ) -> Metrics:
     """Let the learner iterate once, validate where it is time, and return the metrics."""
     start = time.perf_counter()
@@ -205,11 +224,16 @@ def _iterate(
             policy.save(folder.policy)
     elapsed = time.perf_counter() - start
     course.count(outcomes, elapsed)
-    return _metrics(course, outcomes, statistics, score, elapsed)
+    return _metrics(course, outcomes, statistics, score, elapsed, screen.quality if screen else None)
 
 
 def _metrics(
-    course: _Course, outcomes: Outcomes, statistics: Statistics, score: float | None, elapsed: float
+    course: _Course,
+    outcomes: Outcomes,
+    statistics: Statistics,
+    score: float | None,
+    elapsed: float,
+    quality: Quality | None,
 ) -> Metrics:
     first, last, best = outcomes.first, outcomes.last, outcomes.best
     finished = np.isfinite(first) & np.isfinite(last)
@@ -221,12 +245,15 @@ def _metrics(
         evaluations=course.evaluations,
         cached=course.cached,
         failures=course.failures,
+        predicted=course.predicted,
         seconds=course.seconds,
         evaluations_per_s=outcomes.evaluations / elapsed,
         reward_mean=float(outcomes.returns.mean()),
         speedup=float(np.exp(np.log(first[finished] / last[finished]).mean())) if finished.any() else None,
         best_speedup=float((first[known] / best[known]).max()) if known.any() else None,
         validation=score,
+        rank_correlation=quality.rank_correlation if quality else None,
+        prediction_error=quality.error if quality else None,
         **asdict(statistics),
     )
 
@@ -246,11 +273,35 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
     return float(outcomes.returns.mean())
 
 
-def _save(folder: RunFolder, learner: Learner, course: _Course, environment: str, keep_newest: bool) -> None:
+def _save(
+    folder: RunFolder,
+    learner: Learner,
+    course: _Course,
+    environment: str,
+    screen: Screen | None,
+    keep_newest: bool,
+) -> None:
     """Write the policy where the newest is kept, and a checkpoint."""
     if keep_newest:
         TorchPolicy(learner.policy().network, environment).save(folder.policy)
-    folder.save({"learner": learner.state_dict(), "course": asdict(course)})
+    state = {"learner": learner.state_dict(), "course": asdict(course)}
+    if screen is not None:
+        state["screen"] = _tensors(screen.state_dict())
+    folder.save(state)
+
+
+def _tensors(state: Any) -> Any:
+    """Return nested dictionaries with tensors for arrays, as files hold them."""
+    if isinstance(state, dict):
+        return {name: _tensors(value) for name, value in cast(dict[str, Any], state).items()}
+    return torch.as_tensor(state) if isinstance(state, np.ndarray) else state
+
+
+def _arrays(state: Any) -> Any:
+    """Return what `_tensors` was given."""
+    if isinstance(state, dict):
+        return {name: _arrays(value) for name, value in cast(dict[str, Any], state).items()}
+    return state.numpy() if isinstance(state, torch.Tensor) else state
 
 
 @contextmanager

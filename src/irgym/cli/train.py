@@ -16,6 +16,7 @@ from irgym.core.errors import IrgymError
 from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.evaluate.run import read_problem
+from irgym.prediction.screen import Screen
 
 if TYPE_CHECKING:
     from irgym.agents.training import Metrics
@@ -54,6 +55,11 @@ class Train:
 
     Costs drift with the processor's clock, so that the best of many validations may only be the luckiest.
     """
+    screen: float | None = None
+    """Measure this share of the new programs of an iteration: those that a learned cost model likes best.
+
+    The others are rewarded by its predictions, which are neither recorded nor reported.
+    """
     json: Path | None = None
     """Write the metrics of all iterations as JSON to this file at the end."""
     set: tuple[str, ...] = ()
@@ -91,6 +97,7 @@ class Train:
             peak = _peak(bench, tasks[0]) if recorded is None else recorded.peak_gflops
             makers = makers_of(self.environment, dataset.train, self.backend, self.objective)
             problem = Problem(tasks, bench.evaluator, reward, peak, makers)
+            screen = None if self.screen is None else Screen(bench.evaluator, tasks, self.screen, self.seed)
             train(
                 config,
                 problem,
@@ -108,7 +115,9 @@ class Train:
                     "backend": self.backend,
                     "validate": self.validate,
                     "peak_gflops": peak,
+                    "screen": self.screen,
                 },
+                screen=screen,
             )
         out.print(f"policy: {self.folder / 'policy.pt'}")
         write_json(self.json, RunFolder(self.folder).read_metrics())
