@@ -2,10 +2,19 @@ from dataclasses import replace
 from itertools import product
 
 import dials
+import numpy as np
 import pytest
 import torch
 
-from irgym.agents.imitation import ImitationConfig, clone, found, greedy_share, search_programs, transfer
+from irgym.agents.imitation import (
+    ImitationConfig,
+    clone,
+    found,
+    greedy_share,
+    search_programs,
+    transfer,
+    with_exchanged,
+)
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
@@ -89,3 +98,23 @@ def test_cloning_is_deterministic():
     first, second = (clone(replace(CONFIG, epochs=3), shown) for _ in range(2))
     for left, right in zip(first.network.parameters(), second.network.parameters(), strict=True):
         assert torch.equal(left, right)
+
+
+def test_copies_keep_their_own_row_and_get_the_rows_of_others_as_neighbours():
+    rows = [np.full((3, 2), float(place), dtype=np.float32) for place in range(1, 40)]
+    masks, actions = [PROBLEM.tasks[0].mask(PROBLEM.tasks[0].initial())] * 39, list(range(39))
+    rng = np.random.default_rng(0)
+    observations, more_masks, more_actions = with_exchanged(rows, masks, actions, 2, rng)
+    assert len(observations) == len(more_masks) == 3 * 39 and more_actions == actions * 3
+    for place, observation in enumerate(observations):
+        np.testing.assert_array_equal(observation[0], rows[place % 39][0])
+        if place < 39:
+            np.testing.assert_array_equal(observation, rows[place])
+    neighbours = np.stack(observations[39:])[:, 1:, 0]
+    assert 0.3 < (neighbours == 0).mean() < 0.7 and len(np.unique(neighbours)) > 20
+
+
+def test_observations_without_rows_have_none_to_exchange():
+    shown = best(transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator))
+    with pytest.raises(IrgymError, match="no rows to exchange"):
+        clone(replace(CONFIG, exchanged=1), shown)

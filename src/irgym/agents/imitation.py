@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from irgym.agents.optimisation import Descent, seeded
 from irgym.core.actions import Action, ActionSpace, Mask
@@ -243,7 +244,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     with seeded(config.seed):
         actor = Actor(spec, layout)
     rng = np.random.default_rng(config.seed)
-    observations, masks, actions = _with_exchanged(*_steps(demonstrations), config.exchanged, rng)
+    observations, masks, actions = with_exchanged(*_steps(demonstrations), config.exchanged, rng)
     batch = actor.encoder.collate(observations)
     actor.encoder.adapt(batch)
     legal = torch.as_tensor(layout.legal(masks))
@@ -277,7 +278,7 @@ def _steps(demonstrations: Sequence[Demonstration]) -> tuple[list[Any], list[Mas
     return observations, masks, actions
 
 
-def _with_exchanged(
+def with_exchanged(
     observations: list[Any],
     masks: list[Mask],
     actions: list[Action],
@@ -291,10 +292,10 @@ def _with_exchanged(
     """
     if not copies:
         return observations, masks, actions
-    rows = np.stack([np.asarray(observation) for observation in observations])
+    rows: NDArray[np.float32] = np.stack([np.asarray(observation) for observation in observations])
     if rows.ndim != 3:
         raise IrgymError("this environment's observations have no rows to exchange: set exchanged to 0")
-    changed = [rows]
+    changed: list[NDArray[np.float32]] = [rows]
     for _ in range(copies):
         others = rows[rng.integers(len(rows), size=rows.shape[:2]), 0]
         others *= rng.integers(2, size=(*rows.shape[:2], 1), dtype=np.int64).astype(rows.dtype)
