@@ -301,7 +301,8 @@ def with_exchanged(
         others *= rng.integers(2, size=(*rows.shape[:2], 1), dtype=np.int64).astype(rows.dtype)
         others[:, 0] = rows[:, 0]
         changed.append(others)
-    return list(np.concatenate(changed)), masks * (1 + copies), actions * (1 + copies)
+    joined: NDArray[np.float32] = np.concatenate(changed)
+    return list(joined), masks * (1 + copies), actions * (1 + copies)
 
 
 def _onward(space: ActionSpace) -> Iterator[Action]:
