@@ -258,6 +258,12 @@ ENVIRONMENTS: Registry[Environment] = Registry(
 )
 
 
+def policies_in(folder: Path, default: str) -> dict[str, Path]:
+    """Return the policies in a folder by name, the one that `default` names under that name too."""
+    policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
+    return policies | ({"default": policies[default]} if default in policies else {})
+
+
 def environment_of(uri: str) -> Environment:
     """Return the environment that a URI names by its scheme.
 

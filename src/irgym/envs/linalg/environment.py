@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, policies_in
 from irgym.core.errors import BackendError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
@@ -133,7 +133,7 @@ class LinalgEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        return {path.stem: path for path in sorted((Path(__file__).parent / "policies").glob("*.pt"))}
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
 
 def _status(name: str, threads: int | None, parallel: str) -> BackendStatus:
@@ -168,6 +168,9 @@ class SwapsEnvironment(LinalgEnvironment):
         """Return none: those that ship have learnt the actions of `linalg`."""
         return {}
 
+
+DEFAULT_POLICY = "operators"
+"""The shipped policy that `--policy default` means."""
 
 LINALG = LinalgEnvironment()
 """The environment with level pointers."""

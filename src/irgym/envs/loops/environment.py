@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, policies_in
 from irgym.core.observation import ObservationView
 from irgym.core.reward import ThroughputGain
 from irgym.core.task import Task
@@ -93,9 +93,7 @@ class LoopsEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        folder = Path(__file__).parent / "policies"
-        shipped = {path.stem: path for path in sorted(folder.glob("*.pt"))}
-        return {**shipped, **({"default": shipped[DEFAULT_POLICY]} if DEFAULT_POLICY in shipped else {})}
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
 
 DEFAULT_POLICY = "mm64_256_16_range"
