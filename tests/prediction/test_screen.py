@@ -57,6 +57,16 @@ def test_it_measures_its_share_and_predicts_the_rest_well(tmp_path):
     assert np.mean(errors) < 0.2
 
 
+def test_each_answer_tells_whether_it_was_measured_now(tmp_path):
+    evaluator, farm = measured(tmp_path)
+    screen = Screen(evaluator, TASKS, 0.5, seed=0)
+    for batch in range(4):
+        farm.calls.clear()
+        asked = jobs(TASKS, 40, batch)
+        told = {identity(job): one for job, one in zip(asked, screen.evaluate(asked), strict=True)}
+        assert sum(not one.cached and not one.predicted for one in told.values()) == len(farm.calls)
+
+
 def test_it_measures_what_is_best(tmp_path):
     screen = Screen(measured(tmp_path)[0], TASKS, 0.3, seed=0)
     screen.evaluate(jobs(TASKS, 150, 0))
@@ -93,12 +103,15 @@ def test_it_learns_from_what_was_recorded(tmp_path):
 
 def test_records_of_other_toolchains_and_programs_are_left_out(tmp_path):
     evaluator, _ = measured(tmp_path)
-    known = jobs(TASKS[:2], 40, 0)
-    evaluator.evaluate(known)
+    both = jobs(TASKS[:1], 25, 0) + jobs(TASKS[1:2], 25, 4)
+    evaluator.evaluate(both[:50])
+    written = {identity(task.job(task.initial())) for task in TASKS}
+    known = [job for job in both if identity(job) not in written]
     count = len({identity(job) for job in known})
     evaluator.evaluate([replace(job, toolchain="another") for job in jobs(TASKS[:2], 50, 1)])
     evaluator.evaluate([replace(job, objective="another") for job in jobs(TASKS[:2], 50, 2)])
     evaluator.evaluate(jobs(TASKS[2:3], 20, 3)[20:])  # never as written
+    evaluator.evaluate(both[50:])
     tasks = {task.uri: task for task in TASKS}
     samples = recorded_samples(evaluator, TASKS[0], tasks.get)
     assert samples.predictors.shape == (count, 9)

@@ -60,9 +60,9 @@ class ActorCriticConfig:
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
-    """Whether the value, and it alone, sees the costs of a state by the task's cheap model too.
+    """Whether the value, and it alone, sees what the cost of a state can be told from too (`Task.predictors`).
 
-    The cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
+    As the cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
     """
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""

@@ -42,9 +42,9 @@ class Samples(NamedTuple):
     targets: NDArray[np.float64]
 
     def then(self, other: "Samples") -> "Samples":
-        """Return these samples and some more."""
-        if not len(self.targets):
-            return other
+        """Return these samples and some more; either may be none."""
+        if not len(self.targets) or not len(other.targets):
+            return self if len(self.targets) else other
         return Samples(
             np.concatenate([self.predictors, other.predictors]), np.concatenate([self.targets, other.targets])
         )

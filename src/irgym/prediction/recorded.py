@@ -24,8 +24,8 @@ TaskOf = Callable[[str], Task[Any] | None]
 def recorded_samples(memory: Memory, task: Task[Any], task_of: TaskOf) -> Samples:
     """Return what was recorded of programs of a task's environment, under its objective.
 
-    Left out are records of other versions of a program or of the toolchain, those whose text cannot be read
-    back, and programs that were never measured as written.
+    Left out are programs as written, which say nothing about schedules, and those never measured as such;
+    records of other versions of a program or of the toolchain; and those whose text cannot be read back.
 
     Args:
         memory: Where the records are.
@@ -53,7 +53,9 @@ def _samples(memory: Memory, task: Task[Any], records: Sequence[Record]) -> Samp
     rows: list[FloatArray] = []
     targets: list[float] = []
     for record in records:
-        row = predictors_of(task, record.schedule) if record.toolchain == written.toolchain else None
+        if record.toolchain != written.toolchain or record.schedule == written.schedule:
+            continue
+        row = predictors_of(task, record.schedule)
         if row is not None:
             rows.append(row)
             targets.append(log_ratio(record.measurement.cost, first.cost))

@@ -77,28 +77,36 @@ class Screen:
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement or prediction for each job, in order."""
         distinct = {_identity(job): job for job in jobs}
-        candidates = self._candidates(list(distinct.values()))
+        programs = {job.program for job in jobs}
+        written = [task.job(task.initial()) for uri, task in self._tasks.items() if uri in programs]
+        answers = self._measured(written)
+        firsts = {program: one.cost for (program, _), one in answers.items() if one.ok}
+        fresh = [job for identity, job in distinct.items() if identity not in answers]
+        candidates = self._candidates(fresh, firsts)
         predicted = self._predicted(candidates)
         left = self._left(candidates, predicted)
-        asked = {identity: job for identity, job in distinct.items() if identity not in left}
-        answers = dict(zip(asked, self._evaluator.evaluate(list(asked.values())), strict=True))
+        answers |= self._measured([job for job in fresh if _identity(job) not in left])
         self._learn(candidates, predicted, answers)
         answers |= left
         return [answers[_identity(job)] for job in jobs]
 
-    def _candidates(self, jobs: Sequence[Job]) -> list[_Candidate]:
-        """Return those of distinct jobs that are new, and whose costs can be predicted."""
-        programs = sorted({job.program for job in jobs} & set(self._tasks))
-        written = [task.job(task.initial()) for task in map(self._tasks.__getitem__, programs)]
-        firsts = dict(zip(programs, self._evaluator.evaluate(written), strict=True))
-        as_written = set(map(_identity, written))
+    def _measured(self, jobs: Sequence[Job]) -> dict[_Identity, Measurement]:
+        return dict(zip(map(_identity, jobs), self._evaluator.evaluate(jobs), strict=True))
+
+    def _candidates(self, jobs: Sequence[Job], firsts: Mapping[str, float]) -> list[_Candidate]:
+        """Return those of distinct jobs that are new, and whose costs can be predicted.
+
+        Args:
+            jobs: None as written.
+            firsts: Costs of the programs as written.
+        """
         recalled = self._evaluator.recall(jobs) if isinstance(self._evaluator, Memory) else [None] * len(jobs)
         found: list[_Candidate] = []
         for job, known in zip(jobs, recalled, strict=True):
-            if known is None and job.program in firsts and _identity(job) not in as_written:
+            if known is None and job.program in firsts:
                 predictors = predictors_of(self._tasks[job.program], job.schedule)
-                if predictors is not None and firsts[job.program].ok:
-                    found.append(_Candidate(job, firsts[job.program].cost, predictors))
+                if predictors is not None:
+                    found.append(_Candidate(job, firsts[job.program], predictors))
         return found
 
     def _predicted(self, candidates: Sequence[_Candidate]) -> NDArray[np.float64] | None:
