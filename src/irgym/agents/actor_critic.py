@@ -60,7 +60,7 @@ class ActorCriticConfig:
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
-    """Whether the value, and it alone, sees what the cost of a state can be told from too (`Task.predictors`).
+    """Whether the value, and it alone, sees what a state's cost can be told from too (`Task.predictors`).
 
     As the cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
     """
