@@ -130,3 +130,9 @@ def test_every_parameter_is_part_of_the_version():
     for name in Timing.__dataclass_fields__:
         versions.add(Timing(**{name: 3}).version)
     assert len(versions) == 1 + len(Timing.__dataclass_fields__)
+
+
+def test_slow_candidates_are_compared_in_fewer_rounds(monkeypatch):
+    monkeypatch.setattr(timing, "LONG_S", 0.2)
+    pairs = interleave(lambda _: time.sleep(0.05), lambda _: time.sleep(0.05), rounds=15)
+    assert timing.FEWEST_ROUNDS <= len(pairs) < 15

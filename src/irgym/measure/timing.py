@@ -11,6 +11,12 @@ from typing import Literal
 
 from irgym.measure.machine import timing_slot
 
+LONG_S = 10.0
+"""A comparison in turn that has taken so long ends early, but not before `FEWEST_ROUNDS` rounds."""
+
+FEWEST_ROUNDS = 5
+"""See `LONG_S`: whole networks as written run for seconds."""
+
 Run = Callable[[int], None]
 """Executes a candidate as many times as its argument says."""
 
@@ -96,13 +102,14 @@ def interleave(
     Args:
         ours: Executes the one candidate the given number of times.
         peer: Executes the other.
-        rounds: Number of rounds.
+        rounds: Number of rounds; fewer where they would take long, see `LONG_S`.
         timing: The protocol; a round in which either was disturbed is taken again.
 
     Returns:
         For each round, nanoseconds per execution of `ours` and of `peer`.
     """
     with timing_slot():
+        begin = time.perf_counter()
         repeats = [_repeats(_warm(run, timing), timing) for run in (ours, peer)]
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
@@ -111,7 +118,8 @@ def interleave(
             taken = {which: _timed(run, repeats[which], timing) for which, run in order}
             calm = taken[0].calm and taken[1].calm
             (kept if calm else spare).append((taken[0].ns, taken[1].ns))
-            if len(kept) == rounds:
+            long = time.perf_counter() - begin > LONG_S and number + 1 >= FEWEST_ROUNDS
+            if len(kept) == rounds or long:
                 break
     return (kept + spare)[:rounds]
 

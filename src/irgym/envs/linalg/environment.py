@@ -40,7 +40,17 @@ class LinalgEnvironment(Environment):
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
     reference_peer = "torch"
-    default_methods = ("base", "random", "greedy", "evolutionary", "numpy", "torch", "torch-compile")
+    default_methods = (
+        "base",
+        "random",
+        "greedy",
+        "evolutionary",
+        "policy:default",
+        "guided:default",
+        "numpy",
+        "torch",
+        "torch-compile",
+    )
     validation_inputs = 2
     space = actions.SPACE
 
