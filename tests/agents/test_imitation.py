@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 import torch
 
-from irgym.agents.imitation import (
-    ImitationConfig,
-    clone,
+from irgym.agents.expert_iteration import (
+    Searches,
+    expert_iteration,
     found,
     greedy_share,
+    rotated,
     search_programs,
     transfer,
-    with_exchanged,
 )
+from irgym.agents.imitation import ImitationConfig, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
@@ -118,3 +119,40 @@ def test_observations_without_rows_have_none_to_exchange():
     shown = best(transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator))
     with pytest.raises(IrgymError, match="no rows to exchange"):
         clone(replace(CONFIG, exchanged=1), shown)
+
+
+def test_rounds_search_other_programs_and_a_policy_to_start_from_leads_the_first(tmp_path):
+    searches = Searches(SEARCHES.load("evolutionary")(), Budget(evaluations=40), programs=2)
+    rounds = expert_iteration(CONFIG, searches, PROBLEM.tasks, PROBLEM.evaluator)
+    first, second = next(rounds), next(rounds)
+    assert first.share is None and second.share is not None and 0.0 < second.share <= 1.0
+    uris = [demo.task.uri for demo in second.shown]
+    assert uris[:2] == [demo.task.uri for demo in first.shown] and len(set(uris)) == len(uris) > 2
+    first.policy.save(tmp_path / "start.pt")
+    led = replace(CONFIG, start=str(tmp_path / "start.pt"))
+    assert next(expert_iteration(led, searches, PROBLEM.tasks, PROBLEM.evaluator)).share is not None
+
+
+def test_a_start_is_kept_where_nothing_is_learnt_and_refused_where_it_does_not_fit(tmp_path):
+    shown = best(transfer(WHOLE, PROBLEM.tasks, PROBLEM.evaluator))
+    policy = clone(replace(CONFIG, epochs=3, normalise_observations=True), shown)
+    policy.save(tmp_path / "start.pt")
+    config = replace(
+        CONFIG, epochs=1, lr=1e-12, normalise_observations=True, start=str(tmp_path / "start.pt")
+    )
+    again = clone(config, shown).network.state_dict()
+    for name, value in policy.network.state_dict().items():
+        torch.testing.assert_close(again[name], value)
+    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=1)
+    other = replace(config, hidden=(32,))
+    with pytest.raises(IrgymError, match="another network"):
+        next(expert_iteration(other, searches, PROBLEM.tasks, PROBLEM.evaluator))
+
+
+def test_programs_of_rounds_are_spread_and_soon_all_had_their_turn():
+    tasks = list(PROBLEM.tasks)
+    rounds = [[task.uri for task in rotated(tasks, number, 3)] for number in range(8)]
+    assert all(len(set(each)) == 3 for each in rounds)
+    assert rounds[0] != rounds[1]
+    assert {uri for each in rounds for uri in each} == {task.uri for task in tasks}
+    assert rotated(tasks, 0, len(tasks) + 1) == tasks

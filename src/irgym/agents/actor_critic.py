@@ -9,6 +9,7 @@ import torch
 
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes import Outcomes
+from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, privileged_of, rollout
@@ -16,8 +17,8 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.actor_critic import Actor, ActorCritic, links_of
-from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
+from irgym.nets.actor_critic import ActorCritic, links_of
+from irgym.nets.encoders import Batch
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
 
@@ -97,12 +98,7 @@ class ActorCriticConfig:
         for field in ("lr", "max_grad_norm"):
             if not getattr(self, field) > 0.0:
                 raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose more than 0")
-        if self.activation not in ACTIVATIONS:
-            raise IrgymError(
-                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
-            )
-        if not all(width > 0 for width in self.hidden):
-            raise IrgymError(f"hidden of {name} is {self.hidden}: choose widths of 1 or more")
+        check_network(self, name)
         if self.shared and self.value_features:
             raise IrgymError(
                 "value_features are for a value network of its own: set shared or value_features to false"
@@ -133,32 +129,12 @@ class ActorCriticLearner(Generic[C]):
         task = self.problem.tasks[0]
         self.layout = LAYOUTS[config.actions](task.space)
         state = task.initial()
-        observation = task.observe(state)
-        normalise = config.normalise_observations
-        spec = spec_for(
-            observation, config.hidden, config.activation, normalise=normalise, encoder=config.encoder
-        )
         privileged = privileged_of([task], [state]).shape[1] if config.value_features else 0
         with seeded(config.seed):
-            self.network = ActorCritic(spec, self.layout, config.shared, privileged)
+            self.network = ActorCritic(spec_of(config, task), self.layout, config.shared, privileged)
         self.encoder = self.network.actor.encoder
         if config.start:
-            self._start_from(Path(config.start))
-
-    def _start_from(self, path: Path) -> None:
-        """Take over the weights of a policy.
-
-        Raises:
-            IrgymError: Its network differs from the one to be trained.
-        """
-        network = TorchPolicy.load(path).network
-        actor = self.network.actor
-        if not isinstance(network, Actor) or _shape(network) != _shape(actor):
-            raise IrgymError(
-                f"the policy {path} has another network than this training: set hidden, activation, actions "
-                "and normalise_observations as they were when it was made"
-            )
-        actor.load_state_dict(network.state_dict())
+            start_from(Path(config.start), self.network.actor)
 
     def collect(self, epsilon: float = 0.0, group: int = 1) -> tuple[Trajectories, Outcomes]:
         """Run the episodes of an iteration.
@@ -206,11 +182,6 @@ class ActorCriticLearner(Generic[C]):
         self.network.load_state_dict(state["network"])
         self.scale.load_state_dict(state["scale"])
         self.rng.bit_generator.state = state["rng"]
-
-
-def _shape(actor: Actor) -> tuple[object, ...]:
-    """Return what must agree for one actor's weights to suit another."""
-    return actor.spec, actor.layout.sort, actor.layout.space
 
 
 def explained_variance(returns: FloatArray, values: FloatArray) -> float:

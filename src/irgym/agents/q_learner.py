@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.agents.advantages import ReturnScale
+from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
 from irgym.agents.replay import Replay, Transitions
@@ -20,7 +21,7 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.encoders import ACTIVATIONS, Batch, spec_for
+from irgym.nets.encoders import Batch
 from irgym.nets.layout import FlatLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
@@ -89,18 +90,13 @@ class QLearnerConfig:
         for field in ("iterations", "episodes", "minibatch", "n_step", "replay", "target_every", "threads"):
             if getattr(self, field) < 1:
                 raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose 1 or more")
-        if not all(width > 0 for width in self.hidden):
-            raise IrgymError(f"hidden of {name} is {self.hidden}: choose widths of 1 or more")
         if not self.lr > 0.0:
             raise IrgymError(f"lr of {name} is {self.lr}: choose more than 0")
         if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):
             raise IrgymError(
                 f"replay of {name} is {self.replay}: choose at least minibatch, warmup and n_step + 1"
             )
-        if self.activation not in ACTIVATIONS:
-            raise IrgymError(
-                f"there is no activation {self.activation!r}: choose among {', '.join(ACTIVATIONS)}"
-            )
+        check_network(self, name)
 
 
 C = TypeVar("C", bound=QLearnerConfig)
@@ -130,14 +126,7 @@ class QLearner(Generic[C]):
         self.rng = np.random.default_rng(config.seed)
         task = self.problem.tasks[0]
         self.layout = FlatLayout(task.space)
-        normalise = config.normalise_observations
-        spec = spec_for(
-            task.observe(task.initial()),
-            config.hidden,
-            config.activation,
-            normalise=normalise,
-            encoder=config.encoder,
-        )
+        spec = spec_of(config, task)
         with seeded(config.seed):
             self.network = QNetwork(spec, self.layout)
             self.target = QNetwork(spec, self.layout)

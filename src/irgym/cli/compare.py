@@ -6,10 +6,9 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.cli.evaluate import spread
 from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed
 from irgym.cli.output import console, load_policy, write_json
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.environment import ENVIRONMENTS, spread
 from irgym.core.errors import IrgymError
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.report import read_json

@@ -1,16 +1,15 @@
 """`irgym evaluate`."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from rich.table import Table
 from tyro.conf import Positional
 
 from irgym.cli.options import check_file, check_limit, check_objective, check_seed, task_of
 from irgym.cli.output import console, load_policy, write_json
-from irgym.core.environment import ENVIRONMENTS, Bench, Environment
+from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
 from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.results import Comparison
@@ -19,8 +18,6 @@ from irgym.evaluate.steps import Step, steps_of
 from irgym.evaluate.tables import conditions, interval_text, ratio_headings
 from irgym.evaluate.units import cost_text, gain_word
 from irgym.search.session import Budget
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,13 +77,6 @@ class Evaluate:
         write_json(self.folder / "evaluation.json", comparison.to_json())
         write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         write_json(self.json, comparison.to_json())
-
-
-def spread(programs: Sequence[T], limit: int | None) -> list[T]:
-    """Return at most `limit` items, evenly spread over all of them."""
-    if limit is None or limit >= len(programs):
-        return list(programs)
-    return [programs[place * len(programs) // limit] for place in range(limit)]
 
 
 def _steps(environment: Environment, bench: Bench, comparison: Comparison, backend: str | None) -> list[Step]:

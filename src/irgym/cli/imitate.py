@@ -1,29 +1,25 @@
 """`irgym imitate`."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from tyro.conf import Positional
 
-from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
 from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed, task_of
 from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
 from irgym.search import SEARCHES
-from irgym.search.guided import Guided
 
 if TYPE_CHECKING:
-    from irgym.agents.imitation import Demonstration, Found, ImitationConfig
-    from irgym.core.task import Task
-    from irgym.nets.policy import TorchPolicy
-    from irgym.search.session import Budget, Strategy
+    from irgym.agents.imitation import Demonstration
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Imitate:
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     search: str = "evolutionary"
-    """Search that finds the schedules of the first round."""
+    """Search that finds the schedules of the first round; with `start=FILE` that policy leads it instead."""
     searched: int = 24
     """Number of training programs to search in each round."""
     seconds: float | None = None
@@ -65,7 +61,7 @@ class Imitate:
     json: Path | None = None
     """Write the result as JSON to this file."""
     set: tuple[str, ...] = ()
-    """Hyper-parameters of the cloning as name=value, such as epochs=100."""
+    """Hyper-parameters of the cloning as name=value, such as epochs=100 or start=FILE."""
 
     def run(self) -> None:
         """Search, transfer, clone, write."""
@@ -77,6 +73,7 @@ class Imitate:
         check_seed(self.seed)
         check_file(self.policy)
         require_torch("imitation")
+        from irgym.agents.expert_iteration import Searches, expert_iteration
         from irgym.agents.imitation import ImitationConfig
 
         environment = ENVIRONMENTS.load(self.environment)
@@ -84,12 +81,22 @@ class Imitate:
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         config = configured(ImitationConfig, self.set, self.seed, "imitation")
         config.check()
-        strategy = SEARCHES.load(self.search)()
+        searches = Searches(SEARCHES.load(self.search)(), limits, self.searched, self.programs, self.seed)
+        shown: Sequence[Demonstration] = ()
         out = console()
         started = time.perf_counter()
         with environment.bench(self.farm, self.backend) as bench, out.status("searching") as status:
             tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
-            shown = self._iterate(config, tasks, bench, strategy, limits, status.update, environment.name)
+            rounds = expert_iteration(config, searches, tasks, bench.evaluator, status.update)
+            for number, last in enumerate(islice(rounds, self.rounds), start=1):
+                shown = last.shown
+                last.policy.environment = environment.name
+                last.policy.save(self.policy)
+                if last.share is not None:
+                    out.print(
+                        f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds",
+                        highlight=False,
+                    )
             share = _peak_share(bench, shown)
         distinct = len({demo.schedule for demo in shown})
         at_peak = "" if share is None else f", at {share:.0%} of the peak on average"
@@ -108,46 +115,6 @@ class Imitate:
             },
         )
 
-    def _iterate(
-        self,
-        config: "ImitationConfig",
-        tasks: "Sequence[Task[Any]]",
-        bench: Bench,
-        strategy: "Strategy",
-        limits: "Budget",
-        progress: Callable[[str], None],
-        environment: str,
-    ) -> "list[Demonstration]":
-        """Search, transfer, clone, as many rounds as wanted; write the policy after each of them."""
-        from irgym.agents.imitation import clone, greedy_share, search_programs, transfer
-
-        out = console()
-        known: dict[str, Found] = {}
-        policy: TorchPolicy | None = None
-        shown: list[Demonstration] = []
-        for number in range(self.rounds):
-            chosen = rotated(tasks, number, self.searched)
-            search = Guided() if number else strategy
-            seed = self.seed + number * len(tasks)
-            searched = search_programs(chosen, bench.evaluator, search, limits, seed, policy, progress)
-            if number == 0 and self.programs:
-                searched = transfer(
-                    searched, spread(tasks, self.programs), bench.evaluator, progress=progress
-                )
-            if policy is not None:
-                share = greedy_share(policy, searched, bench.evaluator)
-                out.print(
-                    f"round {number + 1}: the policy alone reaches {share:.3f} of what its search finds",
-                    highlight=False,
-                )
-            known |= {one.task.uri: one.joined(known.get(one.task.uri)) for one in searched}
-            shown = [one.likeliest(policy) for one in known.values()]
-            progress(f"cloning {len(shown)} demonstrations")
-            policy = clone(config, shown)
-            policy.environment = environment
-            policy.save(self.policy)
-        return shown
-
 
 def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
     """Return the mean share of the machine's peak; None where no peak bounds the costs."""
@@ -156,9 +123,3 @@ def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
         return None
     peak = bench.peak_gflops
     return fmean((demo.task.ideal_cost(peak) or 0.0) / demo.cost for demo in shown)
-
-
-def rotated(tasks: "Sequence[Task[Any]]", number: int, count: int) -> "list[Task[Any]]":
-    """Return the programs of a round: `count` of them, spread over all, others than in the round before."""
-    step = max(1, len(tasks) // count)
-    return spread([*tasks[number % step :], *tasks[: number % step]], count)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from tyro.conf import Positional
 
-from irgym.cli.evaluate import spread
 from irgym.cli.hyperparameters import configured
 from irgym.cli.options import check_file, check_objective, check_seed, task_of
 from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS, Bench, Environment
+from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
 from irgym.core.errors import IrgymError
 from irgym.core.reward import Reward
 from irgym.core.task import Task

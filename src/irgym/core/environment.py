@@ -1,10 +1,10 @@
 """What an environment brings: tasks from URIs, data sets, back ends, baselines, trained policies."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError, ProgramError
@@ -13,6 +13,8 @@ from irgym.core.registry import Registry
 from irgym.core.reward import Reward
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,24 @@ class Dataset:
         if name not in ("train", "test"):
             raise ProgramError(f"there is no split {name!r}: choose train or test")
         return self.train if name == "train" else self.test
+
+
+def spread(programs: Sequence[T], limit: int | None) -> list[T]:
+    """Return at most `limit` items, evenly spread over all of them."""
+    if limit is None or limit >= len(programs):
+        return list(programs)
+    return [programs[place * len(programs) // limit] for place in range(limit)]
+
+
+def dataset_of(datasets: Mapping[str, Callable[[], Dataset]], name: str) -> Dataset:
+    """Return one of an environment's data sets.
+
+    Raises:
+        ProgramError: There is none of that name; the message lists those that exist.
+    """
+    if name not in datasets:
+        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
+    return datasets[name]()
 
 
 @dataclass(frozen=True)

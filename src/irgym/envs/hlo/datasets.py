@@ -16,8 +16,7 @@ that change shapes alone are left at their defaults, for they hardly change what
 
 from collections.abc import Callable, Iterable, Sequence
 
-from irgym.core.environment import Dataset
-from irgym.core.errors import ProgramError
+from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.hlo.families import FAMILIES
 from irgym.envs.hlo.programs import parse_program
 
@@ -171,6 +170,4 @@ def dataset(name: str) -> Dataset:
     Raises:
         ProgramError: There is none of that name; the message lists those that exist.
     """
-    if name not in DATASETS:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(DATASETS)}")
-    return DATASETS[name]()
+    return dataset_of(DATASETS, name)

@@ -9,8 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
-from irgym.core.environment import Dataset
-from irgym.core.errors import ProgramError
+from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.linalg.programs import parse_uri
 
 DEFAULT = "operators"
@@ -187,6 +186,4 @@ def dataset(name: str) -> Dataset:
     Raises:
         ProgramError: There is none of that name; the message lists those that exist.
     """
-    if name not in DATASETS:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(DATASETS)}")
-    return DATASETS[name]()
+    return dataset_of(DATASETS, name)

@@ -1,0 +1,242 @@
+"""Expert iteration: a policy repeats what searches find, and leads the searches whose finds it learns next.
+
+Anthony et al., arXiv 1705.08439.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
+from irgym.core.cost import Evaluator
+from irgym.core.environment import spread
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.schedule import Schedule, replay, states_along
+from irgym.core.task import Task
+from irgym.nets.policy import TorchPolicy
+from irgym.search.guided import Guided
+from irgym.search.rollout import outcome, rollout
+from irgym.search.session import Budget, Strategy, run_search
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cheapest schedules that are known for a program.
+
+    Attributes:
+        task: The program.
+        costs: Cost of each schedule, ascending.
+    """
+
+    task: Task[Any]
+    costs: Mapping[Schedule, float]
+
+    def joined(self, other: "Found | None") -> "Found":
+        """Return these schedules and others of the same program."""
+        return self if other is None else found(self.task, {**other.costs, **self.costs})
+
+    def likeliest(self, policy: TorchPolicy | None) -> Demonstration:
+        """Return the schedule to imitate: of those that cost about the least, the one most like the policy.
+
+        Many schedules are equally good. Shown now one and now another, a policy learns the mean of both,
+        which may be neither; so each round shows what the one before it leant to. Without a policy the
+        shortest schedule is taken.
+        """
+        exact = self.task.job(self.task.initial()).known is not None
+        limit = min(self.costs.values()) * (1.0 if exact else ALIKE)
+        good = [schedule for schedule, cost in self.costs.items() if cost <= limit]
+        if policy is None:
+            chosen = min(good, key=len)
+        else:
+            chosen = max(good, key=lambda schedule: _log_likelihood(policy, self.task, schedule))
+        return Demonstration(self.task, chosen, self.costs[chosen])
+
+
+def found(task: Task[Any], costs: Mapping[Schedule, float]) -> Found:
+    """Return the cheapest `KEPT` of some schedules."""
+    ranked = sorted(costs.items(), key=lambda pair: pair[1])
+    return Found(task, dict(ranked[:KEPT]))
+
+
+KEPT = 24
+"""Number of schedules that are remembered of a program."""
+
+ALIKE = 1.04
+"""Costs up to this factor above the least count as equally good; measured costs scatter as much."""
+
+
+def search_programs(
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    strategy: Strategy,
+    budget: Budget,
+    seed: int,
+    policy: TorchPolicy | None = None,
+    progress: Report | None = None,
+) -> list[Found]:
+    """Search each program; those of which nothing runs are left out."""
+    searched: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"searching {task.uri} ({place + 1} of {len(tasks)})")
+        result = run_search(strategy, task, evaluator, budget, seed + place, policy)
+        if result.finalists:
+            searched.append(_costs(task, result.finalists, evaluator))
+    return searched
+
+
+def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator) -> Found:
+    jobs = [task.job(replay(task, schedule)) for schedule in schedules]
+    costs = [measurement.cost for measurement in evaluator.evaluate(jobs)]
+    return found(task, dict(zip(schedules, costs, strict=True)))
+
+
+def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
+    """Return the geometric mean of the least cost known over that of the policy's own schedule.
+
+    Where that schedule fails, the cost of the program as written is taken.
+    """
+    shares: list[float] = []
+    for one in searched:
+        [path] = rollout(one.task, policy, 1, None)
+        jobs = [one.task.job(node.state) for node in (outcome(one.task, path), path[0])]
+        own, written = (measurement.cost for measurement in evaluator.evaluate(jobs))
+        shares.append(math.log(min(one.costs.values()) / (own if math.isfinite(own) else written)))
+    return math.exp(float(np.mean(shares)))
+
+
+def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) -> float:
+    """Return the log-probability that a policy schedules a program so."""
+    states = states_along(task, schedule)[:-1]
+    if not states:
+        return 0.0
+    observations = [task.observe(state) for state in states]
+    masks = [task.mask(state) for state in states]
+    return float(policy.log_probability(observations, masks, schedule.actions).sum())
+
+
+def transfer(
+    searched: Sequence[Found],
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    keep: int = 3,
+    progress: Report | None = None,
+) -> list[Found]:
+    """Return for each program how the `keep` cheapest schedules of each searched one do on it.
+
+    A schedule found for one program often suits others; trying them all costs far less than searching
+    each program, and few distinct schedules are easier to learn than many. Programs on which none runs are
+    left out.
+
+    Raises:
+        IrgymError: None runs on any.
+    """
+    schedules = list(dict.fromkeys(one for each in searched for one in list(each.costs)[:keep]))
+    transferred: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"transferring {len(schedules)} schedules to {task.uri} ({place + 1} of {len(tasks)})")
+        fitting = [schedule for schedule in schedules if _applies(task, schedule)]
+        one = _costs(task, fitting, evaluator)
+        if any(map(math.isfinite, one.costs.values())):
+            transferred.append(one)
+    if not transferred:
+        raise IrgymError("no schedule runs on any of the programs: search for longer, or other programs")
+    return transferred
+
+
+def _applies(task: Task[Any], schedule: Schedule) -> bool:
+    """Say whether a schedule applies and leaves room below the horizon."""
+    if len(schedule) >= task.horizon:
+        return False
+    try:
+        replay(task, schedule)
+    except ScheduleError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Searches:
+    """How each round finds what it shows.
+
+    Attributes:
+        strategy: The search of a first round that has no policy to lead it; all others are guided.
+        budget: Of each search.
+        programs: Number of programs searched in a round, spread over all; each round takes others.
+        transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
+        seed: Of the searches.
+    """
+
+    strategy: Strategy
+    budget: Budget
+    programs: int
+    transferred: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round came to.
+
+    Attributes:
+        policy: What was learnt from the finds of all rounds so far.
+        shown: The demonstrations that it learnt from.
+        share: See `greedy_share`: the policy that led this round's searches against their finds; None where
+            none led them.
+    """
+
+    policy: TorchPolicy
+    shown: Sequence[Demonstration]
+    share: float | None
+
+
+def expert_iteration(
+    config: ImitationConfig,
+    searches: Searches,
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    progress: Report | None = None,
+) -> Iterator[Round]:
+    """Yield rounds of searching and cloning, without end.
+
+    Where `config.start` names a policy, it leads the searches of the first round.
+
+    Raises:
+        IrgymError: No search found anything that runs, or the policy to start from does not suit.
+    """
+    known: dict[str, Found] = {}
+    policy = TorchPolicy(actor_for(config, tasks[0])) if config.start else None
+    for number in count():
+        chosen = rotated(tasks, number, searches.programs)
+        strategy = searches.strategy if policy is None else Guided()
+        seed = searches.seed + number * len(tasks)
+        searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
+        if not searched and not known:
+            raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
+        if number == 0 and searches.transferred:
+            searched = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
+        share = None if policy is None else greedy_share(policy, searched, evaluator)
+        known |= {one.task.uri: one.joined(known.get(one.task.uri)) for one in searched}
+        shown = [one.likeliest(policy) for one in known.values()]
+        if progress is not None:
+            progress(f"cloning {len(shown)} demonstrations")
+        policy = clone(config, shown)
+        yield Round(policy, shown, share)
+
+
+def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:
+    """Return the programs of a round: so many, evenly spread; each round is shifted, for others."""
+    programs = min(programs, len(tasks))
+    shift = number * GOLDEN % 1.0
+    return [tasks[int((place + shift) * len(tasks) / programs)] for place in range(programs)]
+
+
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, fill the unit interval evenly, however many there are."""

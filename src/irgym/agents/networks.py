@@ -1,0 +1,88 @@
+"""From hyper-parameters to networks: what all learners ask of them, and weights to start from."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from irgym.core.errors import IrgymError
+from irgym.core.task import Task
+from irgym.nets.actor_critic import Actor
+from irgym.nets.encoders import ACTIVATIONS, EncoderSpec, spec_for
+from irgym.nets.policy import TorchPolicy
+
+
+class NetworkConfig(Protocol):
+    """The hyper-parameters that say what a network is like."""
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Widths of the hidden layers."""
+        ...
+
+    @property
+    def activation(self) -> str:
+        """One of `ACTIVATIONS`."""
+        ...
+
+    @property
+    def encoder(self) -> str:
+        """Name of an encoder; empty for the one that suits the observation."""
+        ...
+
+    @property
+    def normalise_observations(self) -> bool:
+        """Whether inputs are brought to mean 0 and deviation 1."""
+        ...
+
+
+def check_network(config: NetworkConfig, name: str) -> None:
+    """Make sure that a network can be made so.
+
+    Args:
+        config: The hyper-parameters.
+        name: The algorithm, for the message.
+
+    Raises:
+        IrgymError: A width or the activation makes no sense; the message says which.
+    """
+    if config.activation not in ACTIVATIONS:
+        raise IrgymError(
+            f"there is no activation {config.activation!r}: choose among {', '.join(ACTIVATIONS)}"
+        )
+    if not all(width > 0 for width in config.hidden):
+        raise IrgymError(f"hidden of {name} is {config.hidden}: choose widths of 1 or more")
+
+
+def spec_of(config: NetworkConfig, task: Task[Any]) -> EncoderSpec:
+    """Return the specification of the encoder for the observations of a task.
+
+    Raises:
+        IrgymError: There is no such encoder here, or it does not suit the observations.
+    """
+    return spec_for(
+        task.observe(task.initial()),
+        config.hidden,
+        config.activation,
+        normalise=config.normalise_observations,
+        encoder=config.encoder,
+    )
+
+
+def start_from(path: Path, actor: Actor) -> None:
+    """Give an actor the weights of a policy.
+
+    Raises:
+        StorageError: The file holds no policy.
+        IrgymError: The policy's network differs from the actor.
+    """
+    network = TorchPolicy.load(path).network
+    if not isinstance(network, Actor) or _shape(network) != _shape(actor):
+        raise IrgymError(
+            f"the policy {path} has another network than this training: set hidden, activation, actions "
+            "and normalise_observations as they were when it was made"
+        )
+    actor.load_state_dict(network.state_dict())
+
+
+def _shape(actor: Actor) -> tuple[object, ...]:
+    """Return what must agree for one actor's weights to suit another."""
+    return actor.spec, actor.layout.sort, actor.layout.space
