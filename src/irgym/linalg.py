@@ -10,8 +10,9 @@ import numpy as np
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError
+from irgym.core.files import make_folder, write_files
 from irgym.envs.linalg.programs import SUFFIX
-from irgym.envs.linalg.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file, write
+from irgym.envs.linalg.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file
 from irgym.envs.linalg.toolchain import toolchain
 from irgym.measure.child import Child
 
@@ -65,6 +66,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     target = Path(path) if path is not None else program_file(f"{name}-{content.hexdigest()[:KEPT]}")
     archive = BytesIO()
     np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
-    write(target.with_suffix(".npz"), archive.getvalue())
-    write(target, text.encode())
+    if path is None:
+        make_folder(target.parent)
+    write_files({target.with_suffix(".npz"): archive.getvalue(), target: text.encode()})
     return f"linalg:{target}"

@@ -182,7 +182,7 @@ def test_a_folder_with_nothing_or_no_folder(tmp_path):
 
 
 def test_an_unwritable_place_is_said(run):
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot write"):
         write_report(run, run / "no" / "such" / "report.html")
 
 

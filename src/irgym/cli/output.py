@@ -2,14 +2,14 @@
 
 import importlib.util
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from irgym.core.environment import Environment
-from irgym.core.errors import BackendError, IrgymError, StorageError
+from irgym.core.errors import BackendError, IrgymError
+from irgym.core.files import write_file
 from irgym.core.policy import Policy
 from irgym.core.task import Task
 
@@ -26,16 +26,8 @@ def write_json(path: Path | None, data: Any) -> None:
     Raises:
         StorageError: The file cannot be written.
     """
-    if path is None:
-        return
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(json.dumps(data, indent=2) + "\n")
-        temporary.replace(path)
-    except OSError as error:
-        if temporary.exists():
-            temporary.unlink()
-        raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
+    if path is not None:
+        write_file(path, (json.dumps(data, indent=2) + "\n").encode())
 
 
 def policy_path(environment: Environment, name: str) -> Path:

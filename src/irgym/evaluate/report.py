@@ -1,7 +1,6 @@
 """The report of a run: one HTML file that needs nothing else, neither network nor scripts."""
 
 import json
-import os
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from irgym.core.errors import StorageError
+from irgym.core.files import write_file
 from irgym.evaluate import html
 from irgym.evaluate.plots import anytime_curves, per_program, training_curves
 from irgym.evaluate.results import Comparison
@@ -59,7 +59,7 @@ def write_report(run: Path, out: Path) -> None:
         ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
         ("steps", "A schedule, step by step", _steps(steps)),
     ]
-    _write(out, _page(run, sections))
+    write_file(out, _page(run, sections).encode())
 
 
 def read_json(path: Path, parse: Callable[[Any], T]) -> T | None:
@@ -176,14 +176,3 @@ def _page(run: Path, sections: list[tuple[str, str, str]]) -> str:
         f"<title>{title}</title><style>{style}</style></head>"
         f"<body><h1>{title}</h1><nav>{links}</nav>{body}</body></html>\n"
     )
-
-
-def _write(out: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(out)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise StorageError(f"{out} cannot be written ({error.strerror}): choose another place") from error

@@ -170,7 +170,7 @@ def test_a_file_that_goes_away_is_named(sources: Sources, tmp_path: Path):
 
 def test_a_cache_that_cannot_be_written_is_named(sources: Sources, cache: Path):
     cache.write_text("a file in the way")
-    with pytest.raises(StorageError, match="cannot write"):
+    with pytest.raises(StorageError, match="cannot make"):
         sources.file(parse_uri("linalg://relu/4"))
 
 

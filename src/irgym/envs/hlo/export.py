@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import IrgymError
+from irgym.core.files import write_file
 from irgym.core.task import check_form
 from irgym.envs.hlo.modules import PassPath, ProgramModules
 from irgym.measure.child import Child
@@ -37,10 +38,7 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
         content = modules.pool.call("proto", modules.file, path)
     else:
         content = _stablehlo(modules.pool.call("proto", modules.file, path)).encode()
-    try:
-        target.write_bytes(content)
-    except OSError as error:
-        raise StorageError(f"cannot write {target}: {error.strerror}") from error
+    write_file(target, content)
     return [target]
 
 

@@ -4,9 +4,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
-import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import jax
 from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
 
 from irgym.core.errors import ProgramError, StorageError
+from irgym.core.files import write_file
 from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
 from irgym.envs.hlo.models.training import inference, training_step
@@ -42,7 +41,7 @@ def lower(uri: str, path: str) -> None:
     jax.config.update("jax_threefry_partitionable", True)
     # The graph shall not depend on where irgym is installed.
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    _write(path, _model_proto(program))
+    write_file(Path(path), _model_proto(program))
 
 
 def _model_proto(program: Program) -> bytes:
@@ -72,7 +71,7 @@ def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...], pat
     except (TypeError, ValueError) as error:
         name = getattr(function, "__name__", "the function")
         raise ProgramError(f"jax cannot lower {name}: {_first_line(error)}") from error
-    _write(path, proto)
+    write_file(Path(path), proto)
 
 
 def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -106,7 +105,7 @@ def convert(source: str, path: str) -> None:
     else:
         proto = _from_stablehlo(source, content)
     _check_static(source, proto)
-    _write(path, proto)
+    write_file(Path(path), proto)
 
 
 def to_stablehlo(proto: bytes) -> str:
@@ -171,22 +170,6 @@ def _first_field(content: bytes) -> bytes:
         if byte < 0x80:
             return content[place : place + length]
     return b""
-
-
-def _write(path: str, proto: bytes) -> None:
-    """Write a file at once or not at all."""
-    target = Path(path)
-    try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(proto)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,8 @@ from functools import cache
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, IrgymError, ProgramError, StorageError
+from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.files import make_folder
 from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.programs import Program
 from irgym.envs.hlo.toolchain import INSTALL, installed
@@ -40,7 +41,7 @@ class Sources:
             return target
         if not installed("jax"):
             raise BackendError(f"hlo reads programs with jax, which is not installed: run {INSTALL}")
-        _make(program_folder())
+        make_folder(program_folder())
         call = Call("irgym.envs.hlo.lowering:lower", (program.uri, str(target)))
         reply = self._child.call(call)
         if isinstance(reply, Raised):
@@ -86,12 +87,3 @@ def _models() -> str:
     folder = Path(__file__).parent
     files = [folder / "families.py", folder / "lowering.py", *sorted((folder / "models").glob("*.py"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"cannot make {folder} ({error.strerror}): free some space or set IRGYM_CACHE_DIR"
-        ) from error

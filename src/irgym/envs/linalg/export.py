@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from irgym.core.cost import Call
-from irgym.core.errors import StorageError
+from irgym.core.files import write_files
 from irgym.core.task import check_form
 from irgym.envs.linalg.script import transform_module
 from irgym.envs.linalg.sources import LIMITS, answer
@@ -39,9 +39,5 @@ def export(task: "LinalgTask", state: "LinalgState", target: Path) -> list[Path]
         call = Call("irgym.envs.linalg.runner:written", (task.text, script, form, task.threads))
         with Child(LIMITS) as child:
             files = {target: answer(child, call, "the schedule")}
-    try:
-        for path, content in files.items():
-            path.write_text(content)
-    except OSError as error:
-        raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
+    write_files({path: content.encode() for path, content in files.items()})
     return list(files)

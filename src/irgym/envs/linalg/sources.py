@@ -1,9 +1,7 @@
 """Programs as files: each is written or imported once, and kept in the user's cache folder."""
 
 import hashlib
-import os
 import re
-import tempfile
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.core.files import make_folder, write_file
 from irgym.envs.linalg.operators import Operator
 from irgym.envs.linalg.programs import Network, Source
 from irgym.envs.linalg.toolchain import toolchain
@@ -104,30 +103,9 @@ def kept(name: str, text: str) -> Path:
     """
     target = program_file(name)
     if not target.exists():
-        write(target, text.encode())
+        make_folder(target.parent)
+        write_file(target, text.encode())
     return target
-
-
-def write(target: Path, content: bytes) -> None:
-    """Write a file at once or not at all.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {target} ({error.strerror}): free some space or choose another folder"
-        ) from error
 
 
 def digest(*parts: str) -> str:

@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_the_former_file(monkeypatch: pytest.MonkeyPatch, tmp
 
     path = tmp_path / "kernel.o"
     path.write_text("former")
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
         export(PROGRAM, NEST, available(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["kernel.o"]

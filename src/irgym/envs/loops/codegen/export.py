@@ -1,16 +1,13 @@
 """Scheduled nests as files that are usable without irgym: C source, object file, shared library."""
 
-import os
 import re
-import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageError
+from irgym.core.files import write_files
 from irgym.core.task import check_form
 from irgym.envs.loops.codegen import c_source
 from irgym.envs.loops.codegen.backends import Backend
@@ -63,8 +60,10 @@ def export(
     except CodeTooLarge as error:
         raise ScheduleError(f"{error}: unroll or split less") from None
     except OSError as error:
-        raise _unwritable(Path(tempfile.gettempdir()), error) from error
-    _write(files)
+        raise StorageError(
+            f"cannot write to {tempfile.gettempdir()} ({error.strerror}): free some space or set TMPDIR"
+        ) from error
+    write_files(files)
     return list(files)
 
 
@@ -113,33 +112,3 @@ def _shared_library(content: bytes) -> bytes:
             reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
             raise BackendError(f"{linker} cannot link a shared library ({reason}): export a .o or .c file")
         return library.read_bytes()
-
-
-def _write(files: Mapping[Path, bytes]) -> None:
-    """Write files beside their destinations, and move them there once all are complete.
-
-    Raises:
-        StorageError: A file cannot be written.
-    """
-    complete: dict[Path, Path] = {}
-    path = next(iter(files))
-    try:
-        with ExitStack() as cleanup:
-            for path, content in files.items():
-                part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-                with part.open("xb") as file:
-                    cleanup.callback(part.unlink, missing_ok=True)
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                complete[path] = part
-            for path, part in complete.items():
-                part.replace(path)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"cannot write {path} ({error.strerror}): choose an existing folder that is writable and has room"
-    )
