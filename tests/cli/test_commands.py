@@ -4,12 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Command, Result
 
 from irgym.cli.main import main
 
@@ -44,39 +43,6 @@ ROW_KEYS = {
     "evaluations",
     "validated",
 }
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
-    return folder
-
-
-@pytest.fixture
-def irgym(capsys: pytest.CaptureFixture[str]) -> Command:
-    def run(*arguments: object) -> Result:
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,15 @@
 """The commands of a farm, and commands that measure on one."""
 
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("distributed")
 pytest.importorskip("dask_jobqueue")
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
-
+from commands import Command
 from farm_site import Site, wait_until
-
-from irgym.cli.main import main
-from irgym.core.environment import ENVIRONMENTS
-
-Run = Callable[..., tuple[int, str, str]]
 
 PASSES = "passes://mlp/40-0-20-0-0-7-0-0"
 
@@ -32,25 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         opened.close()
 
 
-@pytest.fixture
-def irgym(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setitem(ENVIRONMENTS.builtin, "passes", "passes:PASSES")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
 @pytest.mark.parametrize("uri", [PASSES, "loops://mm/16x16x16"])
-def test_tune_on_a_farm(irgym: Run, site: Site, tmp_path: Path, uri: str):
+def test_tune_on_a_farm(irgym: Command, site: Site, tmp_path: Path, uri: str):
     search = ("--search", "random", "--evaluations", "8", "--objective", "time")
     code, out, _ = irgym("tune", uri, *search, "--farm", site.endpoint, "--json", tmp_path / "t.json")
     assert code == 0, out
@@ -60,12 +36,12 @@ def test_tune_on_a_farm(irgym: Run, site: Site, tmp_path: Path, uri: str):
     assert json.loads(_stats(irgym, tmp_path))["rows"] >= 8
 
 
-def _stats(irgym: Run, folder: Path) -> str:
+def _stats(irgym: Command, folder: Path) -> str:
     irgym("cache", "stats", "--json", folder / "stats.json")
     return (folder / "stats.json").read_text()
 
 
-def test_train_and_evaluate_on_a_farm(irgym: Run, site: Site, tmp_path: Path):
+def test_train_and_evaluate_on_a_farm(irgym: Command, site: Site, tmp_path: Path):
     pytest.importorskip("torch")
     run = tmp_path / "run"
     settings = ("--objective", "time", "--set", "episodes=4", "hidden=8", "--farm", site.endpoint)
@@ -75,7 +51,7 @@ def test_train_and_evaluate_on_a_farm(irgym: Run, site: Site, tmp_path: Path):
     assert irgym("compare", "passes", "--methods", "base,random", *compared)[0] == 0
 
 
-def test_the_status_shows_workers_and_what_they_did(irgym: Run, site: Site, tmp_path: Path):
+def test_the_status_shows_workers_and_what_they_did(irgym: Command, site: Site, tmp_path: Path):
     def status() -> dict[str, object]:
         code, out, _ = irgym("farm", "status", site.endpoint, "--json", tmp_path / "s.json")
         assert code == 0 and "anna" in out and "1 workers; 0 calls wait" in out
@@ -105,7 +81,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-def test_bad_options(arguments: tuple[str, ...], irgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_bad_options(
+    arguments: tuple[str, ...], irgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     code, _, err = irgym(*arguments)
     assert code == 2 and err.startswith("irgym: ") and err.count("\n") == 1, err

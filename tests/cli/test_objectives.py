@@ -1,46 +1,22 @@
 """Commands on an environment with known costs, a default schedule and several objectives."""
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from irgym.cli.main import main
-from irgym.core.environment import ENVIRONMENTS
-
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
+from commands import Command
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
 LATE = "passes://late/0-0-0-0-0-0-30-30"
 QUICK = ("--evaluations", "150")
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def irgym(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setitem(ENVIRONMENTS.builtin, "passes", "passes:PASSES")
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = 0
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def test_tune_shows_what_each_action_gains(irgym: Run, tmp_path: Path):
+def test_tune_shows_what_each_action_gains(irgym: Command, tmp_path: Path):
     code, out, _ = irgym("tune", PROGRAM, "--search", "greedy", *QUICK, "--json", tmp_path / "a.json")
     data = read(tmp_path / "a.json")
     assert code == 0 and data["objective"] == "ops" and data["cost"] == 100.0 and data["validated"]
@@ -52,24 +28,24 @@ def test_tune_shows_what_each_action_gains(irgym: Run, tmp_path: Path):
         assert words in out
 
 
-def test_tune_where_the_default_reduces_nothing(irgym: Run):
+def test_tune_where_the_default_reduces_nothing(irgym: Command):
     code, out, _ = irgym("tune", LATE, "--search", "greedy", *QUICK)
     assert code == 0 and "the default reduces nothing" in out
 
 
-def test_tune_for_another_objective(irgym: Run, tmp_path: Path):
+def test_tune_for_another_objective(irgym: Command, tmp_path: Path):
     arguments = ("--search", "greedy", *QUICK, "--objective", "time", "--json", tmp_path / "a.json")
     code, out, _ = irgym("tune", PROGRAM, *arguments)
     assert code == 0 and "1 us" in out and "speedup" in out
     assert read(tmp_path / "a.json")["steps"] == []
 
 
-def test_replay_for_another_objective(irgym: Run):
+def test_replay_for_another_objective(irgym: Command):
     code, out, _ = irgym("replay", PROGRAM, "fold0 fold1", "--objective", "time")
     assert code == 0 and "us" in out
 
 
-def test_compare_runs_the_environments_own_methods(irgym: Run, tmp_path: Path):
+def test_compare_runs_the_environments_own_methods(irgym: Command, tmp_path: Path):
     code, out, _ = irgym("compare", "passes", *QUICK, "--time", "--json", tmp_path / "c.json")
     data = read(tmp_path / "c.json")
     assert code == 0 and list(data["summary"]) == ["base", "core", "greedy"]
@@ -79,7 +55,7 @@ def test_compare_runs_the_environments_own_methods(irgym: Run, tmp_path: Path):
         assert words in out
 
 
-def test_compare_resumes(irgym: Run, tmp_path: Path):
+def test_compare_resumes(irgym: Command, tmp_path: Path):
     file = tmp_path / "c.json"
     some = ("compare", "passes", *QUICK, "--json", file)
     assert irgym(*some, "--programs", PROGRAM, "--resume")[0] == 0, "without a file it begins"
@@ -93,12 +69,12 @@ def test_compare_resumes(irgym: Run, tmp_path: Path):
     assert code == 2 and "validation_inputs = 1, not 2" in err
 
 
-def test_compare_without_checks_says_so(irgym: Run):
+def test_compare_without_checks_says_so(irgym: Command):
     code, out, _ = irgym("compare", "passes", *QUICK, "--programs", PROGRAM, "--unvalidated")
     assert code == 0 and "not validated" in out
 
 
-def test_train_and_evaluate_for_an_objective_and_a_reward(irgym: Run, tmp_path: Path):
+def test_train_and_evaluate_for_an_objective_and_a_reward(irgym: Command, tmp_path: Path):
     pytest.importorskip("torch")
     run = tmp_path / "run"
     options = ("--reward", "negative", "--objective", "ops", "--set", "episodes=4", "hidden=8")
@@ -113,7 +89,7 @@ def test_train_and_evaluate_for_an_objective_and_a_reward(irgym: Run, tmp_path: 
     assert code == 0 and "gain ratio" in out and "improvement" in out
 
 
-def test_imitate_needs_no_peak(irgym: Run, tmp_path: Path):
+def test_imitate_needs_no_peak(irgym: Command, tmp_path: Path):
     pytest.importorskip("torch")
     quick = ("--search", "greedy", "--searched", "2", "--programs", "3", "--seconds", "1")
     clone = ("--set", "epochs=2", "hidden=8", "--json", tmp_path / "i.json")
@@ -136,7 +112,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-def test_bad_options(arguments: tuple[str, ...], irgym: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_bad_options(
+    arguments: tuple[str, ...], irgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(tmp_path)
     code, _, err = irgym(*arguments)
     assert code == 2 and err.startswith("irgym: ") and err.count("\n") == 1

@@ -1,0 +1,35 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "toys"))
+
+from commands import Command, Result
+
+from irgym.cli.main import main
+from irgym.core.environment import ENVIRONMENTS
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def irgym(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command in this process, as its arguments say; there is an environment `passes` too."""
+    monkeypatch.setitem(ENVIRONMENTS.builtin, "passes", "passes:PASSES")
+
+    def run(*arguments: object) -> Result:
+        code = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
