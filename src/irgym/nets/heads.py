@@ -84,8 +84,8 @@ def evaluate(
     return Evaluated((chosen * active).sum(-1), entropies[:, 0] + (owners * entropies[:, 1:]).sum(-1))
 
 
-def _chosen(scores: FloatArray, layout: ActionLayout, links: Links | None, choose: Choose) -> IntArray:
-    """Choose in all segments, shape [B, S]; where slots are linked, in one after the other.
+def _in_turn(scores: FloatArray, layout: ActionLayout, links: Links, choose: Choose) -> IntArray:
+    """Choose in the linked slots one after the other; return the choices of all segments, shape [B, S].
 
     Args:
         scores: Shape [B, S, W]; illegal ones are `MASKED`.
@@ -93,22 +93,18 @@ def _chosen(scores: FloatArray, layout: ActionLayout, links: Links | None, choos
         links: Shape [P, W, W], see `Actor`.
         choose: Makes choices of shape [B, s] of scores of shape [B, s, W].
     """
-    if links is None:
-        return choose(scores)
     scores = scores.copy()
     choices = np.zeros(scores.shape[:2], dtype=np.int64)
     choices[:, :1] = choose(scores[:, :1])
-    for segments in layout.ranks:
-        for pair in np.flatnonzero(np.isin(layout.later, segments)):
+    for segments, pairs in layout.ranks:
+        for pair in pairs:
             scores[:, layout.later[pair]] += links[pair, choices[:, layout.earlier[pair]]]
         choices[:, segments] = choose(scores[:, segments])
     return choices
 
 
-def _given(scores: FloatArray, layout: ActionLayout, links: Links | None, choices: IntArray) -> FloatArray:
+def _given(scores: FloatArray, layout: ActionLayout, links: Links, choices: IntArray) -> FloatArray:
     """Return the scores of all segments given the choices in those before them."""
-    if links is None:
-        return scores
     scores = scores.copy()
     for pair, (earlier, later) in enumerate(zip(layout.earlier, layout.later, strict=True)):
         scores[:, later] += links[pair, choices[:, earlier]]
@@ -163,13 +159,18 @@ def sample(
         links: Shape [P, W, W], see `Actor`.
     """
     scores = np.where(legal, scores, np.float32(MASKED))
-    choices = _chosen(scores, layout, links, lambda some: _pick(_weights(some), rng))
+    weights = _weights(scores)
+    if links is None:
+        choices = _pick(weights, rng)
+    else:
+        choices = _in_turn(scores, layout, links, lambda some: _pick(_weights(some), rng))
     count: NDArray[np.float64] | None = None
     if epsilon > 0.0:
         uniform, count = _uniform_weights(legal, layout)
         explore = rng.random(len(scores)) < epsilon
         choices = np.where(explore[:, None], _pick(uniform, rng), choices)
-    weights = _weights(_given(scores, layout, links, choices))
+    if links is not None:
+        weights = _weights(_given(scores, layout, links, choices))
     choices, active = _settle(choices, layout)
     likely = np.take_along_axis(weights, choices[..., None], axis=-1)[..., 0] / weights.sum(axis=-1)
     policy_logp = (np.log(np.maximum(likely, LEAST)) * active).sum(axis=-1)
@@ -192,7 +193,9 @@ def greedy(
     Where slots are linked, the best of each given those before it.
     """
     masked = np.where(legal, scores, np.float32(MASKED))
-    return _settle(_chosen(masked, layout, links, lambda some: some.argmax(axis=-1)), layout)[0]
+    if links is None:
+        return _settle(masked.argmax(axis=-1), layout)[0]
+    return _settle(_in_turn(masked, layout, links, lambda some: some.argmax(axis=-1)), layout)[0]
 
 
 def epsilon_greedy(

@@ -29,7 +29,8 @@ class ActionLayout(ABC):
         prior: Shape [alternatives of segment 0]; how often an untrained policy chooses each, relatively.
         earlier: Shape [P]; of each pair of segments that are linked, the one that is chosen first.
         later: Shape [P]; the other one, whose scores depend on that choice.
-        ranks: The slots' segments in the order in which they are chosen, those of an entry at once.
+        ranks: The slots' segments in the order in which they are chosen, those of an entry at once; and the
+            places of the pairs whose later segment is among them.
     """
 
     sort: str
@@ -42,7 +43,7 @@ class ActionLayout(ABC):
     prior: NDArray[np.float32]
     earlier: IntArray = np.zeros(0, dtype=np.int64)
     later: IntArray = np.zeros(0, dtype=np.int64)
-    ranks: Sequence[IntArray] = ()
+    ranks: Sequence[tuple[IntArray, IntArray]] = ()
 
     @abstractmethod
     def legal(self, masks: Sequence[Mask]) -> BoolArray:
@@ -134,10 +135,11 @@ class ChainedLayout(StructuredLayout):
         pairs = [pair for start, end in self._spans for pair in combinations(range(start, end), 2)]
         self.earlier, self.later = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         longest = max((end - start for start, end in self._spans), default=0)
-        self.ranks = [
+        ranks = [
             np.array([start + rank for start, end in self._spans if start + rank < end], dtype=np.int64)
             for rank in range(longest)
         ]
+        self.ranks = [(segments, np.flatnonzero(np.isin(self.later, segments))) for segments in ranks]
 
 
 class FlatLayout(ActionLayout):
