@@ -4,6 +4,7 @@ Operations are taken from the last consumer back to the first producer, as in ML
 two ways to write an interchange are here: level pointers, and enumerated candidates.
 """
 
+from functools import cache
 from typing import ClassVar, Protocol
 
 from irgym.core.actions import ActionKind, ActionSpace
@@ -109,3 +110,9 @@ SWAP_SPACE = space_with("swap")
 def sizes_of(params: tuple[int, ...], loops: int) -> tuple[int, ...]:
     """Return the tile sizes that an action's choices stand for."""
     return tuple(SIZES[choice] for choice in params[:loops])
+
+
+@cache
+def divisors(bound: int) -> tuple[int, ...]:
+    """Return the tile sizes that divide a loop's bound, ascending."""
+    return tuple(size for size in SIZES if size and bound % size == 0)

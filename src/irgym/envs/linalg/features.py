@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.linalg.actions import LOOPS, SIZES
+from irgym.envs.linalg.actions import LOOPS, divisors
 from irgym.envs.linalg.operations import Access, Sort
 from irgym.envs.linalg.transformations import STEPS, Scheduled, can_vectorise
 
@@ -84,7 +84,7 @@ def _describe(
         order[loop] = (number + 1) / LOOPS
     for loop, bound in enumerate(operation.bounds[:LOOPS]):
         registers[loop] = math.log2(math.gcd(bound, 64)) / 6.0
-        rows[loop] = max(size for size in SIZES if 0 < size <= 16 and bound % size == 0) / 16.0
+        rows[loop] = max(size for size in divisors(bound) if size <= 16) / 16.0
     begin += 7 * LOOPS
     width = 2 * LOOPS + 1
     for number, access in enumerate((*operation.loads[:LOADS], operation.store)):

@@ -76,7 +76,7 @@ class _Pen:
 
     def divisor(self, bound: int, least: int, greatest: int) -> int:
         """Return a random tile size of a loop between the two; 1 where there is none."""
-        fitting = [size for size in actions.SIZES if 0 < least <= size <= greatest and bound % size == 0]
+        fitting = [size for size in actions.divisors(bound) if least <= size <= greatest]
         return int(self.rng.choice(fitting)) if fitting else 1
 
 
@@ -177,9 +177,7 @@ def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
 
 def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
     """Return a random tile size, of whole registers where there is one."""
-    whole = [
-        size for size in actions.SIZES if size % LANES == 0 and 0 < size <= greatest and bound % size == 0
-    ]
+    whole = [size for size in actions.divisors(bound) if size % LANES == 0 and size <= greatest]
     return int(pen.rng.choice(whole)) if whole else pen.divisor(bound, min(4, bound), 4 * LANES)
 
 
