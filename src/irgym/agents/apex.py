@@ -68,7 +68,10 @@ class ApexConfig(QLearnerConfig):
         self.check("Ape-X")
         farm = problem.evaluator
         if not isinstance(farm, Measured):
-            raise IrgymError("Ape-X acts on a farm, and this problem is not measured on one: use dqn instead")
+            raise IrgymError(
+                "Ape-X acts on a farm and measures all that its actors play, which this problem does not "
+                "allow: use dqn, or train without a screen"
+            )
         if len(problem.makers) != len(problem.tasks):
             raise IrgymError("Ape-X acts in other processes: give the problem a maker for each task")
         actors = self.actors or min(self.episodes, max(FEWEST, farm.workers))

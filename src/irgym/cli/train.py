@@ -18,7 +18,7 @@ from irgym.evaluate.run import read_problem
 from irgym.prediction.screen import Screen
 
 if TYPE_CHECKING:
-    from irgym.agents.training import Metrics
+    from irgym.agents.metrics import Metrics
 
 
 @dataclass(frozen=True)
