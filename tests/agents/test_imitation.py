@@ -138,7 +138,12 @@ def test_a_start_is_kept_where_nothing_is_learnt_and_refused_where_it_does_not_f
     policy = clone(replace(CONFIG, epochs=3, normalise_observations=True), shown)
     policy.save(tmp_path / "start.pt")
     config = replace(
-        CONFIG, epochs=1, lr=1e-12, normalise_observations=True, start=str(tmp_path / "start.pt")
+        CONFIG,
+        epochs=1,
+        lr=1e-12,
+        lr_end=1e-12,
+        normalise_observations=True,
+        start=str(tmp_path / "start.pt"),
     )
     again = clone(config, shown).network.state_dict()
     for name, value in policy.network.state_dict().items():

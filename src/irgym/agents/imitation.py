@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from irgym.agents.networks import check_network, spec_of, start_from
-from irgym.agents.optimisation import Descent, seeded
+from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
@@ -36,7 +36,9 @@ class ImitationConfig:
     minibatch: int = 128
     """Steps in a gradient step."""
     lr: float = 1e-3
-    """Learning rate of Adam."""
+    """Learning rate of Adam at the start."""
+    lr_end: float = 1e-4
+    """Learning rate in the last epoch."""
     max_grad_norm: float = 1.0
     """The gradient is scaled down to this norm."""
     hidden: tuple[int, ...] = (256, 256)
@@ -66,7 +68,7 @@ class ImitationConfig:
         Raises:
             IrgymError: One does not; the message says which.
         """
-        for name in ("epochs", "minibatch", "lr", "max_grad_norm", "threads"):
+        for name in ("epochs", "minibatch", "lr", "lr_end", "max_grad_norm", "threads"):
             if not getattr(self, name) > 0:
                 raise IrgymError(f"{name} of imitation is {getattr(self, name)}: choose more than 0")
         if self.exchanged < 0:
@@ -119,7 +121,8 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     legal = torch.as_tensor(layout.legal(masks))
     choices = torch.as_tensor(layout.choices(actions))
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
-    for _ in range(config.epochs):
+    for epoch in range(config.epochs):
+        descent.set_lr(anneal(config.lr, config.lr_end, epoch, config.epochs - 1))
         order = torch.as_tensor(rng.permutation(len(actions)))
         for start in range(0, len(order), config.minibatch):
             part = order[start : start + config.minibatch]
