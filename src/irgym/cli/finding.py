@@ -44,7 +44,7 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "validation_error": None if checked is None else checked.error,
         "tolerance": None if checked is None else checked.tolerance,
         "program_after": task.describe(finding.state),
-        "peer": finding.versus.detail if finding.versus else None,
+        "peer": finding.versus.detail if finding.versus else finding.peerless or None,
         "machine": bench.machine,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -111,6 +111,8 @@ def _facts(task: Task[Any], finding: Finding, data: dict[str, Any]) -> list[tupl
         factor = max(finding.peer_ratio, 1 / finding.peer_ratio)
         rounds = f"median of {len(finding.versus.ratios)} rounds"
         facts.append(("peer", f"{factor:.2f}x {verdict} than {finding.versus.detail}; {rounds}"))
+    if finding.peerless:
+        facts.append(("peer", f"none: {finding.peerless}"))
     facts.append(("validated", _validation_text(finding)))
     if "evaluations" in data:
         facts.append(

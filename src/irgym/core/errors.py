@@ -20,6 +20,10 @@ class BackendError(IrgymError):
     """A compiler, library or tool that is needed is missing or has the wrong version."""
 
 
+class PeerError(IrgymError):
+    """A peer is not installed, or cannot compute a program."""
+
+
 class StorageError(IrgymError):
     """A file cannot be read or written, or its content is damaged."""
 

@@ -95,7 +95,7 @@ def failures(comparison: Comparison) -> str:
     if not reasons:
         return ""
     items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
-    return f"<details><summary>{len(reasons)} failed</summary><ul>{items}</ul></details>"
+    return f"<details><summary>{len(reasons)} failed or without a ratio</summary><ul>{items}</ul></details>"
 
 
 def rows_table(comparison: Comparison) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, PeerError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -174,14 +174,15 @@ class Peer:
         versus = _against_written(conditions, self.name, task)
         seconds = time.perf_counter() - started
         speedup = 1.0 / float(np.median(versus.ratios))
-        ratio = None
+        ratio, detail = None, versus.detail
         if reference is not None:
-            same = self.name == reference
-            written = versus if same else _against_written(conditions, reference, task)
-            ratio = 1.0 if same else float(np.median(written.ratios)) * speedup
-        row = Row(
-            task.uri, self.name, versus.peer_ns, speedup, ratio, seconds, None, True, detail=versus.detail
-        )
+            try:
+                same = self.name == reference
+                written = versus if same else _against_written(conditions, reference, task)
+                ratio = 1.0 if same else float(np.median(written.ratios)) * speedup
+            except PeerError as error:
+                detail = str(error)
+        row = Row(task.uri, self.name, versus.peer_ns, speedup, ratio, seconds, None, True, detail=detail)
         return Outcome(row)
 
 
@@ -219,6 +220,7 @@ def _outcome(
         schedule=finding.schedule.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
+        detail=finding.peerless,
     )
     versus = finding.versus
     peer = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""

@@ -123,10 +123,18 @@ def _beside(comparison: Comparison) -> str:
 
 
 def failures(comparison: Comparison) -> list[str]:
-    """Return a line for each failure, with its reason."""
-    return [
+    """Return a line for each failure, and for each program without a ratio to the peer, with the reason."""
+    failed = [
         f"{row.method} failed on {row.program}: {row.detail}" for row in comparison.rows if row.cost is None
     ]
+    if not comparison.peer:
+        return failed
+    peerless = [
+        f"no ratio to {comparison.peer} on {row.program}: {row.detail}"
+        for row in comparison.rows
+        if row.cost is not None and row.peer_ratio is None
+    ]
+    return [*failed, *dict.fromkeys(peerless)]
 
 
 def _cell(row: Row | None) -> str:

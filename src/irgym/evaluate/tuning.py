@@ -9,7 +9,7 @@ import numpy as np
 
 from irgym.core.cost import Measurement, Memory, Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, PeerError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
@@ -73,8 +73,10 @@ class Finding:
         cost: Cost measured anew, not the least of the search.
         baseline: Cost of the program as written, measured in the same way.
         validation: The comparison with the original; None where it was not wanted.
-        versus: Interleaved timings against the environment's peer; None where it has none.
+        versus: Interleaved timings against the environment's peer; None where it has none, or that cannot
+            compute the program.
         peak: Interleaved timings against the machine's peak; None where none bounds the cost.
+        peerless: Why the peer cannot compute the program; empty where it can.
     """
 
     schedule: Schedule
@@ -84,6 +86,7 @@ class Finding:
     validation: Validation | None
     versus: Versus | None
     peak: Versus | None = None
+    peerless: str = ""
 
     @property
     def speedup(self) -> float:
@@ -184,10 +187,15 @@ def confirm(
     cost = baseline if written else least_cost(bench, task, state)
     # Peers are timed: beside other costs they say nothing.
     peer = environment.reference_peer if task.objective == "time" else None
-    versus = bench.call(environment.versus_call(peer, task, state)) if peer else None
+    versus, peerless = None, ""
+    if peer is not None:
+        try:
+            versus = bench.call(environment.versus_call(peer, task, state))
+        except PeerError as error:
+            peerless = str(error)
     peak_call = environment.peak_call(task, state)
     against_peak = bench.call(peak_call) if peak_call else None
-    return Finding(schedule, state, cost, baseline, validation, versus, against_peak)
+    return Finding(schedule, state, cost, baseline, validation, versus, against_peak, peerless)
 
 
 def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:

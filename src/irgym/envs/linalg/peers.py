@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BackendError, IrgymError
+from irgym.core.errors import PeerError
 from irgym.envs.linalg.lattice import lattice
 from irgym.envs.linalg.operators import EPSILON, Operator
 from irgym.envs.linalg.programs import Network, Source
@@ -37,7 +37,7 @@ def numpy_peer(source: Source, inputs: Arrays, threads: int) -> Peer:
         out = np.empty_like(function(*inputs))
         detail = numpy_kernels() if function is np.matmul else f"numpy {np.__version__}, 1 thread"
         return Peer(repeat(lambda: function(*inputs, out=out)), lambda: out, detail)
-    raise IrgymError(f"numpy has no function that computes {source.uri}: compare with torch")
+    raise PeerError(f"numpy has no function that computes {source.uri}: compare with torch")
 
 
 def torch_peer(source: Source, inputs: Arrays, threads: int) -> Peer:
@@ -62,7 +62,7 @@ def _torch_peer(source: Source, inputs: Arrays, threads: int, *, compiled: bool)
     try:
         torch: Any = import_module("torch")
     except ImportError:
-        raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
+        raise PeerError("torch is not installed: run pip install 'irgym[learn]'") from None
     torch.set_num_threads(threads)
     function = _torch_function(torch, source)
     if compiled:
@@ -123,4 +123,4 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
         from irgym.envs.linalg.networks import as_function
 
         return as_function(origin.name, dict(origin.options))
-    raise IrgymError(f"there is no torch function that computes {source.uri}: leave torch out")
+    raise PeerError(f"torch has no function that computes {source.uri}: leave it out of comparisons")
