@@ -46,3 +46,9 @@ def test_a_program_without_a_peer_is_compared(irgym: Command, program: str, tmp_
     rows = {row["method"]: row for row in json.loads((tmp_path / "compared.json").read_text())["rows"]}
     assert rows["base"]["validated"] and rows["evolutionary"]["torch_ratio"] is None
     assert rows["torch"]["cost"] is None
+
+
+def test_swaps_are_compared_without_a_policy_to_name(irgym: Command):
+    programs = ("--programs", "linalg-swaps://relu/8x16", "--evaluations", "2")
+    result = irgym("compare", "linalg-swaps", *programs)
+    assert result.code == 0 and "evolutionary" in result.out, result.err

@@ -160,6 +160,9 @@ class SwapsEnvironment(LinalgEnvironment):
     name = "linalg-swaps"
     summary = "linalg with an interchange as one of enumerated swaps, as in MLIR RL; cost: time"
     space = actions.SWAP_SPACE
+    default_methods = tuple(
+        method for method in LinalgEnvironment.default_methods if not method.endswith(":default")
+    )
 
     def task(self, uri: str, backend: str | None = None) -> LinalgTask:
         """Return the task of a `linalg:` URI, which may begin with `linalg-swaps:` instead.
