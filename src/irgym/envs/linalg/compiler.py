@@ -200,6 +200,13 @@ def _copies_as_loops(module: Any) -> None:
         operation.erase()
 
 
+def _keep_arguments(module: Any) -> None:
+    """Forbid the program to write to its arguments, which bufferisation takes for its own."""
+    function = function_of(module)
+    kept = ir.Attribute.parse("{bufferization.writable = false}")
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([kept] * len(function.arguments))
+
+
 def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
     apply(module, ON_TENSORS)
@@ -220,6 +227,7 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
     module = parse(text)
     if script:
         apply(module, script)
+    _keep_arguments(module)
     bufferise(module, threads)
     _contract(module)
     function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()

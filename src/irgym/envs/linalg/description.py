@@ -87,8 +87,15 @@ class _Reader:
             place: Its place.
             name: Its name before it was made generic.
             original: The operation itself, then.
+
+        Raises:
+            ProgramError: It has no loops, or one without a bound.
         """
         generic = self._generics[place]
+        if "indexing_maps" not in generic.attributes:
+            raise ProgramError(
+                f"linalg.{name} has no loops that can be scheduled: write it in simpler operations"
+            )
         maps = [attribute.value for attribute in generic.attributes["indexing_maps"]]
         parallel = tuple("parallel" in str(kind) for kind in generic.attributes["iterator_types"])
         operands = list(generic.operands)
@@ -108,7 +115,8 @@ class _Reader:
             arithmetic=_arithmetic(body),
             users=tuple(self._users(generic)),
             vectorisable=outputs == 1 and not SCALAR_ONLY & set(body),
-            strides=_strides(original),
+            strides=_window(original, "strides"),
+            dilations=_window(original, "dilations"),
         )
 
     def _access(self, indexing: Any, operand: Any, loops: int) -> Access:
@@ -125,12 +133,14 @@ class _Reader:
 
 
 def _form(expression: Any, loops: int) -> Form | None:
-    """Return the linear form of an affine expression; None where it is not linear."""
+    """Return the linear form of an affine expression; None where it is not linear, or begins beyond 0."""
     if isinstance(expression, ir.AffineDimExpr):
         return tuple(int(loop == expression.position) for loop in range(loops))
     if isinstance(expression, ir.AffineConstantExpr):
         return (0,) * loops
     if isinstance(expression, ir.AffineAddExpr):
+        if any(isinstance(side, ir.AffineConstantExpr) for side in (expression.lhs, expression.rhs)):
+            return None
         left, right = _form(expression.lhs, loops), _form(expression.rhs, loops)
         return None if left is None or right is None else tuple(map(sum, zip(left, right, strict=True)))
     if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
@@ -189,10 +199,8 @@ def _sort(name: str, parallel: Sequence[bool], accesses: Sequence[Access], body:
     return Sort.GENERIC
 
 
-def _strides(original: Any) -> tuple[int, ...]:
-    """Return the strides of a convolution or pooling; empty for others."""
-    if "strides" not in original.attributes:
+def _window(original: Any, name: str) -> tuple[int, ...]:
+    """Return the strides or dilations of a convolution or pooling; empty for others."""
+    if name not in original.attributes:
         return ()
-    return tuple(
-        int(one) for one in re.findall(r"-?\d+", str(original.attributes["strides"]).partition(":")[0])
-    )
+    return tuple(int(one) for one in re.findall(r"-?\d+", str(original.attributes[name]).partition(":")[0]))

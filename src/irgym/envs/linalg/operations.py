@@ -84,6 +84,7 @@ class Operation:
         users: Places of the operations that use its result; the program's own result counts as -1.
         vectorisable: Whether the body is made of operations that have a vector form.
         strides: Strides of a convolution's or pooling's window; empty for others.
+        dilations: Distances between neighbours in the window, likewise.
     """
 
     place: int
@@ -97,6 +98,7 @@ class Operation:
     users: tuple[int, ...] = ()
     vectorisable: bool = True
     strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
 
     @property
     def loops(self) -> int:

@@ -159,7 +159,8 @@ class _Writer:
         if order is not None:
             self._interchange(place, order)
         projects = all(access.is_projection for access in operation.accesses)
-        inner, loop = self._handle(place), self._fresh("loop")
+        # MLIR drops the loops of one iteration of generic operations only.
+        inner, loop = self._handle(place) if projects else self._generalise(place), self._fresh("loop")
         if turned or not projects:
             self.lines.append(
                 f'{loop} = transform.get_parent_op {inner} {{op_name = "scf.for"}} : ({ANY}) -> {ANY}'

@@ -22,11 +22,11 @@ from irgym.envs.linalg.recorded import state_of, text_of
 from irgym.envs.linalg.script import script
 from irgym.envs.linalg.sketches import sketch
 from irgym.envs.linalg.transformations import (
-    IMG2COL,
     STEPS,
     Scheduled,
     Transformation,
     as_matmul,
+    can_img2col,
     can_tile,
     can_tile_in_parallel,
     can_vectorise,
@@ -130,7 +130,7 @@ class LinalgTask(Task[LinalgState]):
             fusible(self.program, state.operations, self.at_hand(state))
         )
         kinds[actions.INTERCHANGE] = can_tile(scheduled) and operation.loops > 1
-        kinds[actions.IMG2COL] = not scheduled.steps and operation.name in IMG2COL
+        kinds[actions.IMG2COL] = can_img2col(scheduled)
         kinds[actions.VECTORISE] = can_vectorise(scheduled)
         kinds[list(state.barred)] = False
         params[self.space.slot_offsets[actions.VECTORISE][0]] = True

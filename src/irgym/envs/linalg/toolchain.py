@@ -13,7 +13,7 @@ VERSION = "20261001"
 INSTALL = "pip install 'irgym[linalg]'"
 """The command that installs what is missing."""
 
-LOWERING = 2
+LOWERING = 3
 """Number of the lowering in `compiler`; to be raised with every change of the code that it makes."""
 
 

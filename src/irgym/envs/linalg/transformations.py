@@ -91,6 +91,12 @@ def can_tile_in_parallel(state: Scheduled) -> bool:
     )
 
 
+def can_img2col(state: Scheduled) -> bool:
+    """Say whether MLIR can turn the operation into a matrix multiplication."""
+    operation = state.operation
+    return not state.steps and operation.name in IMG2COL and all(step == 1 for step in operation.dilations)
+
+
 def fusible(program: Program, states: tuple[Scheduled, ...], place: int) -> tuple[int, ...]:
     """Return the producers that can be computed within the parallel tiles of an operation.
 
