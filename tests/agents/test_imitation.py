@@ -3,9 +3,11 @@ from itertools import product
 
 import dials
 import numpy as np
+import ordering
 import pytest
 import torch
 
+from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import (
     Searches,
     expert_iteration,
@@ -15,11 +17,13 @@ from irgym.agents.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.imitation import ImitationConfig, clone, with_exchanged
+from irgym.agents.imitation import ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
+from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, replay
+from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
 from irgym.search.session import Budget
 
@@ -161,3 +165,22 @@ def test_programs_of_rounds_are_spread_and_soon_all_had_their_turn():
     assert rounds[0] != rounds[1]
     assert {uri for each in rounds for uri in each} == {task.uri for task in tasks}
     assert rotated(tasks, 0, len(tasks) + 1) == tasks
+
+
+def test_what_does_not_run_at_all_counts_for_no_share():
+    policy = clone(replace(CONFIG, epochs=1), best(transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)))
+
+    class Failing:
+        def evaluate(self, jobs):
+            return [Measurement(Outcome.CRASH) for _ in jobs]
+
+    assert greedy_share(policy, WHOLE[:1], Failing()) == 0.0
+
+
+def test_a_policy_of_another_sort_or_environment_is_refused_by_its_reason(tmp_path):
+    DQNConfig(hidden=(8,)).build(PROBLEM).policy().save(tmp_path / "q.pt")
+    with pytest.raises(IrgymError, match="Q-learner"):
+        actor_for(replace(CONFIG, start=str(tmp_path / "q.pt")), PROBLEM.tasks[0])
+    TorchPolicy(actor_for(CONFIG, ordering.problem().tasks[0])).save(tmp_path / "other.pt")
+    with pytest.raises(IrgymError, match="other actions"):
+        actor_for(replace(CONFIG, start=str(tmp_path / "other.pt")), PROBLEM.tasks[0])

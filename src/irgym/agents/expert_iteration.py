@@ -100,15 +100,23 @@ def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator)
 def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
     """Return the geometric mean of the least cost known over that of the policy's own schedule.
 
-    Where that schedule fails, the cost of the program as written is taken.
+    Where that schedule fails, the cost of the program as written is taken; programs of which that fails too
+    are left out.
+
+    Args:
+        policy: Acts greedily.
+        searched: At least one.
+        evaluator: Measures.
     """
     shares: list[float] = []
     for one in searched:
         [path] = rollout(one.task, policy, 1, None)
         jobs = [one.task.job(node.state) for node in (outcome(one.task, path), path[0])]
         own, written = (measurement.cost for measurement in evaluator.evaluate(jobs))
-        shares.append(math.log(min(one.costs.values()) / (own if math.isfinite(own) else written)))
-    return math.exp(float(np.mean(shares)))
+        reached = own if math.isfinite(own) else written
+        if math.isfinite(reached):
+            shares.append(math.log(min(one.costs.values()) / reached))
+    return math.exp(float(np.mean(shares))) if shares else 0.0
 
 
 def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) -> float:
@@ -189,7 +197,7 @@ class Round:
         policy: What was learnt from the finds of all rounds so far.
         shown: The demonstrations that it learnt from.
         share: See `greedy_share`: the policy that led this round's searches against their finds; None where
-            none led them.
+            none led them, or they found nothing.
     """
 
     policy: TorchPolicy
@@ -220,10 +228,12 @@ def expert_iteration(
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
+        share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None
+        shared: list[Found] = []
         if number == 0 and searches.transferred:
-            searched = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
-        share = None if policy is None else greedy_share(policy, searched, evaluator)
-        known |= {one.task.uri: one.joined(known.get(one.task.uri)) for one in searched}
+            shared = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
+        for one in (*searched, *shared):
+            known[one.task.uri] = one.joined(known.get(one.task.uri))
         shown = [one.likeliest(policy) for one in known.values()]
         if progress is not None:
             progress(f"cloning {len(shown)} demonstrations")

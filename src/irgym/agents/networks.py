@@ -75,14 +75,18 @@ def start_from(path: Path, actor: Actor) -> None:
         IrgymError: The policy's network differs from the actor.
     """
     network = TorchPolicy.load(path).network
-    if not isinstance(network, Actor) or _shape(network) != _shape(actor):
+    if not isinstance(network, Actor):
+        raise IrgymError(f"the policy {path} is a Q-learner's: start from one of PPO, A2C or imitation")
+    if network.layout.space != actor.layout.space:
+        raise IrgymError(f"the policy {path} has learnt other actions: start from one of this environment")
+    if _shape(network) != _shape(actor):
         raise IrgymError(
-            f"the policy {path} has another network than this training: set hidden, activation, actions "
-            "and normalise_observations as they were when it was made"
+            f"the policy {path} has another network than this training: set hidden, activation, encoder, "
+            "actions and normalise_observations as they were when it was made"
         )
     actor.load_state_dict(network.state_dict())
 
 
 def _shape(actor: Actor) -> tuple[object, ...]:
     """Return what must agree for one actor's weights to suit another."""
-    return actor.spec, actor.layout.sort, actor.layout.space
+    return actor.spec, actor.layout.sort

@@ -208,7 +208,7 @@ def _jobs(
     for task, trail in zip(tasks, trails, strict=True):
         row: list[int] = []
         for state in trail if every_step or len(trail) < 2 else (trail[0], trail[-1]):
-            place = places.setdefault((id(task), state), len(jobs))
+            place = places.setdefault((id(task), task.identity(state)), len(jobs))
             if place == len(jobs):
                 jobs.append(task.job(state))
             row.append(place)

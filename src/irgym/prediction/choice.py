@@ -16,7 +16,7 @@ def promising(
         predicted: Shape [N]; costs in any increasing unit.
         count: How many to measure; all where that is at least N.
         rng: Chooses the random ones.
-        explored: Share of those measured that is random, rounded up.
+        explored: Share of those measured that is random, rounded up; but one is always the best predicted.
 
     Returns:
         Distinct places, the best predicted first, then the random ones.
@@ -24,5 +24,5 @@ def promising(
     order = np.argsort(predicted, kind="stable")
     if count >= len(order):
         return order
-    best = count - int(np.ceil(explored * count))
+    best = max(1, count - int(np.ceil(explored * count)))
     return np.concatenate([order[:best], rng.choice(order[best:], count - best, replace=False)])

@@ -17,6 +17,7 @@ from irgym.core.errors import ProgramError
 from irgym.envs.linalg.bindings import ir
 from irgym.envs.linalg.cleaning import clean, fill_arguments, lift_constants, operations
 from irgym.envs.linalg.compiler import ENTRY, SAID, CompileError, function_of, mlir, parse, run_passes
+from irgym.envs.linalg.operations import ELEMENTS
 from irgym.envs.linalg.operators import MAX_ELEMENTS
 
 torch_dialect: Any = import_module("torch_mlir.dialects.torch")
@@ -26,9 +27,6 @@ DIALECTS = frozenset({"linalg", "tensor", "arith", "math"})
 
 IN_BODIES = DIALECTS | {"scf"}
 """What the bodies of its operations may consist of."""
-
-WHOLE = frozenset({"i1", "i8", "i32", "i64", "index"})
-"""Element types allowed besides f32: masks, indices and what is computed from them."""
 
 _FROM_TORCH = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
@@ -166,7 +164,7 @@ def _check_type(one: Any, what: str) -> None:
     if prod(one.shape) > MAX_ELEMENTS:
         raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
     element = str(one.element_type)
-    if element != "f32" and element not in WHOLE:
+    if element not in ELEMENTS:
         raise ProgramError(f"{what} is {one}: convert it to float32")
 
 

@@ -5,6 +5,18 @@ from enum import Enum
 from functools import cached_property
 from math import prod
 
+import numpy as np
+
+ELEMENTS = {
+    "f32": np.float32,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+    "index": np.int64,
+}
+"""Element types of tensors: numbers, and the masks, indices and what is computed from them."""
+
 
 class Sort(Enum):
     """The sorts of operations that a policy tells apart (MLIR RL, section 4).

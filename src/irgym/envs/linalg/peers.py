@@ -65,9 +65,16 @@ def _torch_peer(source: Source, inputs: Arrays, threads: int, *, compiled: bool)
         raise PeerError("torch is not installed: run pip install 'irgym[learn]'") from None
     torch.set_num_threads(threads)
     function = _torch_function(torch, source)
+    tensors = [torch.from_numpy(array) for array in inputs]
     if compiled:
         function = torch.compile(function)
-    tensors = [torch.from_numpy(array) for array in inputs]
+        try:
+            function(*tensors)
+        except RuntimeError as error:
+            said = next(iter(str(error).splitlines()), "")
+            raise PeerError(
+                f"torch.compile fails on {source.uri} ({said}): install a C++ compiler, or leave it out"
+            ) from error
     results: list[Any] = [None]
 
     def run(repetitions: int) -> None:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.errors import IrgymError
 from irgym.envs.linalg.bindings import llvm
 from irgym.envs.linalg.compiler import CompileError, Executable, apply, lower, mlir, parse
 from irgym.envs.linalg.description import describe
 from irgym.envs.linalg.openmp import PARALLEL_TIMING, require_cores, runtime_calls
-from irgym.envs.linalg.operations import Program
+from irgym.envs.linalg.operations import ELEMENTS, Program
 from irgym.envs.linalg.peers import PEERS
 from irgym.envs.linalg.programs import parse_uri
 from irgym.measure.arrays import aligned
@@ -29,9 +29,6 @@ TOLERANCE = 1e-4
 A sum of K products in float32 errs by about 1e-7 sqrt(K) of its size; one product left out of 10,000 shows.
 """
 
-DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "i1": np.bool_}
-"""Element types of arguments and results."""
-
 FEW = 4
 """Greatest number of arguments of an operator; a program with more is taken for a network with weights."""
 
@@ -44,10 +41,7 @@ def _program(text: str) -> Program:
 
 
 def _array(shape: tuple[int, ...], element: str) -> NDArray[Any]:
-    if element not in DTYPES:
-        known = ", ".join(DTYPES)
-        raise ProgramError(f"a tensor has elements of type {element}: linalg takes {known}")
-    return aligned(shape, DTYPES[element])
+    return aligned(shape, ELEMENTS[element])
 
 
 def _inputs(program: Program, seed: int) -> Arrays:

@@ -14,7 +14,7 @@ from irgym.envs.linalg.operators import Operator
 from irgym.envs.linalg.programs import Network, Source
 from irgym.envs.linalg.toolchain import toolchain
 from irgym.measure.child import Child
-from irgym.measure.evaluators import error_of
+from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.machine import cache_dir
 from irgym.measure.protocol import GIB, Crashed, Limits, Raised, Returned
 
@@ -62,7 +62,7 @@ class Sources:
 
     def text(self, source: Source) -> str:
         """Return the MLIR of a program; raises what `file` raises."""
-        return self.file(source).read_text()
+        return _content(self.file(source))
 
     def close(self) -> None:
         """End the child process."""
@@ -86,7 +86,9 @@ def answer(child: Child, call: Call, what: str) -> Any:
     if isinstance(reply, Crashed):
         raise ProgramError(f"{what}: the compiler crashed on it ({reply.detail}): write it in another way")
     if not isinstance(reply, Returned):
-        raise ProgramError(f"{what} cannot be read here ({reply}): choose a smaller program")
+        raise ProgramError(
+            f"{what} cannot be read here ({failure_of(reply).detail}): choose a smaller program"
+        )
     return reply.value
 
 

@@ -1,8 +1,8 @@
 """The task: a program's operations, scheduled one after the other, the last first."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +54,8 @@ class LinalgState:
     operations: tuple[Scheduled, ...]
     turn: int = 0
     placed: tuple[int, ...] = ()
-    spent: int = field(default=0, compare=False)
-    barred: frozenset[int] = field(default=frozenset(), compare=False)
+    spent: int = 0
+    barred: frozenset[int] = frozenset()
 
 
 class LinalgTask(Task[LinalgState]):
@@ -207,6 +207,10 @@ class LinalgTask(Task[LinalgState]):
         step = Transformation("interchange", order)
         changed = scheduled.then(step, scheduled.operation.interchanged(order))
         return self._after(state, actions.INTERCHANGE, {place: changed})
+
+    def identity(self, state: LinalgState) -> Hashable:
+        """Return what was done to the operations and which is at hand, without what it took to get there."""
+        return state.operations, state.turn, state.placed
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule of tiles for registers and caches, and of vectors."""

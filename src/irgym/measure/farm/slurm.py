@@ -85,7 +85,9 @@ def _value(name: str, text: str) -> int | float | str:
     # What goes into a job's script must not be able to be anything but an option.
     if not re.fullmatch(_PATTERNS.get(name, _TEXT), text):
         example = getattr(SlurmOptions, name) or "text without blanks"
-        raise FarmError(f"{name}={text!r} is malformed: write {name}={example}, for example")
+        raise FarmError(
+            f"{name}={text!r} is malformed: write {name}={example}, for example, and %2B for +, %26 for &"
+        )
     if name in ("workers", "cores"):
         return int(text)
     return float(text) if name == "patience_s" else text
