@@ -6,6 +6,7 @@ import numpy as np
 import ordering
 import pytest
 import torch
+from courses import equal
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
@@ -75,14 +76,6 @@ EVERYTHING = {
     "a2c": replace(A2C, value_features=True),
     "dqn": replace(DQN, episodes=8, updates=4, warmup=64, replay=512),
 }
-
-
-def equal(a, b) -> bool:
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(equal, a, b))
-    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
