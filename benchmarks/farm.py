@@ -116,6 +116,19 @@ def report_overhead(farm: DaskFarm, child: Child, options: Options) -> None:
     )
 
 
+def report_dask(endpoint: Endpoint, options: Options) -> None:
+    """Print how long Dask itself takes for a task that does nothing: the least that one at a time costs."""
+    from distributed import Client
+
+    took: list[float] = []
+    with Client(endpoint.tcp, set_as_default=False) as client:
+        for _ in range(options.evaluations):
+            begin = time.perf_counter()
+            client.submit(int, pure=False).result()
+            took.append((time.perf_counter() - begin) * 1e3)
+    print(f"  Dask alone, one task at a time: {statistics.median(took):.2f} ms")
+
+
 def report_speedup(name: str, function: str, one: Farm, two: Farm, options: Options) -> None:
     """Print what two workers are worth."""
     ratios: list[float] = []
@@ -142,6 +155,7 @@ def main(options: Options) -> None:
             farm.run([Call("farm:compilation", (n,)) for n in range(8)])
         seconds(child.stream, [Call("farm:nothing")])
         report_overhead(one, child, options)
+        report_dask(one.endpoint, options)
         print(f"2 workers over 1, {options.rounds} rounds of {options.calls} calls:")
         report_speedup("for calls that compile", "compilation", one, two, options)
         report_speedup(
