@@ -20,7 +20,7 @@ from irgym.agents.expert_iteration import (
 from irgym.agents.imitation import ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
-from irgym.core.cost import Measurement, Outcome
+from irgym.core.cost import Measurement, Outcome, Record
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.nets.policy import TorchPolicy
@@ -184,3 +184,37 @@ def test_a_policy_of_another_sort_or_environment_is_refused_by_its_reason(tmp_pa
     TorchPolicy(actor_for(CONFIG, ordering.problem().tasks[0])).save(tmp_path / "other.pt")
     with pytest.raises(IrgymError, match="other actions"):
         actor_for(replace(CONFIG, start=str(tmp_path / "other.pt")), PROBLEM.tasks[0])
+
+
+def test_what_is_recorded_is_shown_without_any_search(tmp_path):
+    [searched] = transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)
+    task = searched.task
+    rows = [
+        Record(task.uri, task.job(replay(task, schedule)).schedule, task.job(task.initial()).toolchain, cost)
+        for schedule, cost in (
+            (schedule, Measurement(Outcome.OK, (cost,))) for schedule, cost in searched.costs.items()
+        )
+    ]
+
+    class Recorded:
+        def evaluate(self, jobs):
+            raise AssertionError("nothing is measured")
+
+        def recall(self, jobs):
+            return [None for _ in jobs]
+
+        def records(self, scheme, objective, limit):
+            old = replace(rows[0], toolchain="another", measurement=Measurement(Outcome.OK, (0.1,)))
+            return [old, replace(rows[0], schedule="nonsense"), *rows]
+
+    class Read(type(task)):
+        def recorded_actions(self, text):
+            return texts.get(text)
+
+    texts = {task.job(replay(task, schedule)).schedule: schedule.actions for schedule in searched.costs}
+    readable = [Read(one.code) for one in PROBLEM.tasks]
+    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0, recorded=True)
+    first = next(expert_iteration(replace(CONFIG, epochs=1), searches, readable, Recorded()))
+    assert [demo.cost for demo in first.shown] == [min(searched.costs.values())]
+    with pytest.raises(IrgymError, match="can be read back"):
+        next(expert_iteration(CONFIG, searches, PROBLEM.tasks, PROBLEM.evaluator))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
-from irgym.core.cost import Evaluator
+from irgym.core.cost import Evaluator, Memory, Record
 from irgym.core.environment import spread
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
@@ -97,6 +97,44 @@ def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator)
     return found(task, dict(zip(schedules, costs, strict=True)))
 
 
+def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report | None = None) -> list[Found]:
+    """Return the cheapest schedules that the cost cache has of each program, measured as they are now.
+
+    Raises:
+        IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
+        StorageError: The cache cannot be read.
+    """
+    records: dict[str, list[Record]] = {task.uri: [] for task in tasks}
+    if isinstance(evaluator, Memory):
+        written = tasks[0].job(tasks[0].initial())
+        for record in evaluator.records(tasks[0].uri.partition(":")[0], written.objective, EVERY):
+            records.get(record.program, []).append(record)
+    known: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"recalling {task.uri} ({place + 1} of {len(tasks)})")
+        toolchain = task.job(task.initial()).toolchain
+        own = [one for one in records[task.uri] if one.toolchain == toolchain and one.measurement.ok]
+        costs: dict[Schedule, float] = {}
+        for record in sorted(own, key=lambda one: one.measurement.cost):
+            actions = task.recorded_actions(record.schedule)
+            if actions is not None:
+                costs.setdefault(Schedule(tuple(actions)), record.measurement.cost)
+            if len(costs) == KEPT:
+                break
+        if costs:
+            known.append(found(task, costs))
+    if not known:
+        raise IrgymError(
+            "the cost cache has no schedule of these programs that can be read back: search some"
+        )
+    return known
+
+
+EVERY = 1 << 40
+"""A number of records that no cache holds."""
+
+
 def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
     """Return the geometric mean of the least cost known over that of the policy's own schedule.
 
@@ -177,8 +215,10 @@ class Searches:
     Attributes:
         strategy: The search of a first round that has no policy to lead it; all others are guided.
         budget: Of each search.
-        programs: Number of programs searched in a round, spread over all; each round takes others.
+        programs: Number of programs searched in a round, spread over all; each round takes others. 0 for
+            what is recorded alone.
         transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
+        recorded: Whether the first round shows, too, what the cost cache has of all programs.
         seed: Of the searches.
     """
 
@@ -186,6 +226,7 @@ class Searches:
     budget: Budget
     programs: int
     transferred: int = 0
+    recorded: bool = False
     seed: int = 0
 
 
@@ -226,6 +267,8 @@ def expert_iteration(
         strategy = searches.strategy if policy is None else Guided()
         seed = searches.seed + number * len(tasks)
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
+        if number == 0 and searches.recorded:
+            known |= {one.task.uri: one for one in recalled(tasks, evaluator, progress)}
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
         share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None

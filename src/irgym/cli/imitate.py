@@ -48,6 +48,9 @@ class Imitate:
     rounds: int = 1
     """Rounds of expert iteration: from the second on, the guided search, led by the policy of the round
     before, searches other programs."""
+    recorded: bool = False
+    """Show in the first round, too, the best schedules that the cost cache has of all training programs; then
+    `--searched` may be 0."""
     programs: int = 400
     """Number of training programs to which the schedules of the first round are transferred; 0 for none."""
     seed: int = 0
@@ -66,7 +69,8 @@ class Imitate:
     def run(self) -> None:
         """Search, transfer, clone, write."""
         limits = budget(self.evaluations, self.seconds)
-        check_limit(self.searched)
+        if self.searched or not self.recorded:
+            check_limit(self.searched)
         check_limit(self.rounds)
         if self.programs < 0:
             raise IrgymError(f"schedules cannot be transferred to {self.programs} programs: give 0 or more")
@@ -81,7 +85,14 @@ class Imitate:
         dataset = environment.dataset(self.dataset or environment.default_dataset)
         config = configured(ImitationConfig, self.set, self.seed, "imitation")
         config.check()
-        searches = Searches(SEARCHES.load(self.search)(), limits, self.searched, self.programs, self.seed)
+        searches = Searches(
+            strategy=SEARCHES.load(self.search)(),
+            budget=limits,
+            programs=self.searched,
+            transferred=self.programs if self.searched else 0,
+            recorded=self.recorded,
+            seed=self.seed,
+        )
         shown: Sequence[Demonstration] = ()
         out = console()
         started = time.perf_counter()

@@ -170,6 +170,14 @@ class Task(ABC, Generic[S]):
         del schedule
         return None
 
+    def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
+        """Return the actions to a state whose job has that schedule text, so that a policy can be shown them.
+
+        None where there is none, and in environments that do not read their texts back.
+        """
+        del schedule
+        return None
+
     def potential(self, state: S) -> float:
         """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
 

@@ -11,7 +11,7 @@ from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiler import mlir, parse, run_passes
-from irgym.envs.linalg.environment import LINALG
+from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.features import FEATURES, OPERATIONS
 from irgym.envs.linalg.operations import Sort
 from irgym.measure.timing import Timing
@@ -199,3 +199,18 @@ def test_searches_allow_what_a_replay_allows():
         [*_, last] = session.follow(session.root, wanted.actions)
     replay(task, last.schedule)
     assert task.job(replay(task, minimise(task, last.schedule))).schedule == task.job(last.state).schedule
+
+
+def test_actions_lead_to_what_was_recorded_or_there_are_none():
+    task, rng = LINALG.task("linalg://sequence/2?length=4"), np.random.default_rng(11)
+    found = 0
+    for _ in range(60):
+        states, _ = walk(task, rng)
+        text = task.job(states[-1]).schedule
+        way = task.recorded_actions(text)
+        if way is not None:
+            found += 1
+            assert task.job(replay(task, Schedule(tuple(way)))).schedule == text
+    assert found > 30
+    assert task.recorded_actions("1: turn_7") is None
+    assert LINALG_SWAPS.task("linalg://relu/8x16").recorded_actions("") is None

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from irgym.core.actions import Action
 from irgym.core.errors import ScheduleError
-from irgym.envs.linalg.actions import SPACE
+from irgym.core.schedule import Schedule, replay
+from irgym.envs.linalg.actions import NEXT, SPACE
 
 if TYPE_CHECKING:
     from irgym.envs.linalg.task import LinalgState, LinalgTask
@@ -27,19 +29,44 @@ def state_of(task: "LinalgTask", text: str) -> "LinalgState | None":
         task: The program, with the actions of `linalg`.
         text: What `text_of` wrote.
     """
-    steps = dict(part.split(": ", 1) for part in text.split("; ") if ": " in part)
-    words = [word for place in task.order for word in (*_words(steps.get(str(place), "")), "next")]
+    actions = _actions(task, text)
+    if actions is None:
+        return None
     state = task.initial()
-    for word in words:
-        try:
-            action = SPACE.parse(word)
-        except ScheduleError:
-            return None  # another version of irgym wrote it
+    for action in actions:
         if not SPACE.allows(task.mask(state), action):
             return None
         # What other actions, or those of the past, could write need not make sense.
         state = replace(task.step(state, action), spent=0, barred=frozenset())
     return state if text_of(state) == text else None
+
+
+def actions_of(task: "LinalgTask", text: str) -> Sequence[Action] | None:
+    """Return the actions to what a text describes; None where it describes nothing that can be reached now.
+
+    Args:
+        task: The program, with the actions of `linalg`.
+        text: What `text_of` wrote.
+    """
+    actions = _actions(task, text)
+    if actions is None:
+        return None
+    while actions and actions[-1].kind == NEXT:
+        actions.pop()
+    try:
+        return actions if text_of(replay(task, Schedule(tuple(actions)))) == text else None
+    except ScheduleError:
+        return None
+
+
+def _actions(task: "LinalgTask", text: str) -> list[Action] | None:
+    """Return the actions that a text stands for; None where another version of irgym wrote it."""
+    steps = dict(part.split(": ", 1) for part in text.split("; ") if ": " in part)
+    words = [word for place in task.order for word in (*_words(steps.get(str(place), "")), "next")]
+    try:
+        return [SPACE.parse(word) for word in words]
+    except ScheduleError:
+        return None
 
 
 def _words(steps: str) -> Sequence[str]:

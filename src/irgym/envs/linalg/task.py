@@ -18,7 +18,7 @@ from irgym.envs.linalg.export import FORMS, export
 from irgym.envs.linalg.openmp import PARALLEL_TIMING, toolchain_with
 from irgym.envs.linalg.operations import Program, Sort
 from irgym.envs.linalg.predictors import predictors
-from irgym.envs.linalg.recorded import state_of, text_of
+from irgym.envs.linalg.recorded import actions_of, state_of, text_of
 from irgym.envs.linalg.script import script
 from irgym.envs.linalg.sketches import sketch
 from irgym.envs.linalg.transformations import (
@@ -227,6 +227,10 @@ class LinalgTask(Task[LinalgState]):
         """
         whole = LinalgTask(self.uri, self.text, self.program, threads=self.threads)
         return state_of(whole, schedule)
+
+    def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
+        """Return the actions to what a text describes; None where they cannot be taken in this space."""
+        return actions_of(self, schedule) if self.space == actions.SPACE else None
 
     def script(self, state: LinalgState) -> str:
         """Return the transform-dialect script of a state; empty where nothing is transformed."""
