@@ -17,7 +17,7 @@ from irgym.evaluate.results import Trace
 from irgym.evaluate.rows import BASE, Row
 from irgym.evaluate.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
-from irgym.search.rollout import outcome, rollout
+from irgym.search.rollout import candidates, outcome, rollout
 from irgym.search.session import Budget, Strategy, needs_policy, run_search
 
 PEER_TIMEOUT_S = 900.0
@@ -147,7 +147,7 @@ class RolledOut:
         node = outcome(task, path)
         final = measure_anew(conditions.bench, task, node.state)
         finding = _confirm(conditions, task, node.schedule)
-        jobs = {job.schedule: job for job in (task.job(node.state) for node in path)}
+        jobs = {job.schedule: job for job in (task.job(one.state) for one in candidates(task, path))}
         seen = [measurement.cost for measurement in conditions.bench.evaluator.evaluate(list(jobs.values()))]
         return _outcome(
             self.name,
