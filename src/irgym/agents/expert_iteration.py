@@ -126,7 +126,7 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
             known.append(found(task, costs))
     if not known:
         raise IrgymError(
-            "the cost cache has no schedule of these programs that can be read back: search some"
+            "nothing is recorded of these programs that can be read back: search instead of --recorded"
         )
     return known
 
