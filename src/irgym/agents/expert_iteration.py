@@ -108,7 +108,8 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
     if isinstance(evaluator, Memory):
         written = tasks[0].job(tasks[0].initial())
         for record in evaluator.records(tasks[0].uri.partition(":")[0], written.objective, EVERY):
-            records.get(record.program, []).append(record)
+            if record.program in records:
+                records[record.program].append(record)
     known: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:

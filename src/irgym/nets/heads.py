@@ -140,6 +140,20 @@ def _uniform_weights(
     return weights, weights[:, 0].sum(axis=-1)
 
 
+def _explored(
+    choices: IntArray, legal: BoolArray, layout: ActionLayout, rng: np.random.Generator, epsilon: float
+) -> tuple[IntArray, NDArray[np.float64] | None]:
+    """Exchange a share of the choices for uniform ones; return them, and the number of legal actions, [B].
+
+    Without any exploration the number is not needed, and None.
+    """
+    if epsilon <= 0.0:
+        return choices, None
+    uniform, count = _uniform_weights(legal, layout)
+    explore = rng.random(len(choices)) < epsilon
+    return np.where(explore[:, None], _pick(uniform, rng), choices), count
+
+
 def sample(
     scores: FloatArray,
     legal: BoolArray,
@@ -159,17 +173,12 @@ def sample(
         links: Shape [P, W, W], see `Actor`.
     """
     scores = np.where(legal, scores, np.float32(MASKED))
-    weights = _weights(scores)
     if links is None:
-        choices = _pick(weights, rng)
+        weights = _weights(scores)
+        choices, count = _explored(_pick(weights, rng), legal, layout, rng, epsilon)
     else:
         choices = _in_turn(scores, layout, links, lambda some: _pick(_weights(some), rng))
-    count: NDArray[np.float64] | None = None
-    if epsilon > 0.0:
-        uniform, count = _uniform_weights(legal, layout)
-        explore = rng.random(len(scores)) < epsilon
-        choices = np.where(explore[:, None], _pick(uniform, rng), choices)
-    if links is not None:
+        choices, count = _explored(choices, legal, layout, rng, epsilon)
         weights = _weights(_given(scores, layout, links, choices))
     choices, active = _settle(choices, layout)
     likely = np.take_along_axis(weights, choices[..., None], axis=-1)[..., 0] / weights.sum(axis=-1)
