@@ -107,7 +107,7 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
     records: dict[str, list[Record]] = {task.uri: [] for task in tasks}
     if isinstance(evaluator, Memory):
         written = tasks[0].job(tasks[0].initial())
-        for record in evaluator.records(tasks[0].uri.partition(":")[0], written.objective, EVERY):
+        for record in evaluator.records(tasks[0].uri.partition(":")[0], written.objective, None):
             if record.program in records:
                 records[record.program].append(record)
     known: list[Found] = []
@@ -130,10 +130,6 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
             "nothing is recorded of these programs that can be read back: search instead of --recorded"
         )
     return known
-
-
-EVERY = 1 << 40
-"""A number of records that no cache holds."""
 
 
 def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:

@@ -126,12 +126,12 @@ class Memory(Protocol):
         """Return what is known of each job without measuring, None where nothing is."""
         ...
 
-    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first.
 
         Args:
             scheme: The environment: what its URIs begin with, such as `loops`.
             objective: What was measured.
-            limit: Greatest number of records.
+            limit: Greatest number of records; None for all.
         """
         ...

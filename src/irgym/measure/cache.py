@@ -171,13 +171,13 @@ class CostCache:
                 ],
             )
 
-    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
         """Return the newest measurements of an environment's programs on this machine, the newest first.
 
         Args:
             scheme: What the programs' URIs begin with, before the colon.
             objective: What was measured.
-            limit: Greatest number of measurements.
+            limit: Greatest number of measurements; None for all.
 
         Raises:
             StorageError: The file is damaged.
@@ -187,7 +187,7 @@ class CostCache:
                 "SELECT program, schedule, toolchain, outcome, samples, compile_s, detail FROM costs"
                 " JOIN contexts ON context = id WHERE machine = ? AND objective = ?"
                 " AND substr(program, 1, ?) = ? ORDER BY measured_at DESC, program, schedule LIMIT ?",
-                (self._machine, objective, len(scheme) + 1, f"{scheme}:", limit),
+                (self._machine, objective, len(scheme) + 1, f"{scheme}:", -1 if limit is None else limit),
             ).fetchall()
         return [
             Record(program, schedule, toolchain, measurement)

@@ -95,7 +95,7 @@ class Measured:
         found = self._cache.get_many(jobs) if self._cache else [None] * len(jobs)
         return [job.known or one for job, one in zip(jobs, found, strict=True)]
 
-    def records(self, scheme: str, objective: str, limit: int) -> list[Record]:
+    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first; none without a cache.
 
         Raises:

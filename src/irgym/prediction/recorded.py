@@ -12,7 +12,7 @@ from irgym.core.task import Task
 from irgym.prediction.model import NONE, FloatArray, Samples, log_ratio
 
 RECORDS = 4096
-"""Records that a model learns from: the newest."""
+"""Records that a search learns from: the newest. It has no time to read more."""
 
 PROGRAMS = 64
 """Programs whose records a search learns from: those measured last. Each has to be read again."""
@@ -21,7 +21,9 @@ TaskOf = Callable[[str], Task[Any] | None]
 """Returns the task of a URI, or None where its records do not matter."""
 
 
-def recorded_samples(memory: Memory, task: Task[Any], task_of: TaskOf) -> Samples:
+def recorded_samples(
+    memory: Memory, task: Task[Any], task_of: TaskOf, records: int | None = RECORDS
+) -> Samples:
     """Return what was recorded of programs of a task's environment, under its objective.
 
     Left out are programs as written, which say nothing about schedules, and those never measured as such;
@@ -31,10 +33,11 @@ def recorded_samples(memory: Memory, task: Task[Any], task_of: TaskOf) -> Sample
         memory: Where the records are.
         task: Says which environment and objective.
         task_of: Returns the tasks to learn from.
+        records: Greatest number of records to read, the newest; None for all.
     """
     scheme = task.uri.partition(":")[0]
     by_program: dict[str, list[Record]] = {}
-    for record in memory.records(scheme, task.job(task.initial()).objective, RECORDS):
+    for record in memory.records(scheme, task.job(task.initial()).objective, records):
         by_program.setdefault(record.program, []).append(record)
     samples = NONE
     for program, records in by_program.items():
