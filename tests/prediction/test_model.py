@@ -76,7 +76,8 @@ def test_the_best_predicted_and_some_others_are_chosen(predicted, count, explore
     costs = np.array(predicted)
     chosen = promising(costs, count, np.random.default_rng(0), explored).tolist()
     assert len(set(chosen)) == len(chosen) == min(count, len(costs))
-    best = len(costs) if count >= len(costs) else count - math.ceil(explored * count)
+    best = len(costs) if count >= len(costs) else max(1, count - math.ceil(explored * count))
+    assert costs[chosen[0]] == costs.min()
     others = np.delete(costs, chosen[:best])
     assert all(costs[place] <= other for place in chosen[:best] for other in others)
 

@@ -25,8 +25,8 @@ CAPACITY = 8192
 """Measurements of its own that a model learns from: the newest."""
 
 MANY = 16384
-"""Samples from which larger trees are fitted. With 44,000 of linalg, the schedules that these liked best of other
-programs cost 5 % less than those that the small ones did."""
+"""Samples from which larger trees are fitted. With 44,000 of linalg, the schedules that these liked best of
+other programs cost 5 % less than those that the small ones did."""
 
 FAILED = math.log(100.0)
 """What counts as the logarithm of a failure's relative cost."""
@@ -155,7 +155,7 @@ def _fit(samples: Samples) -> _Predict:
     ensemble: Any = importlib.import_module("sklearn.ensemble")
     threads: Any = importlib.import_module("threadpoolctl")
     many = len(samples.targets) >= MANY
-    # The absolute error: failures, and schedules that are slow beyond measure, are not worth being exact about.
+    # The absolute error: it is not worth being exact about failures and what is slow beyond measure.
     trees = ensemble.HistGradientBoostingRegressor(
         loss="absolute_error",
         max_iter=600 if many else 100,

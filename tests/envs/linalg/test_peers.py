@@ -2,7 +2,7 @@
 
 import pytest
 
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, PeerError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.environment import LINALG
@@ -50,3 +50,13 @@ def test_validation_runs_other_inputs():
     state = replay(task, Schedule.parse("tile_4_8_1 vectorise_0", task.space))
     found = runner.validate(task.text, task.script(state), inputs=3, seed=5)
     assert found.ok and found.inputs == 3 and found.error < 1e-6
+
+
+def test_torch_compile_without_a_compiler_says_so(monkeypatch, tmp_path):
+    from torch._inductor import config
+
+    monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    task = LINALG.task("linalg://relu/7x13")
+    with pytest.raises(PeerError, match=r"torch\.compile fails on linalg://relu/7x13 .*install a C\+\+"):
+        runner.compare(task.uri, task.text, "", "torch-compile", 1)
