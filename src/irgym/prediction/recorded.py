@@ -22,7 +22,7 @@ TaskOf = Callable[[str], Task[Any] | None]
 
 
 def recorded_samples(
-    memory: Memory, task: Task[Any], task_of: TaskOf, records: int | None = RECORDS
+    memory: Memory, task: Task[Any], task_of: TaskOf, limit: int | None = RECORDS
 ) -> Samples:
     """Return what was recorded of programs of a task's environment, under its objective.
 
@@ -33,11 +33,11 @@ def recorded_samples(
         memory: Where the records are.
         task: Says which environment and objective.
         task_of: Returns the tasks to learn from.
-        records: Greatest number of records to read, the newest; None for all.
+        limit: Greatest number of records to read, the newest; None for all.
     """
     scheme = task.uri.partition(":")[0]
     by_program: dict[str, list[Record]] = {}
-    for record in memory.records(scheme, task.job(task.initial()).objective, records):
+    for record in memory.records(scheme, task.job(task.initial()).objective, limit):
         by_program.setdefault(record.program, []).append(record)
     samples = NONE
     for program, records in by_program.items():

@@ -70,7 +70,7 @@ class Screen:
             prior = NONE
             if isinstance(self._evaluator, Memory):
                 first = next(iter(self._tasks.values()))
-                prior = recorded_samples(self._evaluator, first, self._tasks.get, records=None)
+                prior = recorded_samples(self._evaluator, first, self._tasks.get, limit=None)
             self._model = CostModel(prior)
         return self._model
 
