@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 from irgym.core.cost import Memory
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
-from irgym.envs.linalg.predictors import PREDICTORS
+from irgym.envs.linalg.predictors import PREDICTORS, alignments
 from irgym.prediction.model import CostModel
 from irgym.prediction.recorded import recorded_samples, tasks_beside
 from irgym.search.screened import Screened
@@ -47,6 +47,14 @@ def test_a_recorded_text_leads_back_to_equal_code(environment, uri):
         again = task.recorded(task.job(state).schedule)
         assert again is not None and task.job(again) == task.job(state)
         np.testing.assert_array_equal(task.predictors(again), task.predictors(state))
+
+
+def test_rows_of_whole_pages_are_told_from_others():
+    found = {
+        uri: [2.0 ** (8.0 * one) for one in alignments(LINALG.task(uri).program.operations[-1])]
+        for uri in ("linalg://matmul/8x1000x2048", "linalg://add/4x48", "linalg://relu/4x4x7")
+    }
+    assert list(found.values()) == [[1024.0, 8.0, 8.0], [16.0, 16.0, 16.0], [1.0, 1.0, 1.0]]
 
 
 def test_texts_of_nothing_are_not_read():

@@ -19,11 +19,14 @@ HEAVIEST = 2
 INNER = 3
 """Loops described within the innermost tile, from the inside, and as many around it."""
 
+PAGE = 1024
+"""Elements of float32 in 4 KiB, after which addresses fall into the same sets of a first-level cache."""
+
 SORTS = tuple(Sort)
 
 _TILES = ("tile", "tile-parallel", "fuse")
 _LOOP = 5
-_OPERATION = 20 + 2 * INNER * _LOOP
+_OPERATION = 23 + 2 * INNER * _LOOP
 
 PREDICTORS = 3 + (1 + HEAVIEST) * _OPERATION
 """Number of figures."""
@@ -92,6 +95,7 @@ def _described(original: Operation, state: Scheduled) -> list[float]:
         _log(lanes),
         math.gcd(lanes, 16) / 16.0,
     ]
+    figures += alignments(levels[0])
     inner = [loop for loop, bound in enumerate(tile.bounds) if bound > 1]
     trips = [whole / part for whole, part in zip(levels[-2].bounds, tile.bounds, strict=True)]
     outer = [loop for loop, count in enumerate(trips) if count > 1]
@@ -124,6 +128,21 @@ def _lanes(state: Scheduled) -> int:
         return 1
     form = forms[-1 - place]
     return max((bound for bound, one in zip(state.operation.bounds, form, strict=True) if one), default=1)
+
+
+def alignments(operation: Operation) -> list[float]:
+    """Return the greatest power of two, up to `PAGE`, that divides the rows of two loads and the store.
+
+    Rows that are whole pages long evict each other, however few of them are in use.
+    """
+    rows = [_row(access, operation) for access in (*operation.loads[:2], operation.store)]
+    return [*rows[:-1], *[0.0] * (3 - len(rows)), rows[-1]]
+
+
+def _row(access: Access, operation: Operation) -> float:
+    """Return the logarithm of what divides the last of several dimensions of a tensor; 0 for a vector."""
+    extents = access.extents(operation.bounds)
+    return _log(math.gcd(extents[-1], PAGE)) if len(extents) > 1 else 0.0
 
 
 def _loops(operation: Operation, loops: Sequence[int], extents: Sequence[float]) -> list[float]:
