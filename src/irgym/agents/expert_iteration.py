@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
-from irgym.core.cost import Evaluator, Memory, Record
+from irgym.core.cost import Evaluator, Memory
 from irgym.core.environment import spread
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.task import Task
 from irgym.nets.policy import TorchPolicy
+from irgym.prediction.recorded import records_by_program
 from irgym.search.guided import Guided
 from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Strategy, run_search
@@ -104,18 +105,13 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
         IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
         StorageError: The cache cannot be read.
     """
-    records: dict[str, list[Record]] = {task.uri: [] for task in tasks}
-    if isinstance(evaluator, Memory):
-        written = tasks[0].job(tasks[0].initial())
-        for record in evaluator.records(tasks[0].uri.partition(":")[0], written.objective, None):
-            if record.program in records:
-                records[record.program].append(record)
+    records = records_by_program(evaluator, tasks[0], None) if isinstance(evaluator, Memory) else {}
     known: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:
             progress(f"recalling {task.uri} ({place + 1} of {len(tasks)})")
         toolchain = task.job(task.initial()).toolchain
-        own = [one for one in records[task.uri] if one.toolchain == toolchain and one.measurement.ok]
+        own = [one for one in records.get(task.uri, ()) if one.toolchain == toolchain and one.measurement.ok]
         costs: dict[Schedule, float] = {}
         for record in sorted(own, key=lambda one: one.measurement.cost):
             actions = task.recorded_actions(record.schedule)

@@ -35,16 +35,21 @@ def recorded_samples(
         task_of: Returns the tasks to learn from.
         limit: Greatest number of records to read, the newest; None for all.
     """
-    scheme = task.uri.partition(":")[0]
-    by_program: dict[str, list[Record]] = {}
-    for record in memory.records(scheme, task.job(task.initial()).objective, limit):
-        by_program.setdefault(record.program, []).append(record)
-    samples = NONE
-    for program, records in by_program.items():
+    parts: list[Samples] = []
+    for program, records in records_by_program(memory, task, limit).items():
         own = task_of(program)
-        if own is not None:
-            samples = samples.then(_samples(memory, own, records))
-    return samples
+        if own is not None and len((part := _samples(memory, own, records)).targets):
+            parts.append(part)
+    # At once: adding one program after the other copies all samples for each.
+    return Samples(*map(np.concatenate, zip(*parts, strict=True))) if parts else NONE
+
+
+def records_by_program(memory: Memory, task: Task[Any], limit: int | None) -> dict[str, list[Record]]:
+    """Return the newest records of programs of a task's environment, under its objective; None for all."""
+    grouped: dict[str, list[Record]] = {}
+    for record in memory.records(task.uri.partition(":")[0], task.job(task.initial()).objective, limit):
+        grouped.setdefault(record.program, []).append(record)
+    return grouped
 
 
 def _samples(memory: Memory, task: Task[Any], records: Sequence[Record]) -> Samples:

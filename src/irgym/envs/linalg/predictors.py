@@ -5,7 +5,8 @@ memory touched by tiles at each level. Logarithms to base 2, divided by 8: all f
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,23 +136,25 @@ def alignments(operation: Operation) -> list[float]:
 
     Rows that are whole pages long evict each other, however few of them are in use.
     """
-    rows = [_row(access, operation) for access in (*operation.loads[:2], operation.store)]
-    return [*rows[:-1], *[0.0] * (3 - len(rows)), rows[-1]]
+
+    def figure(access: Access) -> float:
+        extents = access.extents(operation.bounds)
+        return _log(math.gcd(extents[-1], PAGE)) if len(extents) > 1 else 0.0
+
+    return _of_accesses(operation, figure)
 
 
-def _row(access: Access, operation: Operation) -> float:
-    """Return the logarithm of what divides the last of several dimensions of a tensor; 0 for a vector."""
-    extents = access.extents(operation.bounds)
-    return _log(math.gcd(extents[-1], PAGE)) if len(extents) > 1 else 0.0
+def _of_accesses(operation: Operation, figure: Callable[[Access], float]) -> list[float]:
+    """Return a figure of two loads and the store, shape [3]; 0 of a load that is not there."""
+    figures = [figure(access) for access in (*operation.loads[:2], operation.store)]
+    return [*figures[:-1], *[0.0] * (3 - len(figures)), figures[-1]]
 
 
 def _loops(operation: Operation, loops: Sequence[int], extents: Sequence[float]) -> list[float]:
     """Return extent, sort and strides of the last of some loops, from the inside, shape [INNER * _LOOP]."""
     figures: list[float] = []
-    accesses = (*operation.loads[:2], operation.store)
     for loop in list(reversed(loops))[:INNER]:
-        strides = [_stride(access, loop) for access in accesses]
-        strides = [*strides[:-1], *[0.0] * (3 - len(strides)), strides[-1]]
+        strides = _of_accesses(operation, partial(_stride, loop=loop))
         figures += [_log(extents[loop]), 1.0 + operation.parallel[loop], *strides]
     return figures + [0.0] * (INNER * _LOOP - len(figures))
 
