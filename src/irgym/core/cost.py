@@ -89,15 +89,24 @@ class Validation:
 
     Attributes:
         ok: Whether every output agreed within the tolerance.
-        error: Greatest error seen, in the unit of the tolerance.
+        error: Greatest error seen, as a share of what that element may be off.
         tolerance: What was allowed, in words.
         inputs: Number of random inputs compared.
+        detail: What differs, in words; empty where nothing does.
+        blind: What wrong answer would have passed too, in words; empty where those that were tried show.
     """
 
     ok: bool
     error: float
     tolerance: str
     inputs: int
+    detail: str = ""
+    blind: str = ""
+
+    @property
+    def checked(self) -> bool:
+        """Whether the results agreed, and wrong ones would have been noticed."""
+        return self.ok and not self.blind
 
 
 class Evaluator(Protocol):

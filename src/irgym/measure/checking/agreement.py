@@ -1,0 +1,111 @@
+"""Whether results are what they must be, element by element."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irgym.measure.checking.expected import Expected
+from irgym.measure.checking.numbers import Array, Bools, Doubles, doubles, is_fractional, whole
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The comparison of results with what they must be.
+
+    Attributes:
+        error: Greatest error of an element as a share of what it may be off; infinite where that is nothing.
+        detail: What differs, in words; empty where all agree.
+    """
+
+    error: float = 0.0
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether all results agree."""
+        return not self.detail
+
+
+def agreement(expected: Sequence[Expected], found: Sequence[Array]) -> Agreement:
+    """Compare all results with what they must be.
+
+    NaN agrees with NaN, an infinity with itself, and neither with anything else. Another number of results,
+    another shape or type is an infinite error. The first result that differs is named.
+    """
+    if len(expected) != len(found):
+        return Agreement(math.inf, f"{len(found)} results instead of {len(expected)}")
+    worst = 0.0
+    for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+        said = compare(one, other)
+        if not said.ok:
+            name = f"result {place}: " if len(expected) > 1 else ""
+            return Agreement(said.error, name + said.detail)
+        worst = max(worst, said.error)
+    return Agreement(worst)
+
+
+def compare(expected: Expected, found: Array) -> Agreement:
+    """Compare one result with what it must be."""
+    if (found.shape, found.dtype) != (expected.values.shape, expected.values.dtype):
+        kind = f"{found.dtype}{list(found.shape)}"
+        return Agreement(math.inf, f"{kind} instead of {expected.values.dtype}{list(expected.values.shape)}")
+    if not found.size:
+        return Agreement()
+    fractional = is_fractional(found.dtype)
+    numbers = doubles(found) if fractional else whole(found)
+    wrong, error = _inexact(expected, numbers) if fractional else _unequal(expected, numbers)
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return Agreement(error)
+    off = _distance(expected.numbers, numbers)
+    if count <= expected.jumps and bool((off[wrong] <= expected.jump).all()):
+        return Agreement(1.0)
+    return Agreement(error if count else 0.0, _words(expected, numbers, wrong, count))
+
+
+def _inexact(expected: Expected, numbers: Doubles) -> tuple[Bools, float]:
+    """Return which floating-point numbers are off by more than they may, and the greatest share of that."""
+    wanted = expected.numbers
+    special = ~(np.isfinite(wanted) & np.isfinite(numbers))
+    alike = (numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted))
+    allowance = np.zeros(()) if expected.allowance is None else expected.allowance
+    off = _distance(wanted, numbers)
+    wrong: Bools = ~alike & (special | (off > allowance))
+    if expected.keeps_zeros:
+        wrong |= (wanted == 0.0) & (np.signbit(wanted) != np.signbit(numbers)) & ~np.isnan(numbers)
+    if expected.ignored is not None:
+        wrong &= ~expected.ignored
+    if wrong.any():
+        return wrong, math.inf if expected.allowance is None else _share(off, allowance, wrong)
+    return wrong, _share(off, allowance, off > 0.0)
+
+
+def _share(off: Doubles, allowance: Doubles, where: Bools) -> float:
+    if not where.any():
+        return 0.0
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.divide(off, allowance), initial=0.0, where=where))
+
+
+def _distance(wanted: Array, numbers: Array) -> Doubles:
+    """Return how far numbers are off; infinitely where either is no finite number and they differ."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(numbers.astype(np.float64) - wanted.astype(np.float64))
+    return np.where(np.isnan(off), np.where(numbers == wanted, 0.0, np.inf), off)
+
+
+def _unequal(expected: Expected, numbers: Array) -> tuple[Bools, float]:
+    wrong: Bools = numbers != expected.numbers
+    return wrong, math.inf if wrong.any() else 0.0
+
+
+def _words(expected: Expected, numbers: Array, wrong: Bools, count: int) -> str:
+    place = tuple(int(one) for one in np.argwhere(wrong)[0])
+    wanted, got = expected.numbers[place], numbers[place]
+    number = f"{count} of {wrong.size} numbers differ, " if wrong.size > 1 else ""
+    text = f"{number}the first at {list(place)}: {got!s} instead of {wanted!s}"
+    if expected.allowance is not None:
+        text += f", which may be off by {expected.allowance[place]:.3g}"
+    return text

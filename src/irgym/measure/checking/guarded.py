@@ -1,0 +1,111 @@
+"""Memory that programs compute in: bands that none may write, results that show what is left out."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from irgym.measure.arrays import CACHE_LINE
+from irgym.measure.checking.numbers import Array, same_bits
+
+BAND = 4096
+"""Bytes of each band: writes beyond an array's ends by up to so much are noticed."""
+
+_PATTERN = np.random.default_rng(0x6972676D).integers(0, 256, BAND + 2 * CACHE_LINE, np.uint8).tobytes()
+
+_BLANKS = {2: (np.uint16, 0x7EA5), 4: (np.uint32, 0x7FE5A5A5), 8: (np.uint64, 0x7FFDA5A5A5A5A5A5)}
+"""By the bytes of a floating-point number a NaN whose payload no processor makes."""
+
+
+class Guarded:
+    """An array that begins on a cache line, between two bands of a pattern that no program writes.
+
+    Attributes:
+        array: The array; what it holds at first is unspecified.
+    """
+
+    def __init__(self, shape: Sequence[int], dtype: DTypeLike = np.float32) -> None:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        memory = np.empty(size + 2 * (BAND + CACHE_LINE), np.uint8)
+        start = BAND + -(memory.ctypes.data + BAND) % CACHE_LINE
+        self.array: Array = memory[start : start + size].view(dtype).reshape(shape)
+        self._bands = memory[:start], memory[start + size :]
+        for band in self._bands:
+            band[...] = np.frombuffer(_PATTERN, np.uint8, len(band))
+
+    @property
+    def overrun(self) -> bool:
+        """Whether something wrote before or after the array."""
+        return any(band.tobytes() != _PATTERN[: len(band)] for band in self._bands)
+
+
+class Buffers:
+    """The arguments and results of programs that are checked one after the other.
+
+    Args:
+        inputs: The arguments, which are copied.
+        results: Arrays of the results' shapes and types; their values are what is expected, so that results
+            can be filled with something else beforehand.
+    """
+
+    def __init__(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
+        self._originals = [one.copy() for one in inputs]
+        self._blanks = [_blank(one) for one in results]
+        self._inputs = [Guarded(one.shape, one.dtype) for one in inputs]
+        self._results = [Guarded(one.shape, one.dtype) for one in results]
+        self.reset()
+
+    @property
+    def inputs(self) -> list[Array]:
+        """The arguments."""
+        return [one.array for one in self._inputs]
+
+    @property
+    def results(self) -> list[Array]:
+        """The results."""
+        return [one.array for one in self._results]
+
+    def reset(self) -> None:
+        """Make the arguments what they were, and fill the results with what is right nowhere."""
+        for one, original in zip(self._inputs, self._originals, strict=True):
+            one.array[...] = original
+        self.blank()
+
+    def blank(self) -> None:
+        """Fill the results with what is right nowhere."""
+        for one, blank in zip(self._results, self._blanks, strict=True):
+            one.array[...] = blank
+
+    def faults(self) -> str:
+        """Say in words what a program did to memory that it may not do; empty where it kept to its results.
+
+        After a fault the bands may be damaged for good: make new buffers.
+        """
+        for place, (one, original) in enumerate(zip(self._inputs, self._originals, strict=True)):
+            if one.overrun:
+                return f"it wrote beyond argument {place}"
+            if not same_bits(one.array, original):
+                return f"it changed argument {place}"
+        for place, (one, blank) in enumerate(zip(self._results, self._blanks, strict=True)):
+            if one.overrun:
+                return f"it wrote beyond result {place}"
+            if _left_out(one.array, blank):
+                return f"it left numbers of result {place} unwritten"
+        return ""
+
+
+def _blank(values: Array) -> Array:
+    """Return an array that differs from `values` everywhere, in bits that no computation leaves."""
+    if values.dtype.kind == "f":
+        bits, pattern = _BLANKS[values.dtype.itemsize]
+        return np.full(values.shape, pattern, bits).view(values.dtype)
+    return np.invert(np.ascontiguousarray(values).view(np.uint8)).view(values.dtype).reshape(values.shape)
+
+
+def _left_out(values: Array, blank: Array) -> bool:
+    """Say whether the pattern of floating-point results is still somewhere; in others the values show it."""
+    if values.dtype.kind != "f":
+        return False
+    bits = _BLANKS[values.dtype.itemsize][0]
+    return bool((values.view(bits) == blank.view(bits)).any())

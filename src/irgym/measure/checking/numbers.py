@@ -1,0 +1,51 @@
+"""Arrays as the numbers that they hold: real ones in double precision, whole ones as they are."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Doubles = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def is_fractional(dtype: np.dtype[Any]) -> bool:
+    """Say whether a type holds floating-point or complex numbers, those of `ml_dtypes` included."""
+    # numpy files all types of ml_dtypes under void.
+    return dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name)
+
+
+def doubles(values: Array) -> Doubles:
+    """Return floating-point numbers in double precision; complex ones as their parts, shape [2, ...]."""
+    if values.dtype.kind == "c":
+        return np.stack([np.real(values), np.imag(values)]).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # signalling NaN of the narrow types
+        return values.astype(np.float64)
+
+
+def whole(values: Array) -> Array:
+    """Return whole numbers and truth values as they lie in memory, so that a byte of 165 is no `True`."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
+    return values.astype(np.int8) if values.dtype.kind == "V" else values  # int4 and the like of ml_dtypes
+
+
+def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return the distance from 1 to the next number of a floating-point type, and its least normal one."""
+    finfo: Any = np.finfo
+    if dtype.kind == "V":
+        import ml_dtypes
+
+        finfo = ml_dtypes.finfo
+    info = finfo(dtype)
+    return float(info.eps), float(info.tiny)
+
+
+def same_bits(one: Array, other: Array) -> bool:
+    """Say whether two arrays of one shape and type agree in every bit."""
+    return np.array_equal(_bytes(one), _bytes(other))
+
+
+def _bytes(values: Array) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

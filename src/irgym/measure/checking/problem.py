@@ -1,0 +1,90 @@
+"""What a program is checked on: inputs, what its results must be there, and what would pass unnoticed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irgym.core.cost import Validation
+from irgym.measure.checking.agreement import Agreement, agreement
+from irgym.measure.checking.expected import Expected
+from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.power import blind_spots
+
+SCALES = (1.0, 1e-3, 1e-6, 1e3)
+"""Factors of the inputs that are tried until wrong answers show."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Inputs on which programs are checked.
+
+    Attributes:
+        inputs: The arguments.
+        expected: The results.
+        blind: By the place of a result a wrong answer that would pass there; empty where all would show.
+    """
+
+    inputs: Sequence[Array]
+    expected: Sequence[Expected]
+    blind: Mapping[int, str] = field(default_factory=dict[int, str])
+
+    def judge(self, results: Sequence[Array]) -> Agreement:
+        """Compare results with what they must be."""
+        return agreement(self.expected, results)
+
+
+def problem(
+    inputs: Sequence[Array], expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]]
+) -> Problem:
+    """Return inputs and results, with wrong answers tried.
+
+    Args:
+        inputs: The arguments.
+        expected: The results.
+        computed: Wrong answers that the program itself gives, as on other inputs; by name.
+    """
+    return Problem(inputs, expected, blind_spots(expected, computed))
+
+
+def best_problem(draw: Callable[[float], Problem]) -> Problem:
+    """Return the first problem on which all wrong answers show, else the one with fewest blind results.
+
+    Args:
+        draw: Makes the problem of inputs that are scaled by a factor; `SCALES` are tried in order.
+    """
+    best = draw(SCALES[0])
+    for scale in SCALES[1:]:
+        if not best.blind:
+            break
+        other = draw(scale)
+        if len(other.blind) < len(best.blind):
+            best = other
+    return best
+
+
+def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tolerance: str) -> Validation:
+    """Return the outcome of checks on several inputs.
+
+    A result counts as checked where wrong answers show on at least one of the inputs.
+
+    Args:
+        problems: What was checked on.
+        agreements: How the results compared, in the same order; it may end with the first that failed.
+        tolerance: What was allowed, in words.
+    """
+    failed = next((one for one in agreements if not one.ok), None)
+    unseen = [place for place in problems[0].blind if all(place in one.blind for one in problems)]
+    first = min(unseen, default=None)
+    blind = ""
+    if first is not None:
+        others = f" (and {len(unseen) - 1} more)" if len(unseen) > 1 else ""
+        count = len(problems[0].expected)
+        result = f"result {first} of {count}{others}" if count > 1 else "the result"
+        blind = f"{problems[0].blind[first]} would pass for {result}"
+    return Validation(
+        ok=failed is None,
+        error=max((one.error for one in agreements), default=0.0),
+        tolerance=tolerance,
+        inputs=len(problems),
+        detail="" if failed is None else failed.detail,
+        blind=blind,
+    )
