@@ -40,7 +40,8 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "reference_ratio": None if reference is None else over(reference.cost, finding.cost),
         "gain_ratio": reference and gain_ratio(finding.baseline, reference.cost, finding.cost),
         "steps": _steps(task, finding),
-        "validated": checked is not None,
+        "validated": checked is not None and checked.checked,
+        "not_checkable": checked.blind or None if checked else None,
         "validation_error": None if checked is None else checked.error,
         "tolerance": None if checked is None else checked.tolerance,
         "program_after": task.describe(finding.state),
@@ -137,4 +138,6 @@ def _validation_text(finding: Finding) -> str:
     if not checked.inputs:
         return f"yes: {checked.tolerance}"
     inputs = "1 input" if checked.inputs == 1 else f"{checked.inputs} inputs"
-    return f"yes: {inputs}, greatest error {checked.error:.2g} ({checked.tolerance})"
+    if checked.blind:
+        return f"not checkable on {inputs}: results agree, but {checked.blind}"
+    return f"yes: {inputs}, greatest error {checked.error:.0%} of what is allowed ({checked.tolerance})"

@@ -95,7 +95,8 @@ def failures(comparison: Comparison) -> str:
     if not reasons:
         return ""
     items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
-    return f"<details><summary>{len(reasons)} failed or without a ratio</summary><ul>{items}</ul></details>"
+    summary = f"{len(reasons)} failed, without a ratio or not checkable"
+    return f"<details><summary>{summary}</summary><ul>{items}</ul></details>"
 
 
 def rows_table(comparison: Comparison) -> str:
@@ -135,7 +136,7 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
         *(cost(row.also[name].cost, name) if name in row.also else "" for name in comparison.also),
         number(row.seconds, ".3g"),
         "" if row.evaluations is None else count(row.evaluations),
-        "yes" if row.validated else "no",
+        "yes" if row.validated else "not checkable" if row.not_checkable else "no",
         row.schedule,
     ]
 

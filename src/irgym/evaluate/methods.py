@@ -216,11 +216,12 @@ def _outcome(
         peer_ratio=finding.peer_ratio,
         seconds=seconds,
         evaluations=evaluations,
-        validated=finding.validation is not None,
+        validated=finding.validation is not None and finding.validation.checked,
         schedule=finding.schedule.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
         detail=finding.peerless,
+        not_checkable="" if finding.validation is None else finding.validation.blind,
     )
     versus = finding.versus
     peer = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""

@@ -34,7 +34,7 @@ class Row:
         peer_ratio: The reference peer's time over ours; above 1, we are faster. None without a peer.
         seconds: Wall-clock time that the method took, without the final measurement.
         evaluations: Candidates that it evaluated.
-        validated: Whether the results were compared with the original program's and agree.
+        validated: Whether the results agree with the original program's, and wrong ones would not have.
         schedule: Text of the schedule; empty for peers.
         detail: For a failure, why; otherwise what should be known about the numbers.
         best_seen: For a policy, the least cost of the states that it passed through.
@@ -44,6 +44,7 @@ class Row:
             reference, and where the reference reduces nothing.
         family: Family of the program; empty where programs are not grouped.
         also: The cost under other objectives, by their names.
+        not_checkable: The wrong answer that would have agreed too, in words; empty where those tried show.
     """
 
     program: str
@@ -62,3 +63,4 @@ class Row:
     gain_ratio: float | None = None
     family: str = ""
     also: Mapping[str, Side] = field(default_factory=dict[str, Side])
+    not_checkable: str = ""

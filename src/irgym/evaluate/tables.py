@@ -109,9 +109,10 @@ def _programs(comparison: Comparison) -> Table:
         result.add_column(Text(method), justify="right")
     cells = {(row.program, row.method): row for row in comparison.rows}
     validates = comparison.settings.get("validation_inputs") != 0
+    blind = {row.program for row in comparison.rows if row.not_checkable}
     for program in comparison.programs:
         rows = [cells.get((program, method)) for method in comparison.methods]
-        mark = "" if validates else " (not validated)"
+        mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
         result.add_row(Text(program + mark), *(_cell(row) for row in rows))
     return result
 
@@ -123,18 +124,19 @@ def _beside(comparison: Comparison) -> str:
 
 
 def failures(comparison: Comparison) -> list[str]:
-    """Return a line for each failure, and for each program without a ratio to the peer, with the reason."""
+    """Return a line with the reason for each failure, and each program not checkable or without a ratio."""
     failed = [
         f"{row.method} failed on {row.program}: {row.detail}" for row in comparison.rows if row.cost is None
     ]
-    if not comparison.peer:
-        return failed
+    unchecked = [
+        f"{row.program} is not checkable: {row.not_checkable}" for row in comparison.rows if row.not_checkable
+    ]
     peerless = [
         f"no ratio to {comparison.peer} on {row.program}: {row.detail}"
         for row in comparison.rows
-        if row.cost is not None and row.peer_ratio is None
+        if comparison.peer and row.cost is not None and row.peer_ratio is None
     ]
-    return [*failed, *dict.fromkeys(peerless)]
+    return [*failed, *dict.fromkeys([*unchecked, *peerless])]
 
 
 def _cell(row: Row | None) -> str:

@@ -43,6 +43,8 @@ class Validator:
     def __call__(self, task: Task[Any], state: Any) -> Validation | None:
         """Return the comparison with the original, None where none is wanted.
 
+        Results that agree may still not be checkable: `Validation.blind` then says what would pass too.
+
         Raises:
             IrgymError: The results differ, or the programs do not run.
         """
@@ -57,7 +59,7 @@ class Validator:
         validation = self._seen[key]
         if not validation.ok:
             raise IrgymError(
-                f"the schedule gives wrong results for {task.uri} (error {validation.error:.3g}; allowed: "
+                f"the schedule gives wrong results for {task.uri} ({validation.detail}; allowed: "
                 f"{validation.tolerance}): please report it as a bug of irgym"
             )
         return validation

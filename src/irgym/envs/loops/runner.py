@@ -3,20 +3,20 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
-from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
 from irgym.envs.loops.baselines import PEERS
+from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
 from irgym.envs.loops.codegen.backends import Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
+from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.nest import Nest
-from irgym.measure.arrays import aligned
+from irgym.measure.checking import agreement
+from irgym.measure.checking.agreement import Agreement
+from irgym.measure.checking.guarded import Buffers
+from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.machine import fingerprint
 from irgym.measure.peak import peak_kernel
 from irgym.measure.timing import Timing, interleave, sample
@@ -25,81 +25,46 @@ SEED = 20230904
 """Seed of the inputs on which candidates are checked and timed."""
 
 
-def tolerance(contraction: Contraction) -> float:
-    """Return the absolute error allowed on standard-normal inputs.
-
-    Summing K products in float32 one after the other errs by about 2e-8 K (root mean square); the bound
-    is well above the greatest of all outputs and far below one wrong or missing product.
-    """
-    terms = 1
-    for dim in contraction.reductions:
-        terms *= contraction.sizes[dim]
-    return 1e-6 * (terms + 8)
-
-
-@lru_cache(maxsize=4)
-def _problem(uri: str, seed: int) -> tuple[Contraction, Floats, Floats, NDArray[np.float64]]:
-    """Return the contraction, random inputs and the reference result; the last few are kept."""
-    contraction = parse_uri(uri)
-    a, b = contraction.random_inputs(seed)
-    return contraction, a, b, contraction.reference(a, b)
-
-
-@lru_cache(maxsize=4)
-def _output(shape: tuple[int, ...]) -> Floats:
-    """Return an output array, kept so that all candidates of a program write to the same memory."""
-    return aligned(shape)
-
-
-def _bind(executable: Executable, a: Floats, b: Floats, c: Floats) -> Callable[[int], None]:
-    addresses = a.ctypes.data, b.ctypes.data, c.ctypes.data
-    return lambda repetitions: executable.run(*addresses, repetitions)
-
-
-def _error(c: Floats, reference: NDArray[np.float64]) -> float:
-    """Return the greatest absolute error; NaN (an element never written) counts as infinite."""
-    error = float(np.max(np.abs(c - reference)))
-    return error if np.isfinite(error) else float("inf")
+def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
+    a, b, c = (array.ctypes.data for array in (*buffers.inputs, *buffers.results))
+    return lambda repetitions: executable.run(a, b, c, repetitions)
 
 
 def measure(uri: str, nest: Nest, backend_name: str, timing: Timing) -> Measurement:
-    """Compile, check and time a nest.
+    """Compile, check and time a nest, on whole numbers where its sums are short enough.
 
     Returns:
         Samples in nanoseconds, or the outcome of what failed: the code is too large, or the result wrong.
     """
-    contraction, a, b, reference = _problem(uri, SEED)
+    program = prepared(uri, SEED, whole=True)
     started = time.perf_counter()
     try:
-        executable = backend(backend_name).compile(contraction, nest)
+        executable = backend(backend_name).compile(program.contraction, nest)
     except CodeTooLarge as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
+    program.buffers.blank()
     with closing(executable):
-        c = _output(contraction.shapes[2])
-        c.fill(np.nan)
-        run = _bind(executable, a, b, c)
-        run(1)
-        error = _error(c, reference)
-        if error > tolerance(contraction):
-            detail = f"the greatest error is {error:.3g}, more than {tolerance(contraction):.3g}"
-            return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=detail)
-        return Measurement(Outcome.OK, sample(run, timing), compile_s)
+        samples = sample(_bind(executable, program.buffers), timing)
+    # After all runs: what only a later one spoils shows too, and so does a result that adds up.
+    found = program.judge()
+    if not found.ok:
+        return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=found.detail)
+    return Measurement(Outcome.OK, samples, compile_s)
 
 
 def validate(uri: str, nest: Nest, backend_name: str, inputs: int, seed: int) -> Validation:
-    """Compare a nest with numpy in float64 on random inputs."""
-    contraction = parse_uri(uri)
-    worst = 0.0
-    with closing(backend(backend_name).compile(contraction, nest)) as executable:
+    """Compare a nest with numpy in float64: on whole numbers, and last on standard-normal numbers."""
+    problems: list[Problem] = []
+    agreements: list[Agreement] = []
+    with closing(backend(backend_name).compile(parse_uri(uri), nest)) as executable:
         for place in range(inputs):
-            a, b = contraction.random_inputs(seed + place)
-            c = np.full(contraction.shapes[2], np.nan, np.float32)
-            _bind(executable, a, b, c)(1)
-            worst = max(worst, _error(c, contraction.reference(a, b)))
-    allowed = tolerance(contraction)
-    words = f"absolute error {allowed:.3g} on standard-normal inputs, against numpy in float64"
-    return Validation(worst <= allowed, worst, words, inputs)
+            program = prepared(uri, seed + place, whole=place + 1 < max(inputs, 2))
+            program.buffers.blank()
+            _bind(executable, program.buffers)(1)
+            problems.append(program.problem)
+            agreements.append(program.judge())
+    return validation(problems, agreements, TOLERANCE)
 
 
 def compare(uri: str, nest: Nest, backend_name: str, peer: str, rounds: int) -> Versus:
@@ -108,14 +73,15 @@ def compare(uri: str, nest: Nest, backend_name: str, peer: str, rounds: int) -> 
     Raises:
         IrgymError: The peer is not installed, or its result is wrong.
     """
-    contraction, a, b, reference = _problem(uri, SEED)
+    program = prepared(uri, SEED, whole=True)
+    contraction, (a, b) = program.contraction, program.buffers.inputs
     theirs = PEERS[peer](contraction, a, b)
     theirs.run(1)
-    error = _error(theirs.result().reshape(reference.shape), reference)
-    if error > tolerance(contraction):
-        raise IrgymError(f"{peer} gives a wrong result for {uri} (error {error:.3g}): leave it out")
+    found = agreement.compare(tolerant(contraction, a, b), theirs.result().reshape(contraction.shapes[2]))
+    if not found.ok:
+        raise IrgymError(f"{peer} gives a wrong result for {uri} ({found.detail}): leave it out")
     with closing(backend(backend_name).compile(contraction, nest)) as executable:
-        ours = _bind(executable, a, b, _output(contraction.shapes[2]))
+        ours = _bind(executable, program.buffers)
         pairs = interleave(ours, theirs.run, rounds)
     return Versus(
         ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
@@ -134,13 +100,14 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
     Returns:
         Ratios that are shares of the peak; `peer_ns` is the time of the nest's operations at the peak.
     """
-    contraction, a, b, _ = _problem(uri, SEED)
+    program = prepared(uri, SEED, whole=True)
+    contraction = program.contraction
     with (
         peak_kernel(fingerprint()) as peak,
         closing(backend(backend_name).compile(contraction, nest)) as executable,
     ):
         iterations = max(1, contraction.flops // peak.flops)
-        ours = _bind(executable, a, b, _output(contraction.shapes[2]))
+        ours = _bind(executable, program.buffers)
 
         def at_peak(count: int) -> None:
             peak.run(count * iterations)

@@ -1,0 +1,128 @@
+"""What nests are checked on: whole numbers whose sums no rounding touches, and standard-normal numbers."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
+from irgym.measure.arrays import aligned
+from irgym.measure.checking.agreement import Agreement
+from irgym.measure.checking.expected import Expected, exactly, within
+from irgym.measure.checking.guarded import Buffers
+from irgym.measure.checking.problem import Problem, problem
+
+EXACT_BELOW = 2**24
+"""float32 holds all whole numbers up to this one, so sums that stay below are exact in whatever order."""
+
+GREATEST = 100
+"""Greatest of the whole numbers: enough of them that two products are hardly ever alike."""
+
+ROUNDINGS = 4.0
+"""See `_allowance`."""
+
+TOLERANCE = (
+    "equal on whole numbers whose sums no rounding touches; on standard-normal numbers each sum within"
+    f" {ROUNDINGS:g} x 2^-23 x root of its length x root of the sum of its squared products; against numpy"
+    " in float64"
+)
+"""What is allowed, in words."""
+
+
+def terms(contraction: Contraction) -> int:
+    """Return the number of products in a sum."""
+    return math.prod(contraction.sizes[dim] for dim in contraction.reductions)
+
+
+def greatest(contraction: Contraction) -> int:
+    """Return the greatest whole number that inputs may hold for all sums to be exact; 0 where none may."""
+    return min(GREATEST, math.isqrt(EXACT_BELOW // terms(contraction)))
+
+
+def whole_inputs(contraction: Contraction, seed: int) -> tuple[Floats, Floats]:
+    """Return inputs of whole numbers, none of them 0, whose sums float32 holds exactly.
+
+    A product that is missing, doubled or wrong then changes a sum by at least 1, however long it is.
+    """
+    rng = np.random.default_rng(seed)
+    top = greatest(contraction)
+    a, b, _ = (aligned(shape) for shape in contraction.shapes)
+    for one in (a, b):
+        signs = rng.integers(0, 2, one.shape, np.int8) * 2 - 1
+        np.multiply(rng.integers(1, top + 1, one.shape, np.int32), signs, out=one, casting="unsafe")
+    return a, b
+
+
+def problem_of(contraction: Contraction, seed: int, whole: bool) -> Problem:
+    """Return inputs and what a nest must make of them.
+
+    Args:
+        contraction: The program.
+        seed: Seed of the inputs.
+        whole: Whether the inputs are whole numbers, where sums are short enough for these.
+    """
+    whole = whole and greatest(contraction) > 0
+    a, b = whole_inputs(contraction, seed) if whole else contraction.random_inputs(seed)
+    reference = contraction.reference(a, b)
+    values = reference.astype(np.float32)
+    expected = exactly(values) if whole else within(values, reference, _allowance(contraction, a, b))
+    wrong = {
+        "sums without their first product": [reference - _first_products(contraction, a, b)],
+        "the results on reversed inputs": [contraction.reference(a[::-1], b)],
+    }
+    return problem([a, b], [expected], wrong)
+
+
+def tolerant(contraction: Contraction, a: Floats, b: Floats) -> Expected:
+    """Return what a peer must compute, which may round on its way whatever the inputs."""
+    reference = contraction.reference(a, b)
+    return within(reference.astype(np.float32), reference, _allowance(contraction, a, b))
+
+
+def _allowance(contraction: Contraction, a: Floats, b: Floats) -> NDArray[np.float64]:
+    """Return how far float32 may take each sum from its value.
+
+    One after the other, K products of either sign make partial sums of about sqrt(k) r, r being their root
+    mean square, each rounded by some 0.2 x 2^-23 of itself: 0.15 x 2^-23 x K r in all, in the root mean
+    square. `ROUNDINGS` is well above what the greatest of a million sums needs.
+    """
+    norm = np.sqrt(contraction.reference(np.square(a), np.square(b)))
+    return ROUNDINGS * 2.0**-23 * np.maximum(math.sqrt(terms(contraction)), 4.0) * norm
+
+
+def _first_products(contraction: Contraction, a: Floats, b: Floats) -> NDArray[np.float64]:
+    """Return the product of each sum in which all that is summed over has index 0."""
+    subscripts, left, right = contraction.einsum_operands(a, b)
+    (left_dims, right_dims), output = subscripts.partition("->")[0].split(","), subscripts.partition("->")[2]
+    views: list[NDArray[np.floating]] = []
+    for dims, view in ((left_dims, left), (right_dims, right)):
+        views.append(view[tuple(slice(None) if dim in output else 0 for dim in dims)].astype(np.float64))
+    kept = ["".join(dim for dim in dims if dim in output) for dims in (left_dims, right_dims)]
+    return np.einsum(f"{kept[0]},{kept[1]}->{output}", *views)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program, what it is checked on, and the memory that its candidates compute in."""
+
+    contraction: Contraction
+    problem: Problem
+    buffers: Buffers
+
+    def judge(self) -> Agreement:
+        """Say whether the results are right and nothing else was written."""
+        fault = self.buffers.faults()
+        if not fault:
+            return self.problem.judge(self.buffers.results)
+        prepared.cache_clear()  # what was damaged may be damaged for good
+        return Agreement(math.inf, fault)
+
+
+@lru_cache(maxsize=4)
+def prepared(uri: str, seed: int, whole: bool) -> Prepared:
+    """Return what a program is checked on; the last few are kept, so that all candidates use one memory."""
+    contraction = parse_uri(uri)
+    found = problem_of(contraction, seed, whole)
+    return Prepared(contraction, found, Buffers(found.inputs, [one.values for one in found.expected]))
