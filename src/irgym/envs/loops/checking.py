@@ -69,7 +69,7 @@ def problem_of(contraction: Contraction, seed: int, whole: bool) -> Problem:
     values = reference.astype(np.float32)
     expected = exactly(values) if whole else within(values, reference, _allowance(contraction, a, b))
     wrong = {
-        "sums without their first product": [reference - _first_products(contraction, a, b)],
+        "sums without their first product": [reference - first_products(contraction, a, b)],
         "the results on reversed inputs": [contraction.reference(a[::-1], b)],
     }
     return problem([a, b], [expected], wrong)
@@ -92,7 +92,7 @@ def _allowance(contraction: Contraction, a: Floats, b: Floats) -> NDArray[np.flo
     return ROUNDINGS * 2.0**-23 * np.maximum(math.sqrt(terms(contraction)), 4.0) * norm
 
 
-def _first_products(contraction: Contraction, a: Floats, b: Floats) -> NDArray[np.float64]:
+def first_products(contraction: Contraction, a: Floats, b: Floats) -> NDArray[np.float64]:
     """Return the product of each sum in which all that is summed over has index 0."""
     subscripts, left, right = contraction.einsum_operands(a, b)
     (left_dims, right_dims), output = subscripts.partition("->")[0].split(","), subscripts.partition("->")[2]

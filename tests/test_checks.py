@@ -1,0 +1,17 @@
+"""A short run of `benchmarks/checks.py`: the checks themselves, tried with wrong and with right results."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[1] / "benchmarks" / "checks.py"
+
+
+def test_no_wrong_result_of_loops_is_validated_and_no_right_one_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    sizes = ("--pairs", "240", "--schedules", "60")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--environments", "loops", *sizes], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "60 right schedules: 60 validated" in done.stdout and "ACCEPTED" not in done.stdout
