@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import BackendError
+from irgym.measure import locks
 from irgym.measure.machine import core_lock, timing_slot
 from irgym.measure.native import ExecutableBuffer
 
@@ -73,8 +75,37 @@ def segfault():
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
-def killed():
-    os.kill(os.getpid(), signal.SIGKILL)
+def end_by(number):
+    os.kill(os.getpid(), number)
+
+
+def note(path):
+    """Leave this process's number in a file, after those of earlier ones."""
+    with Path(path).open("a") as file:
+        file.write(f"{os.getpid()}\n")
+
+
+def note_and_nap(path, seconds):
+    note(path)
+    time.sleep(seconds)
+    return seconds
+
+
+def note_and_end_by(path, number):
+    note(path)
+    end_by(number)
+
+
+def note_and_hang(path):
+    note(path)
+    native_hang()
+
+
+def burn():
+    """Use the processor until somebody ends it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
+    while True:
+        pass
 
 
 def jump_to_zero():
@@ -113,6 +144,15 @@ def exhaust_by_growing():
 
 def hold(size):
     return len(bytearray(size))
+
+
+HOARD = []
+
+
+def hoard(size):
+    """Take memory that calls after this one will miss."""
+    HOARD.append(bytearray(size))
+    return size
 
 
 def fail(message):
@@ -157,6 +197,18 @@ def fork_and_die():
         time.sleep(30)
         os._exit(0)
     os._exit(3)
+
+
+def fork_bomb(depth):
+    """Become 2^depth processes that stay."""
+    for _ in range(depth):
+        os.fork()
+    signal.pause()
+
+
+def lock_core_in(folder, core, seconds):
+    locks.FOLDERS = (folder,)
+    return lock_core(core, seconds)
 
 
 def lock_core(core, seconds):

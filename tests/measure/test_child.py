@@ -1,3 +1,4 @@
+import contextlib
 import os
 import shutil
 import signal
@@ -124,10 +125,108 @@ def test_memory_below_the_limit_is_granted(planted):
         assert child.call(planted("hold", 200 << 20)) == Returned(200 << 20)
 
 
-def test_a_kill_from_outside_counts_as_out_of_memory(child, planted):
-    reply, after = child.stream([planted("killed"), planted("double", 1)])
-    assert isinstance(reply, OutOfMemory)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+def test_a_call_that_was_killed_from_outside_runs_again(planted, tmp_path, number):
+    notes = tmp_path / "notes"
+    with Child(Limits(timeout_s=5)) as child:
+        child.call(planted("double", 1))
+        killer = threading.Thread(target=lambda: os.kill(first_note(notes), number))
+        killer.start()
+        calls = [planted("note_and_nap", str(notes), 0.3), planted("double", 2)]
+        assert list(child.stream(calls)) == [Returned(0.3), Returned(4)]
+        killer.join()
+    assert len(set(notes.read_text().split())) == 2
+
+
+def first_note(notes):
+    wait_until(lambda: notes.exists() and notes.read_text().endswith("\n"))
+    return int(notes.read_text().split()[0])
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGKILL, OutOfMemory), (signal.SIGTERM, Crashed), (signal.SIGXCPU, Crashed)]
+)
+def test_a_call_that_is_killed_again_and_again_is_not_run_a_third_time(
+    child, planted, tmp_path, number, kind
+):
+    notes = tmp_path / "notes"
+    reply, after = child.stream([planted("note_and_end_by", str(notes), int(number)), planted("double", 1)])
+    assert isinstance(reply, kind)
+    assert reply.doubtful
     assert after == Returned(2)
+    assert len(notes.read_text().split()) == 2
+
+
+def test_a_fault_of_its_own_runs_once(child, planted, tmp_path):
+    notes = tmp_path / "notes"
+    reply = child.call(planted("note_and_end_by", str(notes), int(signal.SIGSEGV)))
+    assert isinstance(reply, Crashed)
+    assert not reply.doubtful
+    assert len(notes.read_text().split()) == 1
+
+
+def test_a_limit_of_the_system_on_processor_time_is_no_lack_of_memory(planted):
+    with Child(Limits(timeout_s=20)) as child:
+        reply = child.call(planted("burn"))
+    assert isinstance(reply, Crashed)
+    assert "SIGXCPU" in reply.detail
+
+
+@linux
+def test_what_earlier_calls_took_of_the_memory_is_not_held_against_a_call(planted):
+    calls = [planted("hoard", 150 << 20), planted("hold", 200 << 20), planted("hold", 300 << 20)]
+    with Child(Limits(timeout_s=5, memory_bytes=256 << 20)) as child:
+        *fine, too_much = child.stream(calls)
+    assert fine == [Returned(150 << 20), Returned(200 << 20)]
+    assert isinstance(too_much, OutOfMemory)
+    assert not too_much.doubtful
+
+
+def test_a_call_that_sleeps_gets_a_second_chance_and_one_that_computes_does_not(child, planted, tmp_path):
+    begin = time.monotonic()
+    notes = tmp_path / "sleeps", tmp_path / "computes"
+    calls = [planted("note_and_nap", str(notes[0]), 60), planted("note_and_hang", str(notes[1]))]
+    assert list(child.stream(calls)) == [TimedOut(0.3, doubtful=True), TimedOut(0.3)]
+    assert [len(path.read_text().split()) for path in notes] == [2, 1]
+    assert time.monotonic() - begin < 10
+
+
+@linux
+def test_time_in_which_the_process_is_stopped_does_not_count(planted, tmp_path):
+    notes = tmp_path / "notes"
+
+    def stop():
+        pid = first_note(notes)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.2)
+        os.kill(pid, signal.SIGCONT)
+
+    with Child(Limits(timeout_s=0.5)) as child:
+        child.call(planted("double", 1))
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        assert child.call(planted("note_and_nap", str(notes), 0.3)) == Returned(0.3)
+        stopper.join()
+    assert len(notes.read_text().split()) == 1
+
+
+@linux
+def test_time_in_which_everything_is_stopped_does_not_count(tmp_path):
+    notes = tmp_path / "notes"
+    program = (
+        "import sys; from irgym.core.cost import Call; from irgym.measure.child import Child, Limits\n"
+        "print(Child(Limits(timeout_s=0.6)).call(Call('planted:note_and_nap', (sys.argv[1], 0.4))))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    command = [sys.executable, "-c", program, str(notes)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        both = first_note(notes), parent.pid
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in both:
+                os.kill(pid, number)
+            time.sleep(1.2)
+        assert parent.communicate()[0] == "Returned(value=0.4)\n"
+    assert len(notes.read_text().split()) == 1
 
 
 def test_an_exception_comes_with_its_traceback(child, planted):
@@ -244,6 +343,22 @@ def test_a_time_out_kills_grandchildren(child, planted, tmp_path):
 
 
 @linux
+def test_a_time_out_ends_many_processes(child, planted):
+    group = child.call(planted("process_id")).value
+    assert isinstance(child.call(planted("fork_bomb", 5)), TimedOut)
+    wait_until(lambda: not any(map(running, members_of(group))))
+
+
+def members_of(group):
+    members = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getpgid(int(folder.name)) == group:
+                members.append(folder.name)
+    return members
+
+
+@linux
 def test_the_child_dies_with_its_parent_even_while_it_hangs(planted, tmp_path):
     pids = tmp_path / "pids"
     program = (
@@ -270,7 +385,7 @@ def test_another_thread_may_interrupt(planted):
         assert child.call(planted("double", 1)) == Returned(2)
         timer = threading.Timer(0.2, child.interrupt)
         timer.start()
-        assert isinstance(child.call(planted("native_hang")), OutOfMemory | Crashed)
+        assert child.call(planted("native_hang")) == Crashed("it was interrupted")
         timer.join()
         assert child.call(planted("double", 2)) == Returned(4)
 

@@ -1,11 +1,9 @@
 """The machine that measures: who it is, how busy it is, and which core timing has to itself."""
 
-import fcntl
 import hashlib
 import os
 import platform
 import subprocess
-import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
@@ -15,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from irgym.core.errors import StorageError
+from irgym.measure.locks import lock, lock_aloud, lock_file, try_lock
 
 GIB = 1 << 30
 
@@ -219,12 +217,12 @@ class Slot:
     Attributes:
         cores: The cores to time on, ascending, one for each thread; none where processes cannot be pinned.
         shared: Whether other workers time on them too, so that this one stays there only while timing.
-        waiting: Told true before the process waits for a core, and false once it has it.
+        waiting: Told the lock of a core before the process waits for it, and None once it has it.
     """
 
     cores: tuple[int, ...]
     shared: bool
-    waiting: Callable[[bool], None]
+    waiting: Callable[[Path | None], None]
 
 
 SLOT: ContextVar[Slot | None] = ContextVar("SLOT", default=None)
@@ -238,7 +236,7 @@ def restart_clock() -> None:
     """
     slot = SLOT.get()
     if slot is not None:
-        slot.waiting(False)
+        slot.waiting(None)
 
 
 @contextmanager
@@ -276,44 +274,29 @@ def core_lock(core: int) -> Generator[None, None, None]:
     The lock is released when the process dies. May be nested.
 
     Raises:
-        StorageError: The lock file cannot be opened.
+        StorageError: The lock file cannot be opened, or outside an isolated worker nobody will release it.
     """
     held = _HELD.get()
     if core in held:
         yield
         return
-    descriptor = _open_lock(Path(tempfile.gettempdir()) / f"irgym-core-{core}.lock")
+    descriptor = _acquire(lock_file(core))
     token = _HELD.set(held | {core})
     try:
-        _acquire(descriptor)
         yield
     finally:
         _HELD.reset(token)
         os.close(descriptor)
 
 
-def _open_lock(path: Path) -> int:
-    """Open a lock file that another user may own; one must not ask to create that in a sticky folder."""
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        try:
-            return os.open(path, flags)
-        except FileNotFoundError:
-            return os.open(path, flags | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise StorageError(
-            f"cannot open the lock file {path} ({error.strerror}): make it readable or remove it"
-        ) from error
-
-
-def _acquire(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return
-    except BlockingIOError:
-        slot = SLOT.get()
-    if slot:
-        slot.waiting(True)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    if slot:
-        slot.waiting(False)
+def _acquire(path: Path) -> int:
+    """Take a lock. The parent of an isolated worker watches the lock that it waits for."""
+    slot = SLOT.get()
+    if slot is None:
+        return lock_aloud(path)
+    descriptor = try_lock(path)
+    if descriptor is None:
+        slot.waiting(path)
+        descriptor = lock(path)
+        slot.waiting(None)
+    return descriptor

@@ -12,19 +12,14 @@ from irgym.core.errors import IrgymError
 
 GIB = 1 << 30
 
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to the number of threads in every child unless its limits say otherwise."""
-
-SLOW_BLAS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-"""Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
-
 
 @dataclass(frozen=True)
 class Limits:
     """What a candidate may use.
 
     Attributes:
-        timeout_s: Seconds that one call may take once it runs; waiting and imports do not count.
+        timeout_s: Seconds that one call may take once it runs; waiting and imports do not count, nor does
+            time in which it was stopped or others had the processor, see `watch`.
         memory_bytes: Private memory that the process may take beyond what it holds after its imports.
         file_bytes: Greatest size of a file that it may write, its own output included.
         core: Core to time on; None where processes cannot be pinned.
@@ -75,9 +70,11 @@ class Crashed:
 
     Attributes:
         detail: How, and the last lines that it printed.
+        doubtful: Whether something else than the call may have caused it, twice.
     """
 
     detail: str
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,9 +83,11 @@ class TimedOut:
 
     Attributes:
         seconds: The limit.
+        doubtful: Whether it did not compute all that time, twice.
     """
 
     seconds: float
+    doubtful: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,9 +96,11 @@ class OutOfMemory:
 
     Attributes:
         detail: What was refused, or how the process died.
+        doubtful: Whether something else than the call may have caused it, twice.
     """
 
     detail: str
+    doubtful: bool = False
 
 
 Reply: TypeAlias = Returned | Raised | Crashed | TimedOut | OutOfMemory
@@ -122,7 +123,7 @@ def resolve(call: Call) -> Callable[..., Any]:
 
 # Kinds of what the child says.
 RUNNING = b"R"  # the clock of the call at hand runs from now on
-WAITING = b"W"  # the clock stands still: the child starts up, imports, or waits for the timing core
+WAITING = b"W"  # the clock stands still: the child starts up, imports, or waits for the lock that follows
 RETURNED = b"V"  # pickled value
 RAISED = b"E"  # pickled Raised
 NO_MEMORY = b"M"  # text

@@ -60,9 +60,12 @@ class Worker:
             kind, answer = self._answer(payload)
             self._send(kind, answer)
 
-    def announce(self, waiting: bool) -> None:
-        """Stop the parent's clock, or let it run."""
-        self._send(WAITING if waiting else RUNNING)
+    def announce(self, lock: Path | None) -> None:
+        """Stop the parent's clock and have it watch the lock of a core; or, with None, let the clock run."""
+        if lock is None:
+            self._send(RUNNING)
+        else:
+            self._send(WAITING, os.fsencode(lock))
 
     def _send(self, kind: bytes, payload: bytes = b"") -> None:
         write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
@@ -91,11 +94,11 @@ class Worker:
 
     @contextmanager
     def _clock_stopped(self) -> Generator[None, None, None]:
-        self.announce(True)
+        self._send(WAITING)
         try:
             yield
         finally:
-            self.announce(False)
+            self._send(RUNNING)
 
     def _limit_memory(self) -> None:
         resource.setrlimit(_MEMORY, _soft(_MEMORY, _held_memory() + self.limits.memory_bytes))
@@ -111,6 +114,13 @@ def _soft(which: int, wanted: int) -> tuple[int, int]:
     if hard != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or wanted > hard):
         wanted = hard
     return wanted, hard
+
+
+def _warn_of_processor_time() -> None:
+    """Have a limit on processor time end this process by SIGXCPU: its hard limit would by SIGKILL."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (max(1, hard - 1), hard))
 
 
 def _held_memory() -> int:
@@ -170,6 +180,7 @@ def main() -> None:
         return
     limits: Limits = pickle.loads(settings)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _warn_of_processor_time()
     resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
     cores = timing_cores(limits.core, limits.threads)
     if cores and not limits.shared_core:

@@ -10,6 +10,7 @@ from irgym.measure.child import AHEAD, Child
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.machine import fingerprint, load, threads_text, timing_core, timing_cores
 from irgym.measure.protocol import Limits, Reply
+from irgym.measure.variables import machine_key
 
 
 class LocalFarm:
@@ -37,7 +38,7 @@ class LocalFarm:
     @property
     def conditions(self) -> str:
         """Key of this machine and of the limits."""
-        return conditions(fingerprint().key, self._limits)
+        return conditions(machine_key(), self._limits)
 
     @property
     def machine(self) -> str:

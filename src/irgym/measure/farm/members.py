@@ -15,6 +15,7 @@ import irgym
 from irgym.core.errors import FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.machine import fingerprint
+from irgym.measure.variables import machine_key
 
 TAG = "irgym"
 """Under which name a Dask worker tells the scheduler what is told here."""
@@ -33,7 +34,7 @@ class Kind:
     Attributes:
         irgym: Version of irgym, and a digest of the sources that run on workers: one that was started before
             they were edited is of another kind than one after it.
-        machine: Key of the machine.
+        machine: Key of the machine and of the variables that candidates inherit.
         text: The machine in words.
     """
 
@@ -53,12 +54,11 @@ class Kind:
 @cache
 def own_kind() -> Kind:
     """Return the kind that this process would be as a worker."""
-    machine = fingerprint()
     folder = Path(irgym.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(file for layer in WORKING for file in (folder / layer).rglob("*.py")):
         digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
-    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine.key, machine.text())
+    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine_key(), fingerprint().text())
 
 
 @dataclass(frozen=True)

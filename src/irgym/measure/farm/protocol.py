@@ -9,13 +9,14 @@ from typing import Protocol
 from irgym.core.cost import Call
 from irgym.measure.machine import threads_text
 from irgym.measure.protocol import Limits, Reply
+from irgym.measure.variables import keyed
 
 
 class Farm(Protocol):
-    """Runs calls in isolation, each exactly once.
+    """Runs calls in isolation, each once, or twice where the first end may not have been its own doing.
 
     A call that crashes, hangs or runs out of memory is answered as such. A farm raises only where it is
-    itself broken, and retries only then. `irgym.measure.timing` takes the timing core wherever a call runs,
+    itself broken. `irgym.measure.timing` takes the timing core wherever a call runs,
     so a farm need not know which part of a call is timed.
     """
 
@@ -53,6 +54,13 @@ class Farm(Protocol):
 
 
 def conditions(machine: str, limits: Limits) -> str:
-    """Return the key of a machine and of what a candidate may use: limits decide whether one times out."""
+    """Return the key of a machine and of what a candidate may use: limits decide whether one times out.
+
+    Args:
+        machine: As `machine_key` returns it where calls run.
+        limits: What a candidate may use.
+    """
     threads = f", {threads_text(limits.threads)}" if limits.threads > 1 else ""
-    return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB{threads}"
+    own = keyed(limits.environment)
+    variables = f"; {own}" if own else ""
+    return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB{threads}{variables}"

@@ -1,0 +1,96 @@
+"""Environment variables that change what is measured: no candidate gets them, or costs are kept by them."""
+
+import os
+import resource
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+from irgym.measure.machine import fingerprint
+
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set to the number of threads in every child unless its limits say otherwise."""
+
+REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
+
+KEYED: Mapping[str, str] = {
+    "XLA_*": "XLA's flags: instruction set, passes, fast math",
+    "TF_XLA_*": "the same for TensorFlow's XLA, whose passes hlo runs",
+    "TF_ENABLE_*": "oneDNN on or off, and others",
+    "TF_NUM_*": "threads",
+    "JAX_*": "precision and types of what JAX lowers",
+    "OMP_*": "how threads wait and where they run",
+    "KMP_*": "the same, for LLVM's and Intel's runtime",
+    "GOMP_*": "the same, for GNU's runtime",
+    "MKL_*": "kernels by instruction set, reproducibility modes",
+    "OPENBLAS_*": "how OpenBLAS's threads wait, and others",
+    "GOTO_*": "OpenBLAS's older names",
+    "BLIS_*": "another BLAS's kernels and threads",
+    "DNNL_*": "oneDNN's kernels by instruction set",
+    "ONEDNN_*": "the same",
+    "NPY_*": "numpy's instruction sets, huge pages",
+    "ATEN_*": "torch's kernels by instruction set",
+    "TORCH*": "torch's and its compiler's switches",
+    "PYTORCH_*": "the same",
+    "TVM_*": "a peer's threads and kernels",
+    "MALLOC_*": "where memory comes from: page faults, huge pages, filling",
+    "GLIBC_TUNABLES": "the same, and which string functions run",
+    "LD_PRELOAD": "other allocators and mathematical functions",
+    "LD_LIBRARY_PATH": "other libraries of the same name",
+    "LD_AUDIT": "code in every call of a library",
+    "PYTHONMALLOC": "another allocator",
+    "PYTHONOPTIMIZE": "checks left out",
+}
+"""Patterns of variables that the toolchains, the libraries below and peers read, and why: costs measured
+with different values are kept apart."""
+
+SILENT = ("*_VERBOSE", "*_LOG_*", "*_LOGS", "OMP_DISPLAY_*", "*_CACHE_DIR", "*_HOME")
+"""Patterns of those among them that only say what is printed, and where files are kept."""
+
+
+_SYSTEM_LIMITS = {
+    "ulimit -t": resource.RLIMIT_CPU,
+    "ulimit -d": resource.RLIMIT_DATA,
+    "ulimit -v": resource.RLIMIT_AS,
+}
+
+
+def keyed(environment: Mapping[str, str]) -> str:
+    """Return the variables of an environment that costs depend on, as one line; empty for none.
+
+    What every child has anyway, or none, is left out.
+    """
+    names = sorted(name for name in environment if _matters(name))
+    return "; ".join(f"{name}={_one_line(environment[name])}" for name in names)
+
+
+def _matters(name: str) -> bool:
+    if name in THREADS or name in REMOVED or any(fnmatchcase(name, pattern) for pattern in SILENT):
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in KEYED)
+
+
+def _one_line(value: str) -> str:
+    return value if value.isprintable() else ascii(value)
+
+
+def machine_key() -> str:
+    """Return the key of this machine and of what candidates inherit from this process.
+
+    That is environment variables, and limits that the system sets (`ulimit`).
+    """
+    limits = [(name, resource.getrlimit(which)[0]) for name, which in _SYSTEM_LIMITS.items()]
+    limited = [f"{name} {value}" for name, value in limits if value != resource.RLIM_INFINITY]
+    return "; ".join(filter(None, (fingerprint().key, keyed(os.environ), *limited)))
+
+
+def for_child(environment: Mapping[str, str], threads: int, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of an isolated process.
+
+    Args:
+        environment: That of its parent.
+        threads: How many threads a candidate may have.
+        own: Variables of its own, which count most.
+    """
+    inherited = {name: value for name, value in environment.items() if name not in REMOVED}
+    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **own}
