@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.errors import BackendError, StorageError
+from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import CHUNK, Inline, Measured, Recorded, resolve
 from irgym.measure.farm import LocalFarm
@@ -143,6 +143,30 @@ def test_candidates_that_fail_are_outcomes_and_are_kept(farm, cache, planted):
     assert Measured(CountingFarm(), cache).evaluate(jobs) == [
         replace(one, cached=True) for one in measurements
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [("segfault", Outcome.CRASH), ("native_hang", Outcome.TIMEOUT), ("exhaust", Outcome.OUT_OF_MEMORY)],
+)
+def test_a_failure_of_the_program_as_written_is_not_recorded(farm, cache, planted, name, outcome):
+    written = replace(job("written", planted(name)), original=True)
+    evaluator = Measured(farm, cache)
+    assert evaluator.evaluate([written])[0].outcome is outcome
+    assert evaluator.record([written], [Measurement(outcome)])[0].outcome is outcome
+    assert cache.get_many([written]) == [None]
+    mended = replace(written, call=planted("measurement", 2.0))
+    assert evaluator.evaluate([mended])[0].cost == 2.0
+    assert Measured(CountingFarm(), cache).evaluate([written])[0].cost == 2.0
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("end_by", (9,)), ("nap", (60,))])
+def test_what_the_machine_does_to_the_program_as_written_is_told(farm, cache, planted, name, arguments):
+    written = replace(job("written", planted(name, *arguments)), original=True)
+    others = [job("other", planted("measurement", 1.0)), job("third", planted(name, *arguments))]
+    with pytest.raises(IrgymError, match="as written cannot be measured here"):
+        Measured(farm, cache).evaluate([others[0], written, others[1]])
+    assert [one and one.ok for one in cache.get_many([written, *others])] == [None, True, False]
 
 
 def test_a_bug_keeps_its_traceback_and_is_not_recorded(farm, cache, planted):

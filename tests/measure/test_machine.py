@@ -13,6 +13,7 @@ from irgym.measure.machine import (
     Load,
     Slot,
     cache_dir,
+    core_kind,
     core_lock,
     fingerprint,
     load,
@@ -69,6 +70,21 @@ def test_arm_is_understood(monkeypatch, tmp_path):
     monkeypatch.setattr(machine, "Path", lambda _: cpuinfo)
     vendor, _, family, features = machine._cpu_linux()
     assert (vendor, family, features) == ("0x41", "8-0xd0c", frozenset({"fp", "asimd"}))
+
+
+def test_kinds_of_cores(tmp_path):
+    assert core_kind(None) == core_kind(0, tmp_path) == ""
+    for core, capacity in enumerate((1024, 1024, 446)):
+        folder = tmp_path / "system" / "cpu" / f"cpu{core}"
+        folder.mkdir(parents=True)
+        (folder / "cpu_capacity").write_text(f"{capacity}\n")
+    assert [core_kind(core, tmp_path) for core in (1, 2)] == ["1024", "446"]
+    (folder / "cpu_capacity").write_text("1024\n")
+    assert core_kind(2, tmp_path) == ""
+    for kind, numbers in (("core", "0-3,8\n"), ("atom", "4-7\n")):
+        (tmp_path / f"cpu_{kind}").mkdir()
+        (tmp_path / f"cpu_{kind}" / "cpus").write_text(numbers)
+    assert [core_kind(core, tmp_path) for core in (3, 4, 8)] == ["core", "atom", "core"]
 
 
 def test_load():

@@ -73,6 +73,8 @@ class Job:
         toolchain: Versions of everything that makes the code and measures it.
         objective: What is measured, such as `time`.
         known: The result where the state knows it already, such as an op count: nothing is run.
+        original: Whether it is the program as written. That is known to run, so that a crash, a time-out or
+            too little memory tell of the machine, and are never recorded.
     """
 
     call: Call
@@ -81,6 +83,7 @@ class Job:
     toolchain: str
     objective: str = "time"
     known: Measurement | None = None
+    original: bool = False
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ class Measured:
         """Return one measurement for each job, in order; equal jobs are measured once.
 
         Raises:
-            IrgymError: A call found something that the user has to mend.
+            IrgymError: A call found something that the user has to mend, or something on this machine ends
+                the program as written.
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
@@ -81,8 +82,7 @@ class Measured:
                 fresh.setdefault(identity_of(job), measurement)
         self.hits += len(distinct) - len(fresh)
         self.misses += len(fresh)
-        if self._cache and fresh:
-            self._cache.put_many([distinct[identity] for identity in fresh], list(fresh.values()))
+        self._keep(distinct, fresh)
         known |= fresh
         return [known[identity_of(job)] for job in jobs]
 
@@ -116,16 +116,25 @@ class Measured:
         done: _Measurements = {}
         errors: list[Exception] = []
         for (identity, job), reply in zip(jobs.items(), replies, strict=True):
-            outcome = _outcome(job.call, reply)
+            outcome = _outcome(job, reply)
             if isinstance(outcome, Measurement):
                 done[identity] = outcome
             else:
                 errors.append(outcome)
-        if self._cache and done:
-            self._cache.put_many([jobs[identity] for identity in done], list(done.values()))
+        self._keep(jobs, done)
         if errors:
             raise errors[0]
         return done
+
+    def _keep(self, jobs: "_Jobs", measurements: "_Measurements") -> None:
+        """Record what was measured, but for what tells of the machine."""
+        lasting = {
+            identity: one
+            for identity, one in measurements.items()
+            if not (jobs[identity].original and one.outcome in _OF_THE_MACHINE)
+        }
+        if self._cache and lasting:
+            self._cache.put_many([jobs[identity] for identity in lasting], list(lasting.values()))
 
 
 class Inline:
@@ -169,6 +178,9 @@ class Recorded:
         return measurements
 
 
+_OF_THE_MACHINE = (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)
+"""Outcomes of a program as written that are not its own doing."""
+
 Identity = tuple[str, str, str, str]
 _Jobs = dict[Identity, Job]
 _Measurements = dict[Identity, Measurement]
@@ -183,15 +195,20 @@ def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Ide
     return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
-def _outcome(call: Call, reply: Reply) -> Measurement | Exception:
+def _outcome(job: Job, reply: Reply) -> Measurement | Exception:
     """Turn a reply into a measurement, or into the error that it shows."""
     if isinstance(reply, Raised):
-        return error_of(call, reply)
-    if not isinstance(reply, Returned):
-        return failure_of(reply)
-    if isinstance(reply.value, Measurement):
-        return reply.value
-    return _not_a_measurement(call, reply.value)
+        return error_of(job.call, reply)
+    if isinstance(reply, Returned):
+        value = reply.value
+        return value if isinstance(value, Measurement) else _not_a_measurement(job.call, value)
+    failure = failure_of(reply)
+    if job.original and reply.doubtful:
+        return IrgymError(
+            f"{job.program} as written cannot be measured here ({failure.detail}): free the machine's memory "
+            "and processor and try again, or choose a smaller program"
+        )
+    return failure
 
 
 def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
@@ -199,7 +216,8 @@ def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
     if isinstance(reply, Crashed):
         return Measurement(Outcome.CRASH, detail=reply.detail)
     if isinstance(reply, TimedOut):
-        return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s")
+        idle = ", in which it hardly computed" if reply.doubtful else ""
+        return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s{idle}")
     return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
 
 

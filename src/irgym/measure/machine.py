@@ -31,6 +31,7 @@ class Machine:
         memory_gib: Main memory, rounded to whole GiB.
         system: Operating system: `Linux`.
         architecture: Instruction set: `x86_64`.
+        core: Kind of the core that timing runs on, where the machine has several: `atom`; otherwise empty.
     """
 
     vendor: str
@@ -41,6 +42,7 @@ class Machine:
     memory_gib: int
     system: str
     architecture: str
+    core: str = ""
 
     @property
     def key(self) -> str:
@@ -53,6 +55,7 @@ class Machine:
             str(self.cores),
             str(self.memory_gib),
             self.system,
+            *filter(None, [self.core]),
         )
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
         return f"{self.architecture}-{digest}"
@@ -62,7 +65,8 @@ class Machine:
         widest = next((name for name in ("avx512f", "avx2", "asimd") if name in self.features), "")
         vectors = {"avx512f": ", AVX-512", "avx2": ", AVX2", "asimd": ", NEON"}.get(widest, "")
         cpu = self.model or self.architecture
-        return f"{cpu}{vectors}, {self.cores} cores, {self.memory_gib} GiB, {self.system}"
+        kind = f", timing on a core of kind {self.core}" if self.core else ""
+        return f"{cpu}{vectors}, {self.cores} cores{kind}, {self.memory_gib} GiB, {self.system}"
 
 
 @cache
@@ -78,7 +82,37 @@ def fingerprint() -> Machine:
         memory_gib=round(psutil.virtual_memory().total / GIB),
         system=platform.system(),
         architecture=platform.machine(),
+        core=core_kind(timing_core()),
     )
+
+
+def core_kind(core: int | None, devices: Path = Path("/sys/devices")) -> str:
+    """Return what kind of core one is on a machine that has several kinds; empty on others.
+
+    Intel's kinds are named `core` and `atom`; those of Arm are told apart by what Linux takes their capacity
+    for, of 1024.
+
+    Args:
+        core: Number of the core; None where processes cannot be pinned.
+        devices: Where Linux tells of devices.
+    """
+    if core is None:
+        return ""
+    for kind in ("core", "atom", "lowpower"):
+        cpus = devices / f"cpu_{kind}" / "cpus"
+        if cpus.exists() and core in _numbers(cpus.read_text()):
+            return kind
+    capacities = {
+        path.parent.name: path.read_text().strip()
+        for path in devices.glob("system/cpu/cpu[0-9]*/cpu_capacity")
+    }
+    return capacities.get(f"cpu{core}", "") if len(set(capacities.values())) > 1 else ""
+
+
+def _numbers(text: str) -> set[int]:
+    """Read a list of numbers as Linux writes it: `0-3,8`."""
+    ranges = [part.partition("-") for part in text.strip().split(",") if part]
+    return {number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)}
 
 
 def _cpu_linux() -> tuple[str, str, str, frozenset[str]]:

@@ -194,6 +194,7 @@ class HloTask(Task[HloState]):
                 schedule=schedule,
                 toolchain=f"{toolchain()}; {self.modules.content}; {self.timing.version}",
                 objective="time",
+                original=not schedule,
             )
         if state.failure:
             known = Measurement(Outcome.CRASH, detail=state.failure)

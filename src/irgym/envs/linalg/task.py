@@ -238,13 +238,15 @@ class LinalgTask(Task[LinalgState]):
 
     def job(self, state: LinalgState) -> Job:
         """Return the request for the program's time."""
-        arguments = (self.text, self.script(state), self.timing, self.threads)
+        script = self.script(state)
+        arguments = (self.text, script, self.timing, self.threads)
         compiler, threads = toolchain_with(self.threads), threads_text(self.threads or 1)
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
             program=self.uri,
             schedule=text_of(state),
             toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
+            original=not script,
         )
 
     def validation(self, state: LinalgState, inputs: int, seed: int) -> Call:

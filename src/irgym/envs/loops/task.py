@@ -62,6 +62,7 @@ class LoopsTask(Task[LoopsState]):
         self.uri = contraction.uri
         self.horizon = horizon
         self._toolchain = backend.toolchain()
+        self._written = initial_nest(contraction)
 
     def initial(self) -> LoopsState:
         """Return the unscheduled nest with the cursor on its outermost loop."""
@@ -120,6 +121,7 @@ class LoopsTask(Task[LoopsState]):
             program=self.uri,
             schedule=state.nest.text(),
             toolchain=f"{self._toolchain}; {self.timing.version}",
+            original=state.nest == self._written,
         )
 
     def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:

@@ -1,0 +1,64 @@
+"""Hashes of irgym's own sources: costs are believed only as long as what made them is the same."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import irgym
+
+ROOT = Path(irgym.__file__).parent
+
+SUFFIXES = (".py", ".c", ".cc", ".h")
+"""What files of source end in."""
+
+MEASURING = (
+    "measure/arrays.py",
+    "measure/checking",
+    "measure/child.py",
+    "measure/machine.py",
+    "measure/native.py",
+    "measure/process.py",
+    "measure/timing.py",
+    "measure/variables.py",
+    "measure/watch.py",
+    "measure/worker.py",
+)
+"""What checks, times and isolates the candidates of all environments."""
+
+
+@cache
+def digest_of(*places: str, root: Path = ROOT) -> str:
+    """Return a hash of source files, and of `MEASURING`; read once in a process, and nothing is imported.
+
+    Args:
+        places: Files and folders, relative to irgym's own: `envs/loops/runner.py`, `envs/loops/codegen`.
+        root: Where they are.
+
+    Raises:
+        FileNotFoundError: One of them is missing.
+    """
+    digest = hashlib.sha256()
+    for file in files_of((*MEASURING, *places), root):
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def files_of(places: Sequence[str], root: Path = ROOT) -> list[Path]:
+    """Return the source files that places stand for, sorted.
+
+    Raises:
+        FileNotFoundError: One of the places is missing.
+    """
+    found: set[Path] = set()
+    for place in places:
+        path = root / place
+        if path.is_dir():
+            found |= {file for file in path.rglob("*") if file.suffix in SUFFIXES}
+        elif path.exists():
+            found.add(path)
+        else:
+            raise FileNotFoundError(f"{path} is not there, which costs depend on")
+    return sorted(found)
