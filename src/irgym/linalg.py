@@ -13,7 +13,7 @@ from irgym.core.errors import BackendError, ProgramError
 from irgym.core.files import make_folder, write_files
 from irgym.envs.linalg.programs import SUFFIX
 from irgym.envs.linalg.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file
-from irgym.envs.linalg.toolchain import toolchain
+from irgym.envs.linalg.toolchain import compiler_version
 from irgym.measure.child import Child
 
 __all__ = ["from_torch"]
@@ -37,7 +37,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         ProgramError: The module cannot be exported or lowered; the message names what is in the way.
         StorageError: The files cannot be written.
     """
-    toolchain()
+    compiler_version()
     try:
         from torch import nn
     except ImportError as error:

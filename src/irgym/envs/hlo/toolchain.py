@@ -1,20 +1,32 @@
 """The versions that HLO results depend on."""
 
-import hashlib
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from irgym.envs.hlo.native.build import INSTALL, SOURCE, TENSORFLOW
-from irgym.envs.hlo.passes import PASSES
+from irgym.envs.hlo.native.build import INSTALL, TENSORFLOW
+from irgym.measure.sources import digest_of
 
 __all__ = ["INSTALL", "installed", "toolchain"]
+
+CODE = (
+    "envs/hlo/agreement.py",
+    "envs/hlo/engine.py",
+    "envs/hlo/execution.py",
+    "envs/hlo/inputs.py",
+    "envs/hlo/native",
+    "envs/hlo/passes.py",
+    "envs/hlo/runner.py",
+    "envs/hlo/stablehlo.py",
+    "envs/hlo/store.py",
+)
+"""The sources that run passes, and check and time modules, beside those of all environments."""
 
 
 @cache
 def toolchain() -> str:
     """Return in words what passes and measurements run on."""
-    recipe = hashlib.sha256(SOURCE.read_bytes() + repr(PASSES).encode()).hexdigest()[:12]
-    return f"XLA of TensorFlow {TENSORFLOW}, engine {recipe}; jaxlib {installed('jaxlib') or 'missing'}"
+    jaxlib = installed("jaxlib") or "missing"
+    return f"XLA of TensorFlow {TENSORFLOW}; jaxlib {jaxlib}; irgym's code {digest_of(*CODE)}"
 
 
 def installed(package: str) -> str:

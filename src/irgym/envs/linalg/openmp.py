@@ -24,9 +24,6 @@ OPENMP = "openmp"
 NAMES = f"{MLIR}, {OPENMP} or {OPENMP}:N for N threads"
 """The back ends, for messages."""
 
-LOWERING = 1
-"""Number of what `compiler` does for threads beyond the sequential lowering; to be raised with it."""
-
 WHEEL = "intel-openmp"
 """The package that brings a runtime; the extra `linalg` asks for it."""
 
@@ -146,7 +143,7 @@ def toolchain_with(threads: int | None) -> str:
     """
     if threads is None:
         return toolchain()
-    return f"{toolchain()}, OpenMP lowering {LOWERING}, {runtime().text}"
+    return f"{toolchain()}, OpenMP by {runtime().text}"
 
 
 @cache

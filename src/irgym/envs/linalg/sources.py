@@ -12,7 +12,7 @@ from irgym.core.errors import BackendError, ProgramError, StorageError
 from irgym.core.files import make_folder, write_file
 from irgym.envs.linalg.operators import Operator
 from irgym.envs.linalg.programs import Network, Source
-from irgym.envs.linalg.toolchain import toolchain
+from irgym.envs.linalg.toolchain import compiler_version
 from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.machine import cache_dir
@@ -50,12 +50,12 @@ class Sources:
             text = origin.text()
             return kept(f"{origin.name}-{digest(text)}", text)
         if isinstance(origin, Network):
-            name = f"{origin.name}-{digest(source.uri, _recipe(), toolchain(), _torch())}"
+            name = f"{origin.name}-{digest(source.uri, _recipe(), compiler_version(), _torch())}"
             call = Call("irgym.envs.linalg.torch_import:network_program", (source.uri,))
         else:
             content = _content(origin)
             stem = re.sub(r"\W+", "", origin.stem)[:STEM]
-            name = f"{stem}-{digest(content, _recipe(), toolchain())}"
+            name = f"{stem}-{digest(content, _recipe(), compiler_version())}"
             call = Call("irgym.envs.linalg.importing:program_of_file", (content, str(origin)))
         target = program_file(name)
         return target if target.exists() else kept(name, answer(self._child, call, source.uri))

@@ -4,6 +4,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from irgym.core.errors import BackendError
+from irgym.measure.sources import digest_of
 
 PACKAGE = "torch-mlir"
 
@@ -13,13 +14,34 @@ VERSION = "20261001"
 INSTALL = "pip install 'irgym[linalg]'"
 """The command that installs what is missing."""
 
-LOWERING = 3
-"""Number of the lowering in `compiler`; to be raised with every change of the code that it makes."""
+CODE = (
+    "envs/linalg/bindings.py",
+    "envs/linalg/compiler.py",
+    "envs/linalg/description.py",
+    "envs/linalg/function_text.py",
+    "envs/linalg/openmp.py",
+    "envs/linalg/operations.py",
+    "envs/linalg/runner.py",
+    "envs/linalg/script.py",
+    "envs/linalg/sequences.py",
+    "envs/linalg/toolchain.py",
+    "envs/linalg/transformations.py",
+)
+"""The sources that lower, check and time programs, beside those of all environments."""
+
+
+def toolchain() -> str:
+    """Return what costs depend on beside the schedule.
+
+    Raises:
+        BackendError: torch-mlir is missing or of another version.
+    """
+    return f"{compiler_version()}, irgym's code {digest_of(*CODE)}"
 
 
 @cache
-def toolchain() -> str:
-    """Return what costs depend on beside the schedule.
+def compiler_version() -> str:
+    """Return which MLIR there is.
 
     Raises:
         BackendError: torch-mlir is missing or of another version.
@@ -32,4 +54,4 @@ def toolchain() -> str:
         ) from error
     if found != VERSION:
         raise BackendError(f"linalg needs {PACKAGE} {VERSION}, but {found} is installed: run {INSTALL}")
-    return f"{PACKAGE} {found}, lowering {LOWERING}"
+    return f"{PACKAGE} {found}"

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
 from irgym.measure.machine import fingerprint
 from irgym.measure.native import ExecutableBuffer
+from irgym.measure.sources import digest_of
 
 CODE_ALIGNMENT = 64
 """Boundary, in bytes, on which the generators' code wants to begin."""
@@ -177,7 +177,7 @@ class MachineCodeBackend:
 
     def toolchain(self) -> str:
         """Return the generator, its sources' hash and the features used."""
-        return f"{self.name} {_sources()} {'+'.join(self.features)}"
+        return f"{self.name} {digest_of(*CODE)} {'+'.join(self.features)}"
 
 
 @dataclass(frozen=True)
@@ -225,35 +225,31 @@ class LlvmBackend:
         return llvm.compile_object(llvm.emit(lower(contraction, nest, self.target), name, repetitions=False))
 
     def toolchain(self) -> str:
-        """Return the generator, its sources' hash, LLVM's version and what it knows of the processor.
+        """Return the generator, irgym's sources' hash, LLVM's version and what it knows of the processor.
 
         Raises:
             BackendError: llvmlite is not installed.
         """
         host = llvm.host()
         features = hashlib.sha256(host.features.encode()).hexdigest()[:12]
-        return f"{self.name} {_sources()} {llvm.version()} {host.cpu} {features}"
+        return f"{self.name} {digest_of(*CODE)} {llvm.version()} {host.cpu} {features}"
 
 
 AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit, ("avx512f",))
 AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit, ("avx2", "fma"))
 LLVM = LlvmBackend()
 
+CODE = (
+    "envs/loops/checking.py",
+    "envs/loops/codegen",
+    "envs/loops/contraction.py",
+    "envs/loops/nest.py",
+    "envs/loops/runner.py",
+)
+"""The sources that turn a nest into code, check it and time it, beside those of all environments."""
+
 BACKENDS: tuple[Backend, ...] = (AVX512, AVX2, LLVM)
 """All back ends, the preferred first."""
-
-
-@cache
-def _sources() -> str:
-    """Return a hash of the sources that turn a nest into code, check and time it."""
-    loops = resources.files("irgym.envs.loops")
-    files = [loops / "contraction.py", loops / "nest.py", loops / "runner.py", *(loops / "codegen").iterdir()]
-    exports = ("export.py", "elf.py", "c_source.py")
-    digest = hashlib.sha256()
-    for file in sorted(files, key=lambda file: file.name):
-        if file.name.endswith(".py") and file.name not in exports:
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 @cache
