@@ -1,4 +1,10 @@
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -147,6 +153,39 @@ def test_a_compiler_that_fails_is_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(BackendError, match=r"cannot build the engine of hlo \(x\.cc:1: error: no memory\)"):
         build.build()
     assert not list((tmp_path / "cache" / "hlo").glob("*.so"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_build_that_is_interrupted_leaves_no_compiler_and_no_engine(tmp_path, number):
+    compiler, pids = tmp_path / "g++", tmp_path / "pids"
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\n"
+        f"sleep 60 & echo half > $TMPDIR/half; echo $$ $! > {pids}.tmp; mv {pids}.tmp {pids}; wait\n"
+    )
+    compiler.chmod(0o755)
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "CXX": str(compiler), "IRGYM_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-c", "from irgym.envs.hlo.native import build; build.build()"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as builder:
+        _wait_until(pids.exists)
+        builder.send_signal(number)
+    _wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids.read_text().split()))
+    assert not list(cache.rglob("*.so"))
+    assert number != signal.SIGINT or not list(cache.rglob("half"))
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\n"
+        'echo "error: beside it are [$(ls $TMPDIR)]" >&2; exit 1\n'
+    )
+    done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    assert "beside it are []" in done.stderr
+    assert [file.suffix for file in (cache / "hlo").iterdir()] == [".lock"]
+
+
+def _wait_until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_damaged_library_is_one_sentence(tmp_path):

@@ -1,7 +1,8 @@
 """Builds the engine once per machine: C++ over the XLA whose headers and libraries tensorflow-cpu ships.
 
 The result is kept in irgym's cache folder under a name made of the source, the TensorFlow version, the
-compiler and the flags. A lock lets many processes ask at once; the file is moved into place whole.
+compiler and the flags. A lock lets many processes ask at once; the file is moved into place whole. The
+compiler runs in an isolated child, so that none of its processes outlives a run that is interrupted.
 """
 
 import fcntl
@@ -10,15 +11,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from irgym.core.cost import Call
 from irgym.core.errors import BackendError
+from irgym.measure.child import Child
+from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.machine import cache_dir
+from irgym.measure.protocol import GIB, Limits, Raised, Returned
 
 TENSORFLOW = "2.21.0"
 """The version whose headers the source is written for; others differ in names and places."""
@@ -52,7 +57,8 @@ INCLUDES = (
 
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 
-BUILD_TIMEOUT_S = 900.0
+LIMITS = Limits(timeout_s=900.0, memory_bytes=8 * GIB)
+"""What building may take."""
 
 
 @dataclass(frozen=True)
@@ -162,26 +168,39 @@ def build() -> Path:
 
 
 def _compile(chosen: Recipe, target: Path) -> None:
-    fresh = target.with_suffix(f".{os.getpid()}.tmp")
+    """Build the library in a folder of its own, which a build that was killed may have left behind."""
     print("irgym: building the engine of hlo, once on this machine (half a minute) ...", file=sys.stderr)
+    workshop = target.with_suffix(".build")
+    shutil.rmtree(workshop, ignore_errors=True)
+    workshop.mkdir()
+    fresh = workshop / target.name
+    call = Call(f"{__name__}:run_compiler", (chosen.command(fresh), str(workshop)))
     try:
-        subprocess.run(
-            chosen.command(fresh), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=True
-        )
+        # The child takes the compiler's processes with it, however this process ends.
+        with Child(LIMITS) as child:
+            reply = child.call(call)
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        reason = reply.value if isinstance(reply, Returned) else failure_of(reply).detail
+        if reason:
+            raise BackendError(
+                f"{chosen.compiler} cannot build the engine of hlo ({reason}): use g++ 9 or later, with 2 GB "
+                "of memory to spare"
+            )
         fresh.replace(target)
-    except subprocess.CalledProcessError as error:
-        said = [line for line in error.stderr.splitlines() if "error" in line or "killed" in line.lower()]
-        reason = said[0] if said else f"status {error.returncode}"
-        raise BackendError(
-            f"{chosen.compiler} cannot build the engine of hlo ({reason}): use g++ 9 or later, with 2 GB of "
-            "memory to spare"
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise BackendError(
-            f"{chosen.compiler} took longer than {BUILD_TIMEOUT_S:g} s to build the engine of hlo: try again"
-        ) from error
     finally:
-        fresh.unlink(missing_ok=True)
+        shutil.rmtree(workshop, ignore_errors=True)
+
+
+def run_compiler(command: Sequence[str], folder: str) -> str:
+    """Run a compiler, with its temporary files in a folder, and return why it failed; empty if it did not."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "TMPDIR": folder}, check=False
+    )
+    if done.returncode == 0:
+        return ""
+    said = [line for line in done.stderr.splitlines() if "error" in line or "killed" in line.lower()]
+    return said[0] if said else f"status {done.returncode}"
 
 
 @contextmanager
