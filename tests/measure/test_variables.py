@@ -20,7 +20,7 @@ def no_variables(monkeypatch):
 
 
 def test_nothing_special_means_the_machine_alone():
-    assert machine_key() == fingerprint().key
+    assert machine_key(fingerprint()) == fingerprint().key
     assert keyed({"HOME": "/home/me", "PATH": "/bin", "TF_CLI_CONFIG_FILE": "x", "PYTHONPATH": "y"}) == ""
 
 
@@ -81,6 +81,9 @@ def test_limits_of_the_system_count():
     def limited():
         resource.setrlimit(resource.RLIMIT_CPU, (1234, 4321))
 
-    program = "from irgym.measure.variables import machine_key; print(machine_key())"
+    program = (
+        "from irgym.measure.machine import fingerprint\n"
+        "from irgym.measure.variables import machine_key; print(machine_key(fingerprint()))"
+    )
     said = subprocess.check_output([sys.executable, "-c", program], preexec_fn=limited, text=True)
-    assert said.strip() == f"{machine_key()}; ulimit -t 1234"
+    assert said.strip() == f"{machine_key(fingerprint())}; ulimit -t 1234"

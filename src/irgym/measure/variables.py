@@ -5,7 +5,7 @@ import resource
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from irgym.measure.machine import fingerprint
+from irgym.measure.machine import Machine
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
@@ -74,14 +74,14 @@ def _one_line(value: str) -> str:
     return value if value.isprintable() else ascii(value)
 
 
-def machine_key() -> str:
-    """Return the key of this machine and of what candidates inherit from this process.
+def machine_key(machine: Machine) -> str:
+    """Return the key of a machine, which must be this one, and of what candidates inherit from this process.
 
     That is environment variables, and limits that the system sets (`ulimit`).
     """
     limits = [(name, resource.getrlimit(which)[0]) for name, which in _SYSTEM_LIMITS.items()]
     limited = [f"{name} {value}" for name, value in limits if value != resource.RLIM_INFINITY]
-    return "; ".join(filter(None, (fingerprint().key, keyed(os.environ), *limited)))
+    return "; ".join(filter(None, (machine.key, keyed(os.environ), *limited)))
 
 
 def for_child(environment: Mapping[str, str], threads: int, own: Mapping[str, str]) -> dict[str, str]:

@@ -1,14 +1,18 @@
 """Calls on two real workers; nothing is wrong but the candidates."""
 
+import os
+import signal
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.core.cost import Call, Job, Outcome
+from irgym.core.errors import StorageError
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 from irgym.measure.child import ChildError
@@ -77,6 +81,28 @@ def test_candidates_do_no_harm_to_workers(farm, planted):
     assert [member.name for member in farm.members()] == [member.name for member in before]
 
 
+def test_a_call_that_was_killed_from_outside_runs_again(farm, planted, tmp_path):
+    notes = tmp_path / "notes"
+
+    def kill():
+        wait_until(lambda: notes.exists() and notes.read_text().endswith("\n"))
+        os.kill(int(notes.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert farm.run([planted("note_and_nap", str(notes), 0.5)]) == [Returned(0.5)]
+    killer.join()
+    assert len(notes.read_text().split()) == 2
+
+
+def test_what_the_user_has_to_mend_on_a_worker_is_one_sentence(farm):
+    future = SimpleNamespace(
+        status="error", exception=lambda timeout: StorageError("continue it by kill -CONT 7")
+    )
+    with pytest.raises(StorageError, match="kill -CONT 7"):
+        farm._answers_of(future)
+
+
 def test_a_module_that_kills_who_imports_it(farm):
     with pytest.raises(ChildError, match="does not work"):
         farm.run([Call("planted_crash_on_import:anything")])
@@ -99,7 +125,7 @@ def test_no_calls_need_no_worker(farm):
 
 
 def test_another_time_limit(farm, planted):
-    assert farm.call(planted("nap", 1.6)) == TimedOut(1.5)
+    assert farm.call(planted("nap", 1.6)) == TimedOut(1.5, doubtful=True)
     assert farm.call(planted("nap", 1.6), timeout_s=10.0) == Returned(1.6)
 
 

@@ -16,7 +16,7 @@ from distributed import Client, KilledWorker
 from distributed.client import ClosedClientError
 
 from irgym.core.cost import Call
-from irgym.core.errors import FarmError
+from irgym.core.errors import FarmError, IrgymError
 from irgym.measure.child import Answer, ChildError, pack, unpack
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
@@ -239,7 +239,13 @@ class DaskFarm:
         )
 
     def _answers_of(self, future: Any) -> Answers | Left | KilledWorker:
-        """Return what became of a batch, or why it must run again."""
+        """Return what became of a batch, or why it must run again.
+
+        Raises:
+            IrgymError: The worker found something that the user has to mend.
+            ChildError: The child process of the worker does not work.
+            CancelledError: The scheduler is gone.
+        """
         if future.status == "finished":
             return future.result(timeout=self._patience_s)
         if future.status != "error":
@@ -247,6 +253,8 @@ class DaskFarm:
         error = future.exception(timeout=self._patience_s)
         if isinstance(error, (Left, KilledWorker)):
             return error
+        if isinstance(error, IrgymError):
+            raise error
         raise ChildError(f"a worker of the farm at {self.endpoint} does not work: {error!r}") from error
 
 

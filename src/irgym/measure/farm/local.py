@@ -38,7 +38,7 @@ class LocalFarm:
     @property
     def conditions(self) -> str:
         """Key of this machine and of the limits."""
-        return conditions(machine_key(), self._limits)
+        return conditions(machine_key(fingerprint()), self._limits)
 
     @property
     def machine(self) -> str:

@@ -54,11 +54,12 @@ class Kind:
 @cache
 def own_kind() -> Kind:
     """Return the kind that this process would be as a worker."""
+    machine = fingerprint()
     folder = Path(irgym.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(file for layer in WORKING for file in (folder / layer).rglob("*.py")):
         digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
-    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine_key(), fingerprint().text())
+    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine_key(machine), machine.text())
 
 
 @dataclass(frozen=True)
