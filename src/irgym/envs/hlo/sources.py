@@ -1,6 +1,7 @@
 """Programs as files: each is lowered once, in a child process, and kept in the user's cache folder."""
 
 import hashlib
+import os
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
 from irgym.measure.machine import cache_dir
 from irgym.measure.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What lowering a model may take."""
@@ -77,7 +79,8 @@ def _name(program: Program) -> str:
             raise ProgramError(f"cannot read {program.path}: {error.strerror}") from error
     else:
         digest.update(program.uri.encode())
-    digest.update(f"{_models()} jax {installed('jax')} {installed('jaxlib')}".encode())
+    versions = f"jax {installed('jax')} {installed('jaxlib')}"
+    digest.update(f"{_models()} {versions} {keyed(os.environ)}".encode())
     return digest.hexdigest()[:KEPT]
 
 

@@ -1,6 +1,7 @@
 """Programs as files: each is written or imported once, and kept in the user's cache folder."""
 
 import hashlib
+import os
 import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,7 @@ from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.machine import cache_dir
 from irgym.measure.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What importing a program may take."""
@@ -50,7 +52,7 @@ class Sources:
             text = origin.text()
             return kept(f"{origin.name}-{digest(text)}", text)
         if isinstance(origin, Network):
-            name = f"{origin.name}-{digest(source.uri, _recipe(), compiler_version(), _torch())}"
+            name = f"{origin.name}-{digest(source.uri, _recipe(), compiler_version(), _torch(), keyed(os.environ))}"
             call = Call("irgym.envs.linalg.torch_import:network_program", (source.uri,))
         else:
             content = _content(origin)
