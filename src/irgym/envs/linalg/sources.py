@@ -51,13 +51,14 @@ class Sources:
         if isinstance(origin, Operator):
             text = origin.text()
             return kept(f"{origin.name}-{digest(text)}", text)
+        reader = (_recipe(), compiler_version(), keyed(os.environ))
         if isinstance(origin, Network):
-            name = f"{origin.name}-{digest(source.uri, _recipe(), compiler_version(), _torch(), keyed(os.environ))}"
+            name = f"{origin.name}-{digest(source.uri, *reader, _torch())}"
             call = Call("irgym.envs.linalg.torch_import:network_program", (source.uri,))
         else:
             content = _content(origin)
             stem = re.sub(r"\W+", "", origin.stem)[:STEM]
-            name = f"{stem}-{digest(content, _recipe(), compiler_version())}"
+            name = f"{stem}-{digest(content, *reader)}"
             call = Call("irgym.envs.linalg.importing:program_of_file", (content, str(origin)))
         target = program_file(name)
         return target if target.exists() else kept(name, answer(self._child, call, source.uri))
