@@ -1,5 +1,6 @@
 # make demo: install, train a small policy, compare it on held-out programs, write runs/demo/report.html
 # make test, make lint, make bench, make docs: what they say. All are safe to repeat.
+# make test-avx2: the tests as on a processor that has nothing wider than AVX2
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO := runs/demo
 
-.PHONY: demo again-demo test lint bench docs format clean
+.PHONY: demo again-demo test test-avx2 lint bench docs format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,8 +38,15 @@ $(DEMO)/report.html: $(INSTALLED)
 		--methods base,random,greedy,beam,evolutionary,policy:$(DEMO),guided:$(DEMO),numpy
 	$(BIN)/irgym report $(DEMO)
 
+# What is timed has the machine to itself; the rest runs in two processes, whose summary comes last.
 test: $(INSTALLED)
-	$(BIN)/pytest
+	status=0; \
+	$(BIN)/pytest -m timed || status=$$?; \
+	$(BIN)/pytest -m "not timed" -n 2 --dist loadfile || status=$$?; \
+	exit $$status
+
+test-avx2: $(INSTALLED)
+	tests/avx2/run.sh $(MAKE) test
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

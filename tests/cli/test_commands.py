@@ -104,6 +104,7 @@ def test_tune_finds_checks_exports(irgym: Command, tmp_path: Path):
     assert "irgym_kernel" in (tmp_path / "mm.c").read_text()
 
 
+@pytest.mark.timed
 def test_tune_stops_at_the_time_limit(irgym: Command, tmp_path: Path):
     assert irgym("tune", PROGRAM, "--seconds", "0.2", "--json", tmp_path / "tune.json").code == 0
     assert read(tmp_path / "tune.json")["seconds"] < 2

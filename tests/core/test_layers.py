@@ -65,6 +65,7 @@ def test_torch_stays_in_its_layers(layer: str):
         assert not any(name.split(".")[0] == "torch" for name in top), path
 
 
+@pytest.mark.timed
 def test_import_is_quick_and_pulls_in_no_compiler():
     program = (
         "import sys, time; start = time.process_time(); import irgym; seconds = time.process_time() - start;"

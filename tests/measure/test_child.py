@@ -27,6 +27,7 @@ from irgym.measure.child import (
 )
 from irgym.measure.machine import core_lock, timing_core
 
+pytestmark = pytest.mark.timed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 

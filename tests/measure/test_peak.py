@@ -14,6 +14,7 @@ from irgym.measure.machine import fingerprint
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.peak import Peak, measure_peak
 
+pytestmark = pytest.mark.timed
 FEATURES = fingerprint().features if platform.machine() in ("x86_64", "AMD64") else frozenset()
 avx512 = pytest.mark.skipif("avx512f" not in FEATURES, reason="needs AVX-512")
 avx2 = pytest.mark.skipif(not {"avx2", "fma"} <= FEATURES, reason="needs AVX2 and FMA")

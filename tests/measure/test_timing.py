@@ -84,6 +84,7 @@ def test_retakes_are_bounded_on_a_machine_that_never_calms_down(clock):
     assert min(samples) >= 200_000
 
 
+@pytest.mark.timed
 def test_a_real_candidate_is_timed_in_nanoseconds():
     def run(repetitions):
         end = time.perf_counter_ns() + repetitions * 20_000
@@ -132,6 +133,7 @@ def test_every_parameter_is_part_of_the_version():
     assert len(versions) == 1 + len(Timing.__dataclass_fields__)
 
 
+@pytest.mark.timed
 def test_slow_candidates_are_compared_in_fewer_rounds(monkeypatch):
     monkeypatch.setattr(timing, "LONG_S", 0.2)
     pairs = interleave(lambda _: time.sleep(0.05), lambda _: time.sleep(0.05), rounds=15)

@@ -35,6 +35,7 @@ def test_goes_on_although_most_actions_do_nothing(name):
     assert search(name, PassTask(DEEP), Budget(400), seed=1).evaluations == 400
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", SEARCH_NAMES)
 def test_slow_transitions_do_not_break_the_time_limit(name):
     task = PassTask(DEEP, pause_s=0.0001)

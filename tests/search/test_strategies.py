@@ -90,6 +90,7 @@ def test_failures_everywhere_are_tolerated(name, task, policy):
     assert result.trace == result.finalists == () and len(result.schedule) == 0
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_seconds_are_respected(name, task, evaluator, policy):
     class Slow:

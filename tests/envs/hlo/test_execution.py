@@ -169,6 +169,7 @@ def test_time_has_samples_and_a_compile_time():
     assert found.compile_s > 0
 
 
+@pytest.mark.timed
 def test_more_work_takes_longer():
     def deep(x, w):
         return jax.lax.fori_loop(0, 200, lambda _, y: layer(y, w), x)

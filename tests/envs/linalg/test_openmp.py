@@ -85,6 +85,7 @@ def test_the_number_of_threads_is_that_of_the_code(tmp_path):
     assert "kmpc" not in file.read_text()
 
 
+@pytest.mark.timed
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_threads_share_the_work(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))

@@ -1,5 +1,7 @@
 """Peers compute what the programs compute."""
 
+from functools import partial
+
 import pytest
 
 from irgym.core.errors import IrgymError, PeerError
@@ -50,6 +52,16 @@ def test_validation_runs_other_inputs():
     state = replay(task, Schedule.parse("tile_4_8_1 vectorise_0", task.space))
     found = runner.validate(task.text, task.script(state), inputs=3, seed=5)
     assert found.ok and found.inputs == 3 and found.error < 1e-6
+
+
+def test_torch_compile_agrees(monkeypatch):
+    import torch
+
+    # Without its code generator, which takes a minute and a C++ compiler.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    task = LINALG.task("linalg://relu/8x12")
+    versus = runner.compare(task.uri, task.text, "", "torch-compile", 1)
+    assert versus.peer_ns > 0 and "torch.compile, 1 thread" in versus.detail
 
 
 def test_torch_compile_without_a_compiler_says_so(monkeypatch, tmp_path):

@@ -91,6 +91,7 @@ def test_predictors_depend_neither_on_the_turn_nor_on_what_is_half_done():
     np.testing.assert_array_equal(task.predictors(state), task.predictors(begun))
 
 
+@pytest.mark.timed
 def test_a_search_measures_what_it_reports_and_leaves_records_to_learn_from(tmp_path, monkeypatch):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
     task = LINALG.task("linalg://matmul/32x48x64")

@@ -57,7 +57,7 @@ def plant(monkeypatch, act):
 
 def test_a_right_nest_gets_samples():
     found = runner.measure(URI, nest_of(URI, "split_8 down swap_down"), preferred().name, TIMING)
-    assert found.ok and found.cost > 0 and 0 < found.compile_s < 1
+    assert found.ok and found.cost > 0 and found.compile_s > 0
 
 
 def write(address, values):
@@ -195,35 +195,52 @@ def test_validation_agrees_with_numpy(uri: str):
     assert found.checked and found.inputs == 2 and 0 < found.error < 1
 
 
+@pytest.mark.timed
 def test_the_bench_measures_loops_in_a_child(tmp_path):
-    task = LOOPS.task("loops://mm/128x128x128")
-    good = "split_8 down swap_down down split_32 swap_up swap_up"
-    states = [replay(task, Schedule.parse(text, task.space)) for text in ("", good)]
+    small, large = (LOOPS.task(f"loops://mm/{size}x{size}x{size}") for size in (16, 128))
+    schedule = "split_8 down swap_down down split_32 swap_up swap_up"
+    scheduled = replay(large, Schedule.parse(schedule, large.space))
+    jobs = [small.job(small.initial()), large.job(large.initial()), large.job(scheduled)]
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
-        slow, fast = (found.cost for found in bench.evaluator.evaluate([task.job(s) for s in states]))
-        assert fast < slow
-        versus = bench.call(LOOPS.versus_call("numpy", task, states[1]))
+        little, *much = (found.cost for found in bench.evaluator.evaluate(jobs))
+        assert min(much) > 10 * little, "512 times the work"
+        versus = bench.call(LOOPS.versus_call("numpy", large, scheduled))
         assert len(versus.ratios) == 15 and "numpy" in versus.detail
-        peak = bench.call(LOOPS.peak_call(task, states[1]))
-        assert 0.05 < np.median(peak.ratios) < 1.1
-        assert 0.3 < task.contraction.flops / peak.peer_ns / bench.peak_gflops < 3.0
-        assert all(found.cached for found in bench.evaluator.evaluate([task.job(s) for s in states]))
+        peak = bench.call(LOOPS.peak_call(large, scheduled))
+        assert 0.01 < np.median(peak.ratios) < 1.1
+        assert 0.3 < large.contraction.flops / peak.peer_ns / bench.peak_gflops < 3.0
+        assert all(found.cached for found in bench.evaluator.evaluate(jobs))
 
 
-def test_the_shipped_policy_is_quick_and_good(tmp_path):
+def episodes_of_the_shipped_policy():
+    """Yield tasks held out from its training, each with the state that it comes to."""
     pytest.importorskip("torch")
     from irgym.nets.policy import TorchPolicy
     from irgym.search.rollout import rollout
 
-    path = LOOPS.policies()["default"]
-    assert path.stat().st_size < 2_000_000
-    policy = TorchPolicy.load(path)
+    policy = TorchPolicy.load(LOOPS.policies()["default"])
+    for uri in LOOPS.dataset("mm64_256_16_range").test[::54]:
+        task = LOOPS.task(uri)
+        policy.check(task.space, task.observe(task.initial()))
+        [path] = rollout(task, policy, 1, None)
+        yield task, path[-1].state
+
+
+def test_the_shipped_policy_is_small_and_its_code_is_right():
+    assert LOOPS.policies()["default"].stat().st_size < 2_000_000
+    for task, state in episodes_of_the_shipped_policy():
+        assert state != task.initial()
+        assert runner.validate(task.uri, state.nest, preferred().name, inputs=1, seed=5).ok
+
+
+@pytest.mark.timed
+def test_the_shipped_policy_is_good_where_it_was_trained(tmp_path):
+    if preferred().name != "avx512":
+        pytest.skip("the policy was trained with AVX-512")
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         gains = []
-        for uri in LOOPS.dataset("mm64_256_16_range").test[::54]:
-            task = LOOPS.task(uri)
-            policy.check(task.space, task.observe(task.initial()))
-            [path_taken] = rollout(task, policy, 1, None)
-            first, last = bench.evaluator.evaluate([task.job(task.initial()), task.job(path_taken[-1].state)])
+        for task, state in episodes_of_the_shipped_policy():
+            jobs = [task.job(task.initial()), task.job(state)]
+            first, last = bench.evaluator.evaluate(jobs)
             gains.append(first.cost / last.cost)
     assert np.exp(np.mean(np.log(gains))) > 1.3

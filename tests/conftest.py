@@ -1,0 +1,62 @@
+"""No test writes to a folder of the user's, and what is built once on a machine is built off the clock."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from irgym.core.errors import BackendError
+from irgym.envs.hlo.native.build import build
+from irgym.measure.machine import cache_dir
+
+BUILT = "IRGYM_TESTS_BUILT"
+"""Environment variable: where processes that run tests side by side find the folder of `built`."""
+
+_numbers = count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder that the tests of this run share; with several processes the first makes it for all."""
+    if BUILT in os.environ:
+        return
+    folder = tempfile.TemporaryDirectory(prefix="irgym-tests-")
+    config.add_cleanup(folder.cleanup)
+    config.add_cleanup(lambda: os.environ.pop(BUILT))
+    built = Path(folder.name) / "built"
+    (built / "linalg").mkdir(parents=True)
+    # Files under names made of all that they depend on: the engine, which takes half a minute, and modules.
+    (cache_dir() / "hlo").mkdir(parents=True, exist_ok=True)
+    (built / "hlo").symlink_to(cache_dir() / "hlo")
+    os.environ[BUILT] = str(built)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build hlo's engine before the tests that need it: a slow machine takes longer than a test may."""
+    if session.config.option.collectonly or not any("hlo" in item.nodeid for item in session.items):
+        return
+    try:
+        build()
+    except BackendError:
+        return  # the tests that need it say so
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """A folder for what is the same for all tests: programs of linalg, hlo's modules and engine."""
+    return Path(os.environ[BUILT])
+
+
+@pytest.fixture(autouse=True)
+def own_cache(
+    built: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Give each test costs of its own; what is built once is there."""
+    folder = tmp_path_factory.getbasetemp() / f"cache-{next(_numbers)}"
+    folder.mkdir()
+    for shared in built.iterdir():
+        (folder / shared.name).symlink_to(shared)
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
+    yield
