@@ -4,13 +4,13 @@ import dials
 import numpy as np
 import pytest
 import torch
+from courses import learns
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.agents import AGENTS
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.advantages import advantages_and_returns
-from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
 
 LEARNS = A2CConfig(iterations=300, episodes=32, lr=5e-3, entropy=0.2, hidden=(64, 64))
@@ -25,10 +25,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_learns_the_dials(name):
     problem = dials.problem(dials.CODES[7::30])
-    learner = VARIANTS[name].build(problem)
-    for _ in range(LEARNS.iterations):
-        learner.iterate()
-    assert greedy_score(learner.policy(), problem.tasks, problem) >= 0.9 * dials.BEST_RETURN
+    assert learns(VARIANTS[name], problem, 0.9 * dials.BEST_RETURN)
 
 
 def test_equal_seeds_give_equal_weights():

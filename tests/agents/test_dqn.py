@@ -4,9 +4,9 @@ import dials
 import numpy as np
 import pytest
 import torch
+from courses import learns
 
 from irgym.agents.dqn import DQNConfig
-from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
 from irgym.core.reward import RelativeImprovement
 
@@ -26,12 +26,15 @@ LEARNS = DQNConfig(
 @pytest.mark.parametrize("reward", [None, RelativeImprovement()], ids=["at the end", "every step"])
 def test_learns_the_dials(reward):
     problem = dials.problem(dials.CODES[7::30], reward)
-    learner = LEARNS.build(problem)
-    for _ in range(LEARNS.iterations):
-        _, statistics = learner.iterate()
     best = dials.BEST_RETURN if reward is None else 7 / 8
-    assert greedy_score(learner.policy(), problem.tasks, problem) >= 0.9 * best
-    assert statistics.epsilon == pytest.approx(LEARNS.epsilon_end)
+    assert learns(LEARNS, problem, 0.9 * best)
+
+
+def test_exploration_ends_where_it_is_told_to():
+    learner = replace(LEARNS, iterations=10, episodes=4).build(dials.problem(dials.CODES[:2]))
+    epsilons = [learner.iterate()[1].epsilon for _ in range(10)]
+    assert epsilons == sorted(epsilons, reverse=True) and epsilons[0] > LEARNS.epsilon_end
+    assert epsilons[-1] == pytest.approx(LEARNS.epsilon_end)
 
 
 def test_equal_seeds_give_equal_weights():

@@ -6,7 +6,7 @@ import numpy as np
 import ordering
 import pytest
 import torch
-from courses import equal
+from courses import equal, learns
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
@@ -49,11 +49,7 @@ LEARN = {
 def test_learns_the_order(name):
     config, share = LEARN[name]
     problem = ordering.problem()
-    learner = config.build(problem)
-    for _ in range(config.iterations):
-        learner.iterate()
-    best = ordering.best_return(problem.tasks)
-    assert greedy_score(learner.policy(), problem.tasks, problem) >= share * best
+    assert learns(config, problem, share * ordering.best_return(problem.tasks))
 
 
 def test_shaping_makes_a_reward_at_the_end_as_good_as_a_dense_one():

@@ -1,10 +1,32 @@
 """Courses of training, compared."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from irgym.agents.problem import Problem
 from irgym.agents.run_folder import RunFolder
+from irgym.agents.training import greedy_score
+
+SEEDS = (0, 1, 2)
+
+
+def learns(config: Any, problem: Problem, score: float, seeds: Sequence[int] = SEEDS) -> bool:
+    """Whether a learner comes to a score within its iterations, from one of some seeds.
+
+    Processors add up in different orders, and a single seed that leads there on one may not on another.
+    """
+    for seed in seeds:
+        learner = replace(config, seed=seed).build(problem)
+        for iteration in range(1, config.iterations + 1):
+            learner.iterate()
+            seen = iteration % 5 == 0 or iteration == config.iterations
+            if seen and greedy_score(learner.policy(), problem.tasks, problem) >= score:
+                return True
+    return False
 
 
 def contents(run: Path):
