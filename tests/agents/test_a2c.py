@@ -13,7 +13,7 @@ from irgym.agents.a2c import A2CConfig
 from irgym.agents.advantages import advantages_and_returns
 from irgym.core.errors import IrgymError
 
-LEARNS = A2CConfig(iterations=300, episodes=32, lr=5e-3, entropy=0.2, hidden=(64, 64))
+LEARNS = A2CConfig(iterations=150, episodes=64, lr=5e-3, entropy=0.2, hidden=(64, 64))
 VARIANTS = {
     "plain": LEARNS,
     "n-step": replace(LEARNS, n_step=3, gae_lambda=1.0),

@@ -18,6 +18,8 @@ from irgym.envs.hlo.passes import KIND, PASSES, SPACE
 
 from .modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 def counts_of(module):
     counts, _, _ = module.summary()

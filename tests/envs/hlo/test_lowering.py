@@ -3,7 +3,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jax
@@ -28,9 +30,12 @@ def _size(path: Path) -> int:
     return sum(len(computation.instructions()) for computation in _module(path).computations())
 
 
-def _lowered(uri: str, folder: Path) -> int:
-    lower(uri, str(folder / "graph.pb"))
-    return _size(folder / "graph.pb")
+@cache
+def _lowered(uri: str) -> int:
+    """Return how many instructions a program has."""
+    with TemporaryDirectory() as folder:
+        lower(uri, str(Path(folder) / "graph.pb"))
+        return _size(Path(folder) / "graph.pb")
 
 
 def test_every_family_has_a_builder():
@@ -39,9 +44,9 @@ def test_every_family_has_a_builder():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_lowers_and_inference_is_smaller(family: str, tmp_path: Path):
-    step = _lowered(f"hlo://{family}", tmp_path)
-    forward = _lowered(f"hlo://{family}?mode=forward", tmp_path)
+def test_every_family_lowers_and_inference_is_smaller(family: str):
+    step = _lowered(f"hlo://{family}")
+    forward = _lowered(f"hlo://{family}?mode=forward")
     assert 20 < forward <= step
     assert (forward == step) == (family in ("decode", "beam"))
 
@@ -56,20 +61,20 @@ def test_every_family_lowers_and_inference_is_smaller(family: str, tmp_path: Pat
         ("hlo://mlp", 450),
     ],
 )
-def test_sizes_of_training_steps(uri: str, expected: int, tmp_path: Path):
-    assert _lowered(uri, tmp_path) == pytest.approx(expected, rel=0.04)
+def test_sizes_of_training_steps(uri: str, expected: int):
+    assert _lowered(uri) == pytest.approx(expected, rel=0.04)
 
 
-def test_sizes_of_arrays_hardly_matter(tmp_path: Path):
-    tiny, full = (_lowered(f"hlo://gpt2?layers=1&shape={shape}", tmp_path) for shape in ("tiny", "full"))
+def test_sizes_of_arrays_hardly_matter():
+    tiny, full = (_lowered(f"hlo://gpt2?layers=1&shape={shape}") for shape in ("tiny", "full"))
     assert full == pytest.approx(tiny, rel=0.01)
 
 
-def test_options_change_the_graph(tmp_path: Path):
+def test_options_change_the_graph():
     options = ("", "dropout=false", "scan=true", "remat=true", "clip=false", "dtype=bf16", "layers=2")
     options += tuple(f"optimizer={name}" for name in OPTIMIZERS if name != "adam")
-    sizes = [_lowered(f"hlo://gpt2?layers=1&{option}".removesuffix("&"), tmp_path) for option in options[:-5]]
-    sizes += [_lowered(f"hlo://mlp?{option}", tmp_path) for option in options[-4:]]
+    sizes = [_lowered(f"hlo://gpt2?layers=1&{option}".removesuffix("&")) for option in options[:-5]]
+    sizes += [_lowered(f"hlo://mlp?{option}") for option in options[-4:]]
     assert len(set(sizes)) == len(sizes)
 
 

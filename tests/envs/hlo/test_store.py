@@ -16,6 +16,8 @@ from irgym.envs.hlo.store import Failure, Request, Store, Summary
 
 from .modules import ALL
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):

@@ -22,6 +22,8 @@ from irgym.envs.hlo.task import OBJECTIVES
 
 from .modules import ALL, CALLS
 
+pytestmark = pytest.mark.usefixtures("engine")
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

@@ -6,6 +6,8 @@ from irgym.measure.farm import LocalFarm
 from irgym.measure.machine import timing_core
 from irgym.measure.protocol import Crashed, Limits, Returned, TimedOut
 
+pytestmark = pytest.mark.timed
+
 
 @pytest.fixture(params=[1, 2])
 def farm(request):
