@@ -32,7 +32,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("page", filter(python, PAGES), ids=lambda page: page.name)
-def test_python_blocks_run(page: Path):
+def test_python_blocks_run(page: Path, request: pytest.FixtureRequest):
+    if page.stem == "hlo":
+        request.getfixturevalue("engine")
     exec(compile("\n".join(python(page)), str(page), "exec"), {"__name__": page.stem})
 
 
