@@ -5,6 +5,7 @@
 # pyright: reportUnknownParameterType=false
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,11 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from jaxlib import _hlo  # pyright: ignore[reportAttributeAccessIssue]
-from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
-
-Array = NDArray[Any]
+from irgym.measure.checking.numbers import Array, is_fractional
 
 _KEY_WORDS = (2, 4)
 _MOST_IDS = 1000
@@ -59,12 +58,6 @@ class Parameter:
         return is_fractional(self.dtype)
 
 
-def is_fractional(dtype: np.dtype[Any]) -> bool:
-    """Say whether a type holds floating-point or complex numbers, those of `ml_dtypes` included."""
-    # numpy files all types of ml_dtypes under void.
-    return dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name)
-
-
 def parameters(proto: bytes) -> list[Parameter]:
     """Return the arrays that a module takes, in order.
 
@@ -89,7 +82,7 @@ def parameters(proto: bytes) -> list[Parameter]:
     return found
 
 
-def random_arguments(proto: bytes, seed: int, positive: bool = False) -> list[Array]:
+def random_arguments(proto: bytes, seed: int, positive: bool = False, scale: float = 1.0) -> list[Array]:
     """Return random arguments for a module.
 
     Floating-point arrays of two dimensions or more are normal with the deviation that keeps the scale of a
@@ -104,6 +97,7 @@ def random_arguments(proto: bytes, seed: int, positive: bool = False) -> list[Ar
         proto: Serialized HloModuleProto.
         seed: Seed of the arguments.
         positive: Whether all floating-point numbers shall be positive.
+        scale: Factor of the floating-point numbers.
 
     Raises:
         ProgramError: A parameter has no fixed shape, or is no array.
@@ -112,29 +106,35 @@ def random_arguments(proto: bytes, seed: int, positive: bool = False) -> list[Ar
     wanted = parameters(proto)
     sizes = [size for one in wanted if one.fractional for size in one.shape if size > 1]
     ids = min(min(sizes, default=2), _MOST_IDS)
-    return [_random(one, rng, ids, positive or one.positive) for one in wanted]
+    drawn = [_random(one, rng, ids, positive or one.positive) for one in wanted]
+    return drawn if scale == 1.0 else [_scaled(one, scale) for one in drawn]
 
 
-def perturbed(arguments: list[Array], seed: int) -> tuple[list[Array], float]:
-    """Change floating-point arguments by about the last bits of their elements.
-
-    Returns:
-        The arguments, and the greatest relative change of an element; 0 where none is floating-point.
-    """
+def perturbed(arguments: Sequence[Array], seed: int) -> list[Array]:
+    """Change floating-point arguments by about the last bit of each element, up or down."""
     rng = np.random.default_rng(seed)
+    return [_nudged(one, rng) if is_fractional(one.dtype) else one for one in arguments]
+
+
+def turned(arguments: Sequence[Array]) -> list[Array]:
+    """Return arguments with the elements of each in reverse order."""
+    return [one.reshape(-1)[::-1].copy().reshape(one.shape) for one in arguments]
+
+
+def without_greatest(arguments: Sequence[Array]) -> list[Array]:
+    """Return arguments with the greatest element of each one missing: zero, or one less."""
     changed: list[Array] = []
-    step = 0.0
     for one in arguments:
-        if not is_fractional(one.dtype):
-            changed.append(one)
-            continue
-        relative = 4 * epsilon(one.dtype)
-        step = max(step, relative)
-        signs = rng.integers(0, 2, one.shape, np.int8) * 2 - 1
-        # Wide enough to hold the change before it is rounded to the argument's own type.
-        wide = one if one.dtype.itemsize >= 4 else one.astype(np.float32)
-        changed.append((wide * (1 + relative * signs).astype(wide.dtype)).astype(one.dtype))
-    return changed, step
+        other = one.copy()
+        if one.size:
+            # Types of ml_dtypes have no order of their own in numpy.
+            flat = one.reshape(-1)
+            size = np.abs(flat.astype(np.complex128 if one.dtype.kind == "c" else np.float64))
+            place = int(np.argmax(size))
+            zero = is_fractional(one.dtype) or one.dtype.kind == "b"
+            other.reshape(-1)[place] = 0 if zero else max(int(flat[place]) - 1, 0)
+        changed.append(other)
+    return changed
 
 
 def epsilon(dtype: np.dtype[Any]) -> float:
@@ -208,6 +208,21 @@ def _numbers(one: Parameter, rng: np.random.Generator, positive: bool) -> Array:
     if one.dtype.kind == "c":
         values = values + 1j * deviation * rng.standard_normal(one.shape, np.float32)
     return values.astype(one.dtype)
+
+
+def _scaled(one: Array, scale: float) -> Array:
+    return _times(one, np.asarray(scale)) if is_fractional(one.dtype) else one
+
+
+def _nudged(one: Array, rng: np.random.Generator) -> Array:
+    signs = rng.integers(0, 2, one.shape, np.int8) * 2 - 1
+    return _times(one, 1 + epsilon(one.dtype) * signs)
+
+
+def _times(one: Array, factors: Array) -> Array:
+    """Return a product in the array's own type, computed in one that holds it."""
+    wide = one if one.dtype.itemsize >= 4 else one.astype(np.float32)
+    return np.asarray(wide * factors.astype(wide.dtype)).astype(one.dtype)
 
 
 def _greatest(dtype: np.dtype[Any]) -> int:

@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irgym.measure.checking.numbers import Array, Bools, Doubles, doubles, is_fractional, precision, whole
+from irgym.measure.checking.numbers import (
+    Array,
+    Bools,
+    Doubles,
+    doubles,
+    is_fractional,
+    numbers_of,
+    precision,
+    whole,
+)
 
 SLACK = 8.0
 """How many times as far as under coarser rounding an element may move."""
@@ -59,8 +68,7 @@ def exactly(values: Array, keeps_zeros: bool = False) -> Expected:
         values: The result.
         keeps_zeros: Whether a zero must have its sign, as where values are only moved.
     """
-    numbers = doubles(values) if is_fractional(values.dtype) else whole(values)
-    return Expected(values, numbers, keeps_zeros=keeps_zeros)
+    return Expected(values, numbers_of(values), keeps_zeros=keeps_zeros)
 
 
 def within(values: Array, reference: Doubles, allowance: Doubles) -> Expected:

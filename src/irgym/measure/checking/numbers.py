@@ -31,6 +31,11 @@ def whole(values: Array) -> Array:
     return values.astype(np.int8) if values.dtype.kind == "V" else values  # int4 and the like of ml_dtypes
 
 
+def numbers_of(values: Array) -> Array:
+    """Return what an array holds as numbers: doubles for floating-point types, whole numbers as they are."""
+    return doubles(values) if is_fractional(values.dtype) else whole(values)
+
+
 def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the distance from 1 to the next number of a floating-point type, and its least normal one."""
     finfo: Any = np.finfo

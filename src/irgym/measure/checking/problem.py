@@ -7,7 +7,7 @@ from irgym.core.cost import Validation
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.expected import Expected
 from irgym.measure.checking.numbers import Array
-from irgym.measure.checking.power import blind_spots
+from irgym.measure.checking.power import blind_spots, unmoved
 
 SCALES = (1.0, 1e-3, 1e-6, 1e3)
 """Factors of the inputs that are tried until wrong answers show."""
@@ -21,11 +21,13 @@ class Problem:
         inputs: The arguments.
         expected: The results.
         blind: By the place of a result a wrong answer that would pass there; empty where all would show.
+        idle: Places of the results that no wrong answer changes, as those that do not depend on the inputs.
     """
 
     inputs: Sequence[Array]
     expected: Sequence[Expected]
     blind: Mapping[int, str] = field(default_factory=dict[int, str])
+    idle: frozenset[int] = frozenset()
 
     def judge(self, results: Sequence[Array]) -> Agreement:
         """Compare results with what they must be."""
@@ -33,7 +35,10 @@ class Problem:
 
 
 def problem(
-    inputs: Sequence[Array], expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]]
+    inputs: Sequence[Array],
+    expected: Sequence[Expected],
+    computed: Mapping[str, Sequence[Array]],
+    slight: Mapping[str, Sequence[Array]] | None = None,
 ) -> Problem:
     """Return inputs and results, with wrong answers tried.
 
@@ -41,8 +46,9 @@ def problem(
         inputs: The arguments.
         expected: The results.
         computed: Wrong answers that the program itself gives, as on other inputs; by name.
+        slight: Those of which most numbers may be nearly right; see `blind_spots`.
     """
-    return Problem(inputs, expected, blind_spots(expected, computed))
+    return Problem(inputs, expected, blind_spots(expected, computed, slight), unmoved(expected, computed))
 
 
 def best_problem(draw: Callable[[float], Problem]) -> Problem:
@@ -51,12 +57,14 @@ def best_problem(draw: Callable[[float], Problem]) -> Problem:
     Args:
         draw: Makes the problem of inputs that are scaled by a factor; `SCALES` are tried in order.
     """
-    best = draw(SCALES[0])
+    first = best = draw(SCALES[0])
     for scale in SCALES[1:]:
         if not best.blind:
             break
         other = draw(scale)
-        if len(other.blind) < len(best.blind):
+        # Inputs that round to nothing give results that nothing is wrong with.
+        unseen = len(other.blind) + len(other.idle - first.idle - other.blind.keys())
+        if unseen < len(best.blind):
             best = other
     return best
 

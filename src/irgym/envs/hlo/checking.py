@@ -1,0 +1,104 @@
+"""What modules are checked on: random arguments, and how far rounding may take each result from there.
+
+The original runs as it is, with coarser rounding, and on arguments that differ in their last bits. That it
+would be noticed if a candidate's results were others is tried with results of the original itself: on its
+arguments turned round, and with a number of each argument left out.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module
+from irgym.envs.hlo.inputs import perturbed, random_arguments, turned, without_greatest
+from irgym.envs.hlo.rounding import Exactness, exactness
+from irgym.envs.hlo.stablehlo import stablehlo
+from irgym.measure.checking.expected import Expected, exactly, rounded
+from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.problem import Problem, best_problem, problem
+
+TOLERANCE = (
+    "each number within a few times what coarser rounding does to it in the original on XLA:CPU; whole"
+    " numbers and what is only moved equal, but for those that rounding flips"
+)
+"""What is allowed, in words."""
+
+
+class Original:
+    """A program as written, compiled as it is and with coarser rounding.
+
+    Args:
+        proto: Serialized HloModuleProto.
+        passes: Whether XLA:CPU runs its own simplifications too.
+
+    Raises:
+        ProgramError: It cannot run.
+        CompileFailure: XLA:CPU refused it.
+    """
+
+    def __init__(self, proto: bytes, passes: bool) -> None:
+        self._proto = proto
+        self._executable = compile_module(proto, passes)
+        self._coarser: Executable = compile_coarser(proto)
+        self._exactness = exactness(stablehlo(proto))
+
+    def problem(self, seed: int) -> Problem:
+        """Return arguments, scaled so that wrong answers show where that can be had, and what is right there.
+
+        Args:
+            seed: Seed of the arguments.
+
+        Raises:
+            ProgramError: It fails as it runs.
+        """
+        return best_problem(lambda scale: self._drawn(seed, scale))
+
+    def _drawn(self, seed: int, scale: float) -> Problem:
+        """Return the problem of random arguments.
+
+        Signed arguments exercise more, but may leave a program's domain where no root of a parameter is in
+        sight: if they lead to NaN, positive ones are taken.
+        """
+        arguments = random_arguments(self._proto, seed, scale=scale)
+        values = self._executable.run(arguments)
+        if any(_has_nan(one) for one in values):
+            arguments = random_arguments(self._proto, seed, positive=True, scale=scale)
+            values = self._executable.run(arguments)
+        other = {"the results on arguments turned round": self._executable.run(turned(arguments))}
+        short = {
+            "the results with a number of each argument left out": self._executable.run(
+                without_greatest(arguments)
+            )
+        }
+        return problem(arguments, self._expected(arguments, values, seed), other, short)
+
+    def _expected(self, arguments: list[Array], values: Sequence[Array], seed: int) -> list[Expected]:
+        changed = perturbed(arguments, seed)
+        samples = [
+            self._coarser.run(arguments),
+            self._coarser.run(changed),
+            self._executable.run(changed),
+        ]
+        return [
+            rounded(one, [sample[place] for sample in samples])
+            if level is Exactness.ROUNDED
+            else exactly(one, keeps_zeros=level is Exactness.MOVED)
+            for place, (one, level) in enumerate(zip(values, self._exactness, strict=True))
+        ]
+
+
+@lru_cache(maxsize=1)
+def original_of(proto: bytes, passes: bool) -> Original:
+    """Return an original; the last one is kept for its next inputs and candidates."""
+    return Original(proto, passes)
+
+
+@lru_cache(maxsize=1)
+def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
+    """Return what a program is checked on; the last one is kept for its next candidates."""
+    return original_of(proto, passes).problem(seed)
+
+
+def _has_nan(values: Array) -> bool:
+    return bool(np.any(values != values))
