@@ -44,11 +44,12 @@ def episodes(task: HloTask, count: int, steps: int, rng: np.random.Generator) ->
     """Return the final states of random episodes that never stop early."""
     states: list[HloState] = [task.initial()] * count
     for _ in range(steps):
-        live = [place for place, state in enumerate(states) if not task.terminal(state)]
-        actions = []
-        for place in live:
-            legal = [action for action in task.space.legal(task.mask(states[place])) if action.kind != STOP]
-            actions.append(legal[int(rng.integers(len(legal)))])
+        live, actions = [], []
+        for place, state in enumerate(states):
+            legal = [action for action in task.space.legal(task.mask(state)) if action.kind != STOP]
+            if legal:
+                live.append(place)
+                actions.append(legal[int(rng.integers(len(legal)))])
         after: list[Any] = task.step_batch([states[place] for place in live], actions)
         for place, state in zip(live, after, strict=True):
             states[place] = state

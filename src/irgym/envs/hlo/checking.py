@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module
+from irgym.envs.hlo.executable import compile_coarser, compile_module
 from irgym.envs.hlo.inputs import perturbed, random_arguments, turned, without_greatest
 from irgym.envs.hlo.rounding import Exactness, exactness
 from irgym.envs.hlo.stablehlo import stablehlo
@@ -37,10 +37,10 @@ class Original:
         CompileFailure: XLA:CPU refused it.
     """
 
-    def __init__(self, proto: bytes, passes: bool) -> None:
+    def __init__(self, proto: bytes, passes: bool = True) -> None:
         self._proto = proto
         self._executable = compile_module(proto, passes)
-        self._coarser: Executable = compile_coarser(proto)
+        self._coarser = compile_coarser(proto)
         self._exactness = exactness(stablehlo(proto))
 
     def problem(self, seed: int) -> Problem:
@@ -54,6 +54,26 @@ class Original:
         """
         return best_problem(lambda scale: self._drawn(seed, scale))
 
+    def run(self, arguments: Sequence[Array]) -> list[Array]:
+        """Return the results."""
+        return self._executable.run(arguments)
+
+    def expected(self, arguments: Sequence[Array], seed: int) -> list[Expected]:
+        """Return what the results on some arguments must be.
+
+        Args:
+            arguments: The arguments.
+            seed: Seed of the changes in their last bits.
+        """
+        changed = perturbed(arguments, seed)
+        samples = [self._coarser.run(arguments), self._coarser.run(changed), self.run(changed)]
+        return [
+            rounded(one, [sample[place] for sample in samples])
+            if level is Exactness.ROUNDED
+            else exactly(one, keeps_zeros=level is Exactness.MOVED)
+            for place, (one, level) in enumerate(zip(self.run(arguments), self._exactness, strict=True))
+        ]
+
     def _drawn(self, seed: int, scale: float) -> Problem:
         """Return the problem of random arguments.
 
@@ -61,43 +81,23 @@ class Original:
         sight: if they lead to NaN, positive ones are taken.
         """
         arguments = random_arguments(self._proto, seed, scale=scale)
-        values = self._executable.run(arguments)
-        if any(_has_nan(one) for one in values):
+        if any(_has_nan(one) for one in self.run(arguments)):
             arguments = random_arguments(self._proto, seed, positive=True, scale=scale)
-            values = self._executable.run(arguments)
-        other = {"the results on arguments turned round": self._executable.run(turned(arguments))}
-        short = {
-            "the results with a number of each argument left out": self._executable.run(
-                without_greatest(arguments)
-            )
-        }
-        return problem(arguments, self._expected(arguments, values, seed), other, short)
-
-    def _expected(self, arguments: list[Array], values: Sequence[Array], seed: int) -> list[Expected]:
-        changed = perturbed(arguments, seed)
-        samples = [
-            self._coarser.run(arguments),
-            self._coarser.run(changed),
-            self._executable.run(changed),
-        ]
-        return [
-            rounded(one, [sample[place] for sample in samples])
-            if level is Exactness.ROUNDED
-            else exactly(one, keeps_zeros=level is Exactness.MOVED)
-            for place, (one, level) in enumerate(zip(values, self._exactness, strict=True))
-        ]
+        return problem(
+            arguments,
+            self.expected(arguments, seed),
+            {"the results on arguments turned round": self.run(turned(arguments))},
+            {"the results with a number of each argument left out": self.run(without_greatest(arguments))},
+        )
 
 
-@lru_cache(maxsize=1)
-def original_of(proto: bytes, passes: bool) -> Original:
-    """Return an original; the last one is kept for its next inputs and candidates."""
-    return Original(proto, passes)
+_original = lru_cache(maxsize=1)(Original)
 
 
 @lru_cache(maxsize=1)
 def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
     """Return what a program is checked on; the last one is kept for its next candidates."""
-    return original_of(proto, passes).problem(seed)
+    return _original(proto, passes).problem(seed)
 
 
 def _has_nan(values: Array) -> bool:
