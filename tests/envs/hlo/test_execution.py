@@ -21,7 +21,12 @@ SHAPE = (6, 6)
 
 def lowered(function, *shapes, dtype=np.float32, **options):
     given = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes or [SHAPE]]
-    return jax.jit(function, keep_unused=True, **options).lower(*given).compiler_ir("hlo").as_serialized_hlo_module_proto()
+    return (
+        jax.jit(function, keep_unused=True, **options)
+        .lower(*given)
+        .compiler_ir("hlo")
+        .as_serialized_hlo_module_proto()
+    )
 
 
 def from_text(text):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jaxlib import _hlo
 
 from irgym.core.errors import ProgramError
-from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments
+from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments, turned, without_greatest
 
 
 def from_text(text):
@@ -113,18 +113,40 @@ def test_what_cannot_be_given_is_refused(kind, word):
         random_arguments(proto, seed=0)
 
 
+NUMBERS = ["f64", "f32", "f16", "bf16", "c64"]
+
+
 @settings(deadline=None, max_examples=25)
-@given(seed=st.integers(0, 1 << 20), name=st.sampled_from(["f64", "f32", "f16", "bf16", "c64"]))
+@given(seed=st.integers(0, 1 << 20), name=st.sampled_from(NUMBERS))
 def test_changes_are_small_and_real(seed, name):
     before = random_arguments(taking(f"{name}[6,5]", "s32[9]"), seed)
-    after, step = perturbed(before, seed)
+    after = perturbed(before, seed)
     assert [(one.shape, one.dtype) for one in after] == [(one.shape, one.dtype) for one in before]
     wide = [one[0].astype(np.complex128) for one in (before, after)]
     change = np.abs(wide[1] - wide[0])
     assert change.max() > 0
-    assert np.all(change <= 1.5 * step * np.abs(wide[0]))
+    assert np.all(change <= 1.5 * float(ml_dtypes.finfo(before[0].dtype).eps) * np.abs(wide[0]))
     assert np.array_equal(before[1], after[1])
 
 
-def test_no_numbers_no_change():
-    assert perturbed(random_arguments(taking("s32[9]"), 0), 0)[1] == 0
+@pytest.mark.parametrize("name", NUMBERS)
+def test_scaled_arguments_are_the_same_numbers_at_another_scale(name):
+    module = taking(f"{name}[6,5]", "s32[9]", f"{name}[]")
+    plain, scaled = random_arguments(module, 3), random_arguments(module, 3, scale=0.125)
+    assert [(one.shape, one.dtype) for one in plain] == [(one.shape, one.dtype) for one in scaled]
+    for place in (0, 2):
+        np.testing.assert_array_equal(plain[place] * np.asarray(0.125, plain[place].dtype), scaled[place])
+    assert np.array_equal(plain[1], scaled[1])
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name != "f8e8m0fnu"])
+def test_arguments_turned_round_and_with_a_number_left_out(name):
+    arguments = random_arguments(taking(f"{name}[5,2]", f"{name}[]", f"{name}[0]"), 3)
+    others = turned(arguments)
+    short = without_greatest(arguments)
+    for changed in (others, short):
+        assert [(one.shape, one.dtype) for one in changed] == [(one.shape, one.dtype) for one in arguments]
+    assert others[0].tolist() == arguments[0][::-1, ::-1].tolist()
+    assert np.count_nonzero(short[0] != arguments[0]) == (1 if arguments[0].any() else 0)
+    if arguments[0].dtype.kind in "biu":
+        assert np.all(short[0] <= arguments[0])

@@ -56,6 +56,35 @@ def test_better_scaled_inputs_are_drawn():
     assert not found.judge([np.cos(np.float32(1e7) * found.inputs[0])]).ok
 
 
+def test_inputs_that_round_to_nothing_are_no_better():
+    scales = []
+
+    def draw(scale):
+        scales.append(scale)
+        x = np.trunc(X * np.float32(scale * 100)).astype(np.int32)
+        noise = expect(lambda x: np.sin(np.float32(1e7) * x), X) if scale == 1 else exactly(x * 0)
+        return problem([x], [noise, exactly(x)], {"other inputs": [noise.values[::-1], x[::-1]]})
+
+    found = best_problem(draw)
+    assert scales == [1.0, 1e-3, 1e-6, 1e3]
+    assert found.blind and not found.idle
+
+
+def test_a_slightly_wrong_answer_must_show_in_one_number():
+    expected = expect(np.tanh, X)
+    for off, blind in ((0, {}), (0.1, {}), (0.9, {0: "a term"}), (2, {})):
+        result = expected.values.astype(np.float64)
+        result[3] += off * expected.allowance[3]
+        found = blind_spots([expected], {}, {"a term": [result.astype(np.float32)]})
+        assert found == blind, off
+
+
+def test_results_without_a_number_are_not_checkable():
+    nothing = exactly(np.full(3, np.nan, np.float32))
+    some = exactly(np.array([np.nan, 1, 2], np.float32))
+    assert blind_spots([nothing, some], {}) == {0: "anything that is no number"}
+
+
 def test_the_least_blind_inputs_are_taken_where_none_help():
     noise = expect(lambda x: np.sin(np.float32(1e7) * x), X)
 
