@@ -15,3 +15,12 @@ def test_no_wrong_result_of_loops_is_validated_and_no_right_one_refused(tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 right schedules: 60 validated" in done.stdout and "ACCEPTED" not in done.stdout
+
+
+def test_no_wrong_result_of_hlo_is_validated_and_no_right_one_refused():
+    sizes = ("--pairs", "30", "--schedules", "6")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--environments", "hlo", *sizes], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 right schedules: 6 validated" in done.stdout and "ACCEPTED" not in done.stdout
