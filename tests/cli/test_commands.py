@@ -312,12 +312,21 @@ def test_help_of_every_command(irgym: Command):
 
 
 def test_damaged_cache_is_named_and_can_be_cleared(irgym: Command, cache: Path):
-    cache.mkdir()
-    (cache / "costs.sqlite").write_text("this is no database, " * 100)
+    assert irgym("cache", "stats").code == 0
+    costs = cache / "costs.sqlite"
+    costs.write_bytes(costs.read_bytes()[:100] + b"\xa5" * 5000)
     refused(irgym("tune", PROGRAM, *QUICK), "costs.sqlite", "irgym cache clear")
     refused(irgym("cache", "stats"), "costs.sqlite", "irgym cache clear")
     assert irgym("cache", "clear").code == 0
     assert irgym("cache", "stats").code == 0
+
+
+def test_what_is_no_cache_is_never_cleared(irgym: Command, cache: Path):
+    cache.mkdir()
+    (cache / "costs.sqlite").write_text("dear diary")
+    for command in (("tune", PROGRAM, *QUICK), ("cache", "stats"), ("cache", "clear")):
+        refused(irgym(*command), "costs.sqlite", "move it away")
+    assert (cache / "costs.sqlite").read_text() == "dear diary"
 
 
 def test_cache_folder_that_cannot_be(irgym: Command, cache: Path):

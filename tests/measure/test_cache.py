@@ -210,15 +210,28 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(path):
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_damaged_file_is_one_sentence_and_can_be_cleared(path, content):
+def test_what_is_no_cache_is_one_sentence_and_never_removed(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
-    with pytest.raises(StorageError, match="move it away, or run irgym cache clear"):
-        CostCache(path)
+    for attempt in (CostCache, CostCache.clear):
+        with pytest.raises(StorageError, match="move it away, or set IRGYM_CACHE_DIR"):
+            attempt(path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_damaged_cache_is_one_sentence_and_can_be_cleared(cache, path, logged):
+    cache.put_many([job(str(n)) for n in range(2000)], [ok(1.0)] * 2000)
+    if not logged:
+        cache.close()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xa5" * (path.stat().st_size - 100))
+    if not logged:
+        with pytest.raises(StorageError, match="move it away, or run irgym cache clear"):
+            CostCache(path)
     CostCache.clear(path)
-    with CostCache(path) as cache:
-        assert cache.get_many([job()]) == [None]
+    assert list(path.parent.iterdir()) == []
 
 
 def test_damage_inside_the_file_is_one_sentence(path):
@@ -237,9 +250,10 @@ def test_a_foreign_database_is_left_alone(path):
         other.execute("CREATE TABLE mine (x)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(StorageError, match="move it away"):
-        CostCache(path)
-    assert path.read_bytes() == before
+    for attempt in (CostCache, CostCache.clear):
+        with pytest.raises(StorageError, match="move it away, or set IRGYM_CACHE_DIR"):
+            attempt(path)
+    assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
 
 
 def test_another_version_is_refused(path):
@@ -301,6 +315,34 @@ def test_stats_count_by_family_and_outcome(cache, path):
 def test_clearing_removes_every_file(cache, path):
     cache.put_many([job()], [ok(1.0)])
     CostCache.clear(path)
+    CostCache.clear(path)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/null")])
+def test_clearing_removes_no_folder_and_nothing_special(path, make):
+    path.parent.mkdir()
+    make(path)
+    with pytest.raises(StorageError, match="is not irgym's cost cache and stays"):
+        CostCache.clear(path)
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_clearing_follows_links(tmp_path, path):
+    CostCache(tmp_path / "there.sqlite").close()
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "there.sqlite")
+    CostCache.clear(path)
+    assert path.is_symlink() and not (tmp_path / "there.sqlite").exists()
+
+
+def test_clearing_knows_a_cache_whose_mark_is_still_in_the_log(path):
+    script = (
+        "import os, sys; from pathlib import Path; from irgym.measure.cache import CostCache;"
+        "CostCache(Path(sys.argv[1])); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    assert path.read_bytes()[68:72] == bytes(4)
     CostCache.clear(path)
     assert list(path.parent.iterdir()) == []
 

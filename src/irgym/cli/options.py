@@ -1,13 +1,13 @@
 """Options that several commands share, checked before any work is done."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 from irgym.core.environment import Environment
-from irgym.core.errors import IrgymError, StorageError
-from irgym.core.task import Task, check_form
+from irgym.core.errors import IrgymError
+from irgym.core.files import check_writable
+from irgym.core.task import Task, form_of
 from irgym.search.session import Budget
 
 DEFAULT_SECONDS = 10.0
@@ -53,14 +53,8 @@ def check_file(path: Path | None) -> None:
     Raises:
         StorageError: Its folder does not exist or is not writable, or the path is a folder.
     """
-    if path is None:
-        return
-    if path.is_dir():
-        raise StorageError(f"{path} cannot be written (it is a folder): name a file")
-    if not path.parent.is_dir():
-        raise StorageError(f"{path} cannot be written ({path.parent} is no folder): choose another place")
-    if not os.access(path.parent, os.W_OK):
-        raise StorageError(f"{path} cannot be written ({path.parent} is read-only): choose another place")
+    if path is not None:
+        check_writable(path)
 
 
 def check_export(task: Task[Any], path: Path | None) -> None:
@@ -71,7 +65,7 @@ def check_export(task: Task[Any], path: Path | None) -> None:
         StorageError: The file cannot be written there.
     """
     if path is not None:
-        check_form(path, task.forms)
+        form_of(path, task.forms)
         check_file(path)
 
 

@@ -16,19 +16,24 @@ from irgym.core.errors import IrgymError
 S = TypeVar("S", bound=Hashable)
 
 
-def check_form(path: Path, forms: Mapping[str, str]) -> None:
-    """Make sure that a file's suffix names a form that can be written.
+def form_of(path: Path, forms: Mapping[str, str]) -> str:
+    """Return which of some suffixes a file's name ends in, in lower or upper case; the longest of several.
+
+    Whoever writes a file asks here what form it is to have, and nowhere else.
 
     Args:
         path: The file.
-        forms: What each suffix stands for, such as `C source` for `.c`.
+        forms: What each suffix, in lower case, stands for, such as `C source` for `.c`.
 
     Raises:
-        IrgymError: It names none of them.
+        IrgymError: It ends in none of them.
     """
-    if path.suffix.lower() not in forms:
+    name = path.name.lower()
+    matching = [suffix for suffix in forms if name.endswith(suffix) and len(name) > len(suffix)]
+    if not matching:
         known = ", ".join(f"{suffix} ({form})" for suffix, form in forms.items())
         raise IrgymError(f"cannot export to {path.name!r}: end the name in one of {known}")
+    return max(matching, key=len)
 
 
 class Task(ABC, Generic[S]):

@@ -7,11 +7,13 @@ and survives `kill -9`; it does not work over network file systems, where one pr
 
 import json
 import math
+import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,9 @@ SCHEMA = 1
 
 APPLICATION = 0x6972676D
 """Marks SQLite files as irgym's."""
+
+ELSEWHERE = "move it away, or set IRGYM_CACHE_DIR to another folder"
+"""What to do about a file of others where the cache should be."""
 
 BUSY_S = 30.0
 """How long to wait for another process that writes."""
@@ -119,7 +124,7 @@ class CostCache:
             return False
         if (application, version) != (APPLICATION, SCHEMA):
             raise StorageError(
-                f"{self.path} is not a cost cache of this version: move it away, or run irgym cache clear"
+                f"{self.path} is not a cost cache of this version: {_remedy(self.path)}"
             )
         return True
 
@@ -246,16 +251,17 @@ class CostCache:
         """Remove a cache, damaged or not; nothing happens where there is none.
 
         Raises:
-            StorageError: The file cannot be removed.
+            StorageError: The file is none of irgym's, or it cannot be removed.
         """
-        # The log goes first: a new file must never find it.
-        for suffix in ("-wal", "-shm", ""):
-            try:
+        path = Path(os.path.realpath(path))  # as SQLite follows links
+        try:
+            if not _ours(path):
+                raise StorageError(f"{path} is not irgym's cost cache and stays: {ELSEWHERE}")
+            # The log goes first: a new file must never find it.
+            for suffix in ("-wal", "-shm", ""):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(
-                    f"{path} cannot be removed ({error.strerror}): remove it by hand"
-                ) from error
+        except OSError as error:
+            raise StorageError(f"{path} cannot be removed ({error.strerror}): remove it by hand") from error
 
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""
@@ -293,13 +299,47 @@ class CostCache:
             ) from error
         except sqlite3.DatabaseError as error:
             raise StorageError(
-                f"the cost cache {self.path} is damaged ({error}): move it away, or run irgym cache clear"
+                f"the cost cache {self.path} is damaged ({error}): {_remedy(self.path)}"
             ) from error
         except OSError as error:
             raise StorageError(
                 f"the cost cache {self.path} cannot be opened ({error.strerror}): set IRGYM_CACHE_DIR to "
                 "another folder"
             ) from error
+
+
+def _ours(path: Path) -> bool:
+    """Say whether what is at a path is a cost cache, damaged or not, or nothing worth keeping.
+
+    A cache is known by its mark at the file's beginning; or in its log, while nothing was moved from there.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return True
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    with path.open("rb") as file:
+        head = file.read(100)
+    if not head.startswith(b"SQLite format 3\0"):
+        return not head
+    mark = int.from_bytes(head[68:72])
+    if mark:
+        return mark == APPLICATION
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_S)) as database:
+            [mark, tables] = database.execute(
+                "SELECT (SELECT application_id FROM pragma_application_id),"
+                " (SELECT count(*) FROM sqlite_master)"
+            ).fetchone()
+    except sqlite3.DatabaseError:
+        return False
+    return mark == APPLICATION or not tables
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do about a file that cannot be used as a cost cache."""
+    return "move it away, or run irgym cache clear" if _ours(path) else ELSEWHERE
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:

@@ -1,10 +1,7 @@
 """Files of tensors and plain values: written whole or not at all, and checked when read."""
 
-import errno
 import io
-import os
 import pickle
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from irgym.core.errors import StorageError
+from irgym.core.files import write_file
 
 
 def write(path: Path, content: dict[str, Any], previous: Path | None = None) -> None:
@@ -27,34 +25,7 @@ def write(path: Path, content: dict[str, Any], previous: Path | None = None) -> 
     """
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    fresh = path.with_name(path.name + ".tmp")
-    try:
-        with fresh.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        if previous is not None and path.exists():
-            _keep(path, previous)
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise StorageError(
-            f"cannot write {path}: {error.strerror}; free some space or choose another folder"
-        ) from error
-
-
-def _keep(path: Path, previous: Path) -> None:
-    """Make `previous` a second name of the file at `path`, which stays in place meanwhile."""
-    link = previous.with_name(previous.name + ".tmp")
-    link.unlink(missing_ok=True)
-    try:
-        os.link(path, link)
-    except OSError as error:
-        # Some file systems have no hard links.
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
-            raise
-        shutil.copyfile(path, link)
-    link.replace(previous)
+    write_file(path, buffer.getbuffer(), previous)
 
 
 def read(path: Path, sort: str) -> dict[str, Any]:

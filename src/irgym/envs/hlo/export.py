@@ -5,7 +5,7 @@ from pathlib import Path
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.core.files import write_file
-from irgym.core.task import check_form
+from irgym.core.task import form_of
 from irgym.envs.hlo.modules import PassPath, ProgramModules
 from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
@@ -30,8 +30,7 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
         IrgymError: The suffix is unknown, or the module has no such form.
         StorageError: The file cannot be written.
     """
-    check_form(target, FORMS)
-    suffix = target.suffix.lower()
+    suffix = form_of(target, FORMS)
     if suffix in (".hlo", ".txt"):
         content = modules.pool.call("text", modules.file, path).encode()
     elif suffix == ".pb":

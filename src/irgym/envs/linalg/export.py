@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from irgym.core.cost import Call
 from irgym.core.files import write_files
-from irgym.core.task import check_form
+from irgym.core.task import form_of
 from irgym.envs.linalg.script import transform_module
 from irgym.envs.linalg.sources import LIMITS, answer
 from irgym.measure.child import Child
@@ -13,8 +13,11 @@ from irgym.measure.child import Child
 if TYPE_CHECKING:
     from irgym.envs.linalg.task import LinalgState, LinalgTask
 
+TRANSFORM = ".transform.mlir"
+
 FORMS = {
-    ".mlir": "the program after the schedule; .transform.mlir for the schedule itself",
+    ".mlir": "the program after the schedule",
+    TRANSFORM: "the schedule itself",
     ".ll": "LLVM's code",
 }
 """What can be written, by suffix."""
@@ -29,13 +32,13 @@ def export(task: "LinalgTask", state: "LinalgState", target: Path) -> list[Path]
         IrgymError: The suffix is unknown, or MLIR refuses the schedule.
         StorageError: A file cannot be written.
     """
-    check_form(target, FORMS)
+    suffix = form_of(target, FORMS)
     script = task.script(state)
-    if target.name.endswith(".transform.mlir"):
-        program = target.with_name(target.name.removesuffix(".transform.mlir") + ".program.mlir")
+    if suffix == TRANSFORM:
+        program = target.with_name(target.name[: -len(TRANSFORM)] + ".program.mlir")
         files = {target: script or transform_module(""), program: task.text}
     else:
-        form = "llvm" if target.suffix.lower() == ".ll" else "mlir"
+        form = "llvm" if suffix == ".ll" else "mlir"
         call = Call("irgym.envs.linalg.runner:written", (task.text, script, form, task.threads))
         with Child(LIMITS) as child:
             files = {target: answer(child, call, "the schedule")}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageError
 from irgym.core.files import write_files
-from irgym.core.task import check_form
+from irgym.core.task import form_of
 from irgym.envs.loops.codegen import c_source
 from irgym.envs.loops.codegen.backends import Backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
@@ -46,14 +46,14 @@ def export(
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise IrgymError(f"{name!r} cannot name a C function: use letters, digits and underscores")
-    check_form(path, FORMS)
+    form = form_of(path, FORMS)
     try:
-        if path.suffix == ".c":
+        if form == ".c":
             source = c_source.emit(lower(contraction, nest, backend.target), contraction, nest, name)
             files = {path: source.encode()}
         else:
             content = backend.object_file(contraction, nest, name)
-            if path.suffix == ".so":
+            if form == ".so":
                 content = _shared_library(content)
             header = _header(contraction, nest, backend, path, name)
             files = {path: content, path.with_suffix(".h"): header.encode()}
