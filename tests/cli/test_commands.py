@@ -1,6 +1,7 @@
 """Every command from its arguments to its exit code, with tiny programs and budgets."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from commands import Command, Result
 
 from irgym.cli.main import main
+from irgym.envs.loops.codegen.export import LINKERS
 
 pytest.importorskip("torch")
 
@@ -384,3 +386,78 @@ def test_a_reader_that_stops_reading_is_no_error():
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_results_go_into_pipes_and_devices_and_through_links(irgym: Command, tmp_path: Path):
+    fifo, link = tmp_path / "fifo", tmp_path / "link"
+    os.mkfifo(fifo)
+    link.symlink_to(tmp_path / "there.json")
+    with subprocess.Popen(["cat", str(fifo)], stdout=subprocess.PIPE) as reader:
+        assert irgym("envs", "--json", fifo).code == 0
+        assert reader.stdout is not None
+        rows = json.load(reader.stdout)
+    assert irgym("envs", "--json", link).code == irgym("envs", "--json", "/dev/null").code == 0
+    assert link.is_symlink() and read(tmp_path / "there.json") == rows
+    assert Path("/dev/null").is_char_device() and fifo.is_fifo()
+
+
+def test_a_policy_and_a_report_go_through_links_too(irgym: Command, run_folder: Path, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "report").symlink_to(tmp_path / "there.html")
+    assert irgym("report", run_folder, "--out", tmp_path / "report").code == 0
+    assert irgym("report", run_folder, "--out", "/dev/null").code == 0
+    assert (tmp_path / "report").is_symlink() and (tmp_path / "there.html").is_file()
+    (run_folder / "policy.pt").rename(tmp_path / "there.pt")
+    (run_folder / "policy.pt").symlink_to(tmp_path / "there.pt")
+    resume = ("train", "loops", "--run", run_folder, "--resume", "--iterations", "3", *TRAINING)
+    before = (tmp_path / "there.pt").read_bytes()
+    assert irgym(*resume).code == 0
+    assert (run_folder / "policy.pt").is_symlink() and (tmp_path / "there.pt").read_bytes() != before
+
+
+@pytest.mark.parametrize("suffix", [".c", ".o", ".so"])
+def test_suffixes_mean_the_same_in_upper_case(irgym: Command, tmp_path: Path, suffix: str):
+    if suffix == ".so" and not any(map(shutil.which, LINKERS)):
+        pytest.skip("needs a linker: none is installed")
+    begins = {".c": b"/*", ".o": b"\x7fELF", ".so": b"\x7fELF"}
+    for name in (f"low{suffix}", f"up{suffix.upper()}"):
+        result = irgym("replay", PROGRAM, SCHEDULE, "--backend", "llvm", "--export", tmp_path / name)
+        assert result.code == 0 and (tmp_path / name).read_bytes().startswith(begins[suffix])
+    low, up = ((tmp_path / name).read_bytes() for name in (f"low{suffix}", f"up{suffix.upper()}"))
+    assert low[16:18] == up[16:18], "both are objects to link, or both are linked"
+    assert suffix != ".c" or low == up
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("envs", "--json"),
+        ("programs", "loops", "--json"),
+        ("cache", "stats", "--json"),
+        ("cache", "clear", "--json"),
+        ("tune", PROGRAM, *QUICK, "--json"),
+        ("replay", PROGRAM, SCHEDULE, "--json"),
+        ("compare", "loops", "--json"),
+        ("compare", "loops", "--run-folder"),
+        ("imitate", "loops", "--out"),
+        ("imitate", "loops", "--out", "x", "--json"),
+        ("train", "loops", "--run", "x", "--json"),
+        ("train", "loops", "--run"),
+        ("report", ".", "--json"),
+    ],
+    ids=" ".join,
+)
+def test_impossible_places_for_results_are_one_sentence_before_any_work(
+    arguments: tuple[str, ...], irgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Named too long, below a file, in a folder where not even root may write, a folder itself."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (tmp_path / "file").write_text("")
+    monkeypatch.chdir(empty)
+    places = ["n" * 300, tmp_path / "file" / "a", Path("/proc/a")]
+    if arguments[-1] not in ("--run", "--run-folder"):
+        places.append(tmp_path)
+    for place in places:
+        refused(irgym(*arguments, place), "choose" if place != tmp_path else "name a file")
+    assert not list(empty.iterdir())

@@ -81,7 +81,7 @@ def test_a_device_is_written_to(tmp_path, direct):
     path = Path("/dev/null") if direct else link
     check_writable(path)
     write_file(path, b"x")
-    assert stat.S_ISCHR(os.stat("/dev/null").st_mode) and link.is_symlink()
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode) and link.is_symlink()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

@@ -5,7 +5,7 @@ generalised advantage estimation or n-step returns.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,11 +13,12 @@ import torch
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.advantages import advantages_and_returns, normalise
 from irgym.agents.episodes import Outcomes
+from irgym.agents.hyperparameters import Count, Episodes
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, Optimiser, anneal
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import Trajectories
-from irgym.core.errors import IrgymError
+from irgym.core.values import Range
 from irgym.nets import heads
 
 
@@ -25,11 +26,12 @@ from irgym.nets import heads
 class A2CConfig(ActorCriticConfig):
     """Hyper-parameters of A2C."""
 
-    iterations: int = 1000
+    name: ClassVar[str] = "A2C"
+    iterations: Count = 1000
     """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: int = 16
+    episodes: Episodes = 16
     """Episodes collected in an iteration, which is one gradient step."""
-    n_step: int | None = None
+    n_step: Annotated[int | None, Range(low=1)] = None
     """Steps that an advantage looks ahead before it takes the value's word; None for the whole episode.
 
     With gae_lambda = 1 these are the n-step returns of A3C.
@@ -43,9 +45,7 @@ class A2CConfig(ActorCriticConfig):
         Raises:
             IrgymError: A value makes no sense; the message says which.
         """
-        self.check("A2C")
-        if self.n_step is not None and self.n_step < 1:
-            raise IrgymError(f"n_step of A2C is {self.n_step}: choose 1 or more, or none")
+        self.check()
         return A2C(self, problem)
 
 

@@ -9,6 +9,18 @@ import torch
 
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes import Outcomes
+from irgym.agents.hyperparameters import (
+    Count,
+    CountOrNone,
+    Episodes,
+    Hyperparameters,
+    Positive,
+    Seed,
+    Share,
+    Threads,
+    Weight,
+    Widths,
+)
 from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
@@ -24,35 +36,35 @@ from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig:
+class ActorCriticConfig(Hyperparameters):
     """Hyper-parameters that all policy-gradient learners have."""
 
-    iterations: int = 200
+    iterations: Count = 200
     """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: int = 64
+    episodes: Episodes = 64
     """Episodes collected in an iteration."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Learning rate at the start."""
-    lr_end: float = 1e-4
+    lr_end: Weight = 1e-4
     """Learning rate at the end, and from then on."""
-    gamma: float = 1.0
+    gamma: Share = 1.0
     """Discount."""
-    gae_lambda: float = 0.95
+    gae_lambda: Share = 0.95
     """Lambda of generalised advantage estimation."""
     advantages: Normalisation = "standard"
     """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
-    entropy: float = 0.01
+    entropy: Weight = 0.01
     """Coefficient of the entropy bonus at the start."""
-    entropy_end: float = 0.0
+    entropy_end: Weight = 0.0
     """Coefficient of the entropy bonus at the end."""
-    value_coefficient: float = 0.5
+    value_coefficient: Weight = 0.5
     """Weight of the value loss in a joint step."""
-    max_grad_norm: float = 0.5
+    max_grad_norm: Positive = 0.5
     """The gradient is scaled down to this norm."""
     actions: Literal["structured", "chained", "flat"] = "structured"
     """How actions are chosen: a kind, and its parameters apart from each other; chained: each parameter knows
     those before it; flat: one of all combinations."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
@@ -69,36 +81,27 @@ class ActorCriticConfig:
     """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
     normalise_rewards: bool = True
     """Whether rewards are divided by the deviation of the returns so far."""
-    validate_every: int = 0
+    validate_every: CountOrNone = 0
     """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: float = 30.0
+    checkpoint_every: Weight = 30.0
     """Seconds between checkpoints."""
     start: str = ""
     """File of a policy to start from, such as one that imitates searches; empty for random weights.
 
     A resumption needs the file too.
     """
-    seed: int = 0
+    seed: Seed = 0
     """Of all random choices."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of torch."""
 
-    def check(self, name: str) -> None:
-        """Make sure that the values make sense.
-
-        Args:
-            name: The algorithm, for the message.
+    def check(self) -> None:
+        """Make sure that the values suit each other.
 
         Raises:
-            IrgymError: One does not; the message says which.
+            IrgymError: They do not; the message says which.
         """
-        for field in ("iterations", "episodes", "threads"):
-            if getattr(self, field) < 1:
-                raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose 1 or more")
-        for field in ("lr", "max_grad_norm"):
-            if not getattr(self, field) > 0.0:
-                raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose more than 0")
-        check_network(self, name)
+        check_network(self)
         if self.shared and self.value_features:
             raise IrgymError(
                 "value_features are for a value network of its own: set shared or value_features to false"

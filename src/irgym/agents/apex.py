@@ -9,11 +9,13 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from irgym.agents.apex_actor import Assignment, Experience, pack
 from irgym.agents.episodes import Outcomes, add_up, lost, settle
+from irgym.agents.hyperparameters import CountOrNone, Share, Weight
 from irgym.agents.learner import Statistics
 from irgym.agents.problem import Problem
 from irgym.agents.q_learner import QLearner, QLearnerConfig
@@ -35,29 +37,28 @@ _LOG = logging.getLogger(__name__)
 class ApexConfig(QLearnerConfig):
     """Hyper-parameters of Ape-X DQN."""
 
-    actors: int = 0
+    name: ClassVar[str] = "Ape-X"
+    actors: CountOrNone = 0
     """Calls that share the episodes of an iteration; a course depends on it, and not on the farm's workers.
 
     0 for as many as the farm has workers when the training starts, and at least 8.
     """
-    epsilon: float = 0.4
+    epsilon: Share = 0.4
     """Share of uniformly random legal actions of the first actor."""
-    epsilon_exponent: float = 7.0
+    epsilon_exponent: Weight = 7.0
     """Actor i of N, from 0, explores with epsilon ** (1 + epsilon_exponent * i / (N - 1))."""
 
-    def check(self, name: str) -> None:
-        """Make sure that the values make sense.
+    def check(self) -> None:
+        """Make sure that the values suit each other.
 
         Raises:
-            IrgymError: One does not; the message says which.
+            IrgymError: They do not; the message says which.
         """
-        super().check(name)
-        if not 0 <= self.actors <= self.episodes:
-            raise IrgymError(f"actors of {name} is {self.actors}: choose at most as many as episodes, or 0")
-        if not 0.0 <= self.epsilon <= 1.0:
-            raise IrgymError(f"epsilon of {name} is {self.epsilon}: choose 0 to 1")
-        if not self.epsilon_exponent >= 0.0:
-            raise IrgymError(f"epsilon_exponent of {name} is {self.epsilon_exponent}: choose 0 or more")
+        super().check()
+        if self.actors > self.episodes:
+            raise IrgymError(
+                f"actors of {self.name} is {self.actors}: choose at most as many as episodes, or 0"
+            )
 
     def build(self, problem: Problem) -> "Apex":
         """Return a learner at the beginning of its training.
@@ -65,7 +66,7 @@ class ApexConfig(QLearnerConfig):
         Raises:
             IrgymError: A value makes no sense, or the problem cannot be played elsewhere.
         """
-        self.check("Ape-X")
+        self.check()
         farm = problem.evaluator
         if not isinstance(farm, Measured):
             raise IrgymError(

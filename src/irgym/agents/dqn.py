@@ -1,8 +1,10 @@
 """Deep Q-learning, with the extensions that `q_learner` lists."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from irgym.agents.episodes import Outcomes
+from irgym.agents.hyperparameters import Share
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import anneal
 from irgym.agents.problem import Problem
@@ -14,11 +16,12 @@ from irgym.agents.rollout import draw_tasks, rollout
 class DQNConfig(QLearnerConfig):
     """Hyper-parameters of DQN."""
 
-    epsilon: float = 1.0
+    name: ClassVar[str] = "DQN"
+    epsilon: Share = 1.0
     """Share of uniformly random legal actions at the start."""
-    epsilon_end: float = 0.02
+    epsilon_end: Share = 0.02
     """Share of uniformly random legal actions once exploration has ended."""
-    exploration: float = 0.5
+    exploration: Share = 0.5
     """Share of the iterations over which epsilon falls."""
 
     def build(self, problem: Problem) -> "DQN":
@@ -27,7 +30,7 @@ class DQNConfig(QLearnerConfig):
         Raises:
             IrgymError: A value makes no sense; the message says which.
         """
-        self.check("DQN")
+        self.check()
         return DQN(self, problem)
 
 

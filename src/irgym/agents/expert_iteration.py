@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from irgym.agents.hyperparameters import CountOrNone, Hyperparameters, Seed
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
 from irgym.core.cost import Evaluator, Memory
 from irgym.core.environment import spread
@@ -202,7 +203,7 @@ def _applies(task: Task[Any], schedule: Schedule) -> bool:
 
 
 @dataclass(frozen=True)
-class Searches:
+class Searches(Hyperparameters):
     """How each round finds what it shows.
 
     Attributes:
@@ -215,12 +216,14 @@ class Searches:
         seed: Of the searches.
     """
 
+    name: ClassVar[str] = "expert iteration"
+
     strategy: Strategy
     budget: Budget
-    programs: int
-    transferred: int = 0
+    programs: CountOrNone
+    transferred: CountOrNone = 0
     recorded: bool = False
-    seed: int = 0
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)

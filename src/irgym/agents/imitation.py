@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Positive, Seed, Threads, Widths
 from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.core.actions import Action, ActionSpace, Mask
@@ -28,20 +29,21 @@ from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
-class ImitationConfig:
+class ImitationConfig(Hyperparameters):
     """Hyper-parameters of behaviour cloning."""
 
-    epochs: int = 60
+    name: ClassVar[str] = "imitation"
+    epochs: Count = 60
     """Passes over the demonstrations."""
-    minibatch: int = 128
+    minibatch: Count = 128
     """Steps in a gradient step."""
-    lr: float = 1e-3
+    lr: Positive = 1e-3
     """Learning rate of Adam at the start."""
-    lr_end: float = 1e-4
+    lr_end: Positive = 1e-4
     """Learning rate in the last epoch."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
@@ -51,29 +53,24 @@ class ImitationConfig:
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "chained", "flat"] = "structured"
     """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: at once."""
-    exchanged: int = 0
+    exchanged: CountOrNone = 0
     """Copies of each step in which each row of the observation but the first is the first row of some other
     step, or empty: for observations whose first row is what the action is for, and whose others are its
     neighbours. Where demonstrations show few neighbours, a policy learns so to depend on them little."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
-    seed: int = 0
+    seed: Seed = 0
     """Of all random choices."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of torch."""
 
     def check(self) -> None:
-        """Make sure that the values make sense, before any search is done.
+        """Make sure that such a network can be made, before any search is done.
 
         Raises:
-            IrgymError: One does not; the message says which.
+            IrgymError: It cannot; the message says why.
         """
-        for name in ("epochs", "minibatch", "lr", "lr_end", "max_grad_norm", "threads"):
-            if not getattr(self, name) > 0:
-                raise IrgymError(f"{name} of imitation is {getattr(self, name)}: choose more than 0")
-        if self.exchanged < 0:
-            raise IrgymError(f"exchanged of imitation is {self.exchanged}: choose 0 or more")
-        check_network(self, "imitation")
+        check_network(self)
 
 
 @dataclass(frozen=True)

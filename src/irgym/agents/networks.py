@@ -34,22 +34,16 @@ class NetworkConfig(Protocol):
         ...
 
 
-def check_network(config: NetworkConfig, name: str) -> None:
+def check_network(config: NetworkConfig) -> None:
     """Make sure that a network can be made so.
 
-    Args:
-        config: The hyper-parameters.
-        name: The algorithm, for the message.
-
     Raises:
-        IrgymError: A width or the activation makes no sense; the message says which.
+        IrgymError: There is no such activation.
     """
     if config.activation not in ACTIVATIONS:
         raise IrgymError(
             f"there is no activation {config.activation!r}: choose among {', '.join(ACTIVATIONS)}"
         )
-    if not all(width > 0 for width in config.hidden):
-        raise IrgymError(f"hidden of {name} is {config.hidden}: choose widths of 1 or more")
 
 
 def spec_of(config: NetworkConfig, task: Task[Any]) -> EncoderSpec:

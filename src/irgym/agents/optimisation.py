@@ -1,5 +1,6 @@
 """What every gradient-based learner does: seeded initial weights, annealing, clipped gradient steps."""
 
+import math
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -7,7 +8,25 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from irgym.core.errors import IrgymError
+
 Optimiser = Literal["adam", "rmsprop"]
+
+
+class DivergedError(IrgymError):
+    """A training has come to values that are not finite, from which there is no way back."""
+
+    def __init__(self, what: str, value: float) -> None:
+        super().__init__(
+            f"the training has diverged (the {what} is {value}), and no file was replaced since: lower lr or "
+            "max_grad_norm, and make sure that rewards and observations are finite"
+        )
+
+
+def _check(value: Tensor, what: str) -> None:
+    number = value.item()
+    if not math.isfinite(number):
+        raise DivergedError(what, number)
 
 
 @contextmanager
@@ -58,12 +77,19 @@ class Descent:
             self._optimiser = torch.optim.RMSprop([self._vector], lr=lr, eps=1e-5, alpha=0.99)
 
     def step(self, loss: Tensor) -> None:
-        """Take one step down the gradient of `loss`."""
+        """Take one step down the gradient of `loss`.
+
+        Raises:
+            DivergedError: The loss, its gradient or the new weights are not finite.
+        """
         self._gradient.zero_()
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()
+        _check(loss.detach(), "loss")
+        _check(norm, "norm of the gradient")
         self._gradient.mul_((self.max_norm / (norm + 1e-6)).clamp(max=1.0))
         self._optimiser.step()  # pyright: ignore[reportUnknownMemberType]
+        _check(self._vector.detach().sum(), "sum of the weights")
 
     def set_lr(self, lr: float) -> None:
         """Change the learning rate."""

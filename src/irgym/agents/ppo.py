@@ -6,7 +6,7 @@ trajectories with off-policy correction.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.advantages import FloatArray, advantages_and_returns, group_advantages, normalise
 from irgym.agents.episodes import Outcomes
+from irgym.agents.hyperparameters import Count, CountOrNone, Limit, Positive
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
@@ -26,6 +27,7 @@ from irgym.agents.trajectories import (
     trajectories_state,
 )
 from irgym.core.errors import IrgymError
+from irgym.core.values import Range
 from irgym.nets import heads
 from irgym.nets.encoders import Batch
 
@@ -34,32 +36,33 @@ from irgym.nets.encoders import Batch
 class PPOConfig(ActorCriticConfig):
     """Hyper-parameters of PPO."""
 
-    epochs: int = 4
+    name: ClassVar[str] = "PPO"
+    epochs: Count = 4
     """Passes over the steps of an iteration."""
-    minibatch: int = 256
+    minibatch: Count = 256
     """Steps in a gradient step."""
-    group: int = 1
+    group: Count = 1
     """Episodes on each program that is drawn; with more than 1 their mean return is the baseline, in place of
     the value function (GRPO, arXiv 2402.03300). `episodes` must be a multiple of it."""
-    clip: float = 0.2
+    clip: Positive = 0.2
     """The probability ratio is clipped to 1 - clip .. 1 + clip."""
-    epsilon: float = 0.0
+    epsilon: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of uniformly random legal actions at the start."""
-    epsilon_end: float = 0.0
+    epsilon_end: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of uniformly random legal actions at the end."""
-    value_epochs: int = 0
+    value_epochs: CountOrNone = 0
     """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes."""
-    value_clip: float | None = None
+    value_clip: Limit = None
     """How far a value may move from the old one before its loss is clipped; None for no limit."""
-    target_kl: float | None = None
+    target_kl: Limit = None
     """The epochs of an iteration end when the divergence from the old policy passes this; None: never."""
     reuse: Literal["none", "random", "top-k"] = "none"
     """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
-    reuse_episodes: int = 32
+    reuse_episodes: Count = 32
     """Past episodes added to each iteration."""
-    reuse_capacity: int = 512
+    reuse_capacity: Count = 512
     """Past episodes kept; the oldest go first."""
-    importance_limit: float = 2.0
+    importance_limit: Positive = 2.0
     """Greatest importance weight of a step that another distribution chose."""
 
     def build(self, problem: Problem) -> "PPO":
@@ -68,24 +71,13 @@ class PPOConfig(ActorCriticConfig):
         Raises:
             IrgymError: A value makes no sense; the message says which.
         """
-        self.check("PPO")
-        for name in ("epochs", "minibatch", "group", "reuse_episodes", "reuse_capacity"):
-            if getattr(self, name) < 1:
-                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose 1 or more")
+        self.check()
         if self.episodes % self.group:
             raise IrgymError(
                 f"{self.episodes} episodes are no groups of {self.group}: choose a multiple of it"
             )
         if self.group > 1 and self.reuse != "none":
             raise IrgymError("past episodes belong to no group: set reuse to none or group to 1")
-        for name in ("clip", "importance_limit"):
-            if not getattr(self, name) > 0.0:
-                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose more than 0")
-        if self.value_epochs < 0:
-            raise IrgymError(f"value_epochs of PPO is {self.value_epochs}: choose 0 or more")
-        for name in ("epsilon", "epsilon_end"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise IrgymError(f"{name} of PPO is {getattr(self, name)}: choose at least 0 and less than 1")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
                 "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"

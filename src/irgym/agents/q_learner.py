@@ -4,7 +4,7 @@ Double (arXiv 1509.06461), dueling (1511.06581), n-step, prioritised (1511.05952
 """
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +12,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.agents.advantages import ReturnScale
+from irgym.agents.hyperparameters import (
+    Count,
+    CountOrNone,
+    Episodes,
+    Hyperparameters,
+    Positive,
+    Seed,
+    Share,
+    Threads,
+    Weight,
+    Widths,
+)
 from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
@@ -20,6 +32,7 @@ from irgym.agents.rollout import Choose
 from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
+from irgym.core.values import Range
 from irgym.nets import heads
 from irgym.nets.encoders import Batch
 from irgym.nets.layout import FlatLayout
@@ -28,38 +41,38 @@ from irgym.nets.q_network import QNetwork
 
 
 @dataclass(frozen=True)
-class QLearnerConfig:
+class QLearnerConfig(Hyperparameters):
     """Hyper-parameters that all Q-learners have."""
 
-    iterations: int = 400
+    iterations: Count = 400
     """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: int = 32
+    episodes: Episodes = 32
     """Episodes collected in an iteration."""
-    updates: int = 64
+    updates: CountOrNone = 64
     """Gradient steps in an iteration."""
-    minibatch: int = 128
+    minibatch: Count = 128
     """Transitions in a gradient step."""
-    lr: float = 5e-4
+    lr: Positive = 5e-4
     """Learning rate of Adam at the start."""
-    lr_end: float = 5e-5
+    lr_end: Weight = 5e-5
     """Learning rate at the end."""
-    gamma: float = 0.99
+    gamma: Share = 0.99
     """Discount."""
-    n_step: int = 3
+    n_step: Count = 3
     """Steps between the two states of a transition."""
-    replay: int = 100_000
+    replay: Annotated[int, Range(1, 1_000_000_000)] = 100_000
     """Steps kept."""
-    warmup: int = 512
+    warmup: CountOrNone = 512
     """Steps collected before learning begins."""
-    alpha: float = 0.6
+    alpha: Weight = 0.6
     """Exponent of the priorities; 0 draws all transitions alike."""
-    beta: float = 0.4
+    beta: Share = 0.4
     """Exponent of the importance weights at the start; it ends at 1."""
-    target_every: int = 128
+    target_every: Count = 128
     """Gradient steps between copies of the network to the target network."""
-    max_grad_norm: float = 10.0
+    max_grad_norm: Positive = 10.0
     """The gradient is scaled down to this norm."""
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "relu"
     """tanh or relu."""
@@ -69,34 +82,26 @@ class QLearnerConfig:
     """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
     normalise_rewards: bool = True
     """Whether rewards are divided by the deviation of the returns so far."""
-    validate_every: int = 0
+    validate_every: CountOrNone = 0
     """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: float = 30.0
+    checkpoint_every: Weight = 30.0
     """Seconds between checkpoints."""
-    seed: int = 0
+    seed: Seed = 0
     """Of all random choices."""
-    threads: int = 1
+    threads: Threads = 1
     """Threads of torch."""
 
-    def check(self, name: str) -> None:
-        """Make sure that the values make sense.
-
-        Args:
-            name: The algorithm, for the message.
+    def check(self) -> None:
+        """Make sure that the values suit each other.
 
         Raises:
-            IrgymError: One does not; the message says which.
+            IrgymError: They do not; the message says which.
         """
-        for field in ("iterations", "episodes", "minibatch", "n_step", "replay", "target_every", "threads"):
-            if getattr(self, field) < 1:
-                raise IrgymError(f"{field} of {name} is {getattr(self, field)}: choose 1 or more")
-        if not self.lr > 0.0:
-            raise IrgymError(f"lr of {name} is {self.lr}: choose more than 0")
         if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):
             raise IrgymError(
-                f"replay of {name} is {self.replay}: choose at least minibatch, warmup and n_step + 1"
+                f"replay of {self.name} is {self.replay}: choose at least minibatch, warmup and n_step + 1"
             )
-        check_network(self, name)
+        check_network(self)
 
 
 C = TypeVar("C", bound=QLearnerConfig)

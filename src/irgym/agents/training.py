@@ -10,8 +10,10 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from irgym.agents.learner import AgentConfig, Learner
+from irgym.agents.episodes import Outcomes
+from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.metrics import Course, Metrics, metrics_of
+from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import rollout
 from irgym.agents.run_folder import RunFolder
@@ -64,7 +66,9 @@ def train(
 
     Raises:
         IrgymError: The folder already holds a run, or the options of a resumed run differ.
-        StorageError: A file cannot be written, or what is resumed is missing or damaged.
+        DivergedError: A loss, a return or a weight is not finite; the files are those of before.
+        StorageError: A file cannot be written, what is resumed is missing or damaged, or another process
+            trains in the folder.
     """
     folder = RunFolder(run)
     torch.set_num_threads(config.threads)
@@ -145,7 +149,9 @@ class _Training:
     def iterate(self) -> Metrics:
         """Let the learner iterate once, and validate where it is time."""
         start = time.perf_counter()
-        outcomes, statistics = self.learner.iterate()
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence by what comes next
+            outcomes, statistics = self.learner.iterate()
+        self._check(outcomes, statistics)
         score: float | None = None
         if self._validates and (self.course.iteration + 1) % self.learner.config.validate_every == 0:
             policy = self._policy()
@@ -157,6 +163,24 @@ class _Training:
         self.course.count(outcomes, elapsed)
         quality = None if self.screen is None else self.screen.quality
         return metrics_of(self.course, outcomes, statistics, score, elapsed, quality)
+
+    def _check(self, outcomes: Outcomes, statistics: Statistics) -> None:
+        """Make sure that there is something to go on from, before any file is replaced.
+
+        Raises:
+            DivergedError: A return, a loss or a weight of the policy is not finite.
+        """
+        values = {
+            "mean return of the episodes": float(outcomes.returns.mean()),
+            "policy loss": statistics.policy_loss,
+            "value loss": statistics.value_loss,
+            "entropy": statistics.entropy,
+        }
+        for what, value in values.items():
+            if value is not None and not math.isfinite(value):
+                raise DivergedError(what, value)
+        if not self._policy().finite:
+            raise DivergedError("policy", math.nan)
 
     @property
     def _validates(self) -> bool:

@@ -50,6 +50,8 @@ class Evaluate:
         check_seed(self.seed)
         check_file(self.json)
         problem = read_problem(self.folder)
+        evaluation = self.folder / "evaluation.json"
+        check_file(evaluation)
         environment = ENVIRONMENTS.load(problem.environment)
         programs = environment.dataset(self.dataset or problem.dataset).split(self.split)
         uris = spread(programs, self.limit)
@@ -72,9 +74,9 @@ class Evaluate:
             )
             steps = _steps(environment, bench, comparison, problem.backend)
         out.print(_table(comparison))
-        out.print(_mean(comparison), highlight=False)
-        out.print(conditions(comparison), style="dim", highlight=False)
-        write_json(self.folder / "evaluation.json", comparison.to_json())
+        out.print(_mean(comparison))
+        out.print(conditions(comparison), style="dim")
+        write_json(evaluation, comparison.to_json())
         write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         write_json(self.json, comparison.to_json())
 

@@ -53,7 +53,7 @@ class Farm:
         queue = queue_length(members)
         out = console()
         out.print(_table(members))
-        out.print(f"{len(members)} workers; {queue} calls wait for one", highlight=False)
+        out.print(f"{len(members)} workers; {queue} calls wait for one")
         workers = [asdict(member) for member in members]
         write_json(self.json, {"farm": str(endpoint), "queue": queue, "workers": workers})
 

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from irgym.cli.output import Output
 from irgym.core.environment import Bench, Environment
 from irgym.core.schedule import states_along
 from irgym.core.task import Task
@@ -63,16 +63,16 @@ def _steps(task: Task[Any], finding: Finding) -> list[dict[str, Any]]:
     ]
 
 
-def print_finding(out: Console, task: Task[Any], finding: Finding, data: dict[str, Any]) -> None:
+def print_finding(out: Output, task: Task[Any], finding: Finding, data: dict[str, Any]) -> None:
     """Print a finding for people."""
-    out.print(f"[bold]{task.uri}[/bold]", highlight=False)
-    out.print(f"schedule: [bold]{data['schedule'] or '(none)'}[/bold]", highlight=False)
-    out.print(data["program_after"], highlight=False, markup=False)
+    out.print(task.uri, style="bold")
+    out.print(Text.assemble("schedule: ", (data["schedule"] or "(none)", "bold")))
+    out.print(data["program_after"])
     if data["steps"]:
         out.print(_step_table(task, data["steps"]))
     table = Table(show_header=False)
     for name, value in _facts(task, finding, data):
-        table.add_row(name, Text(value))
+        table.add_row(name, value)
     out.print(table)
 
 
@@ -80,12 +80,12 @@ def _step_table(task: Task[Any], steps: list[dict[str, Any]]) -> Table:
     """Return what each action gains, and its share of the whole gain."""
     table = Table("action")
     for column in (task.objective, "gain", "share"):
-        table.add_column(Text(column), justify="right")
+        table.add_column(column, justify="right")
     whole = sum(step["gain"] for step in steps)
     for step in steps:
         share = f"{step['gain'] / whole:.1%}" if whole > 0 else "-"
         cost, gain = (cost_text(step[name], task.objective) for name in ("cost", "gain"))
-        table.add_row(Text(step["action"]), cost, gain, share)
+        table.add_row(step["action"], cost, gain, share)
     return table
 
 

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr
+from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
 import tyro
@@ -22,13 +23,14 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
     Raises:
         IrgymError: A word is no name=value, there is no such field, or the value does not suit it.
     """
+    defaults = {field.name: field.default for field in fields(sort)}
     arguments = ["--seed", str(seed)]
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or name not in sort.__dataclass_fields__:
+        if not equals or name not in defaults:
             raise IrgymError(
                 f"{word!r} is no hyper-parameter of {what}: write name=value with one of "
-                + ", ".join(sort.__dataclass_fields__)
+                + ", ".join(defaults)
             )
         argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(sort)[name])]
         try:
@@ -37,8 +39,7 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
                 _parse(sort, argument)
         except SystemExit:
             raise IrgymError(
-                f"{name} of {what} cannot be {value!r}: give a value such as "
-                f"{sort.__dataclass_fields__[name].default}"
+                f"{name} of {what} cannot be {value!r}: give a value such as {defaults[name]}"
             ) from None
         arguments += argument
     return _parse(sort, arguments)

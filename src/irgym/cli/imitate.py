@@ -76,6 +76,7 @@ class Imitate:
             raise IrgymError(f"schedules cannot be transferred to {self.programs} programs: give 0 or more")
         check_seed(self.seed)
         check_file(self.policy)
+        check_file(self.json)
         require_torch("imitation")
         from irgym.agents.expert_iteration import Searches, expert_iteration
         from irgym.agents.imitation import ImitationConfig
@@ -106,14 +107,12 @@ class Imitate:
                 if last.share is not None:
                     out.print(
                         f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds",
-                        highlight=False,
                     )
             share = _peak_share(bench, shown)
         distinct = len({demo.schedule for demo in shown})
         at_peak = "" if share is None else f", at {share:.0%} of the peak on average"
         out.print(
             f"{len(shown)} programs, {distinct} schedules{at_peak}; {time.perf_counter() - started:.0f} s",
-            highlight=False,
         )
         out.print(f"written: {self.policy}")
         write_json(

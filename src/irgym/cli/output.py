@@ -2,10 +2,15 @@
 
 import importlib.util
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.status import Status
+from rich.text import Text
 
 from irgym.core.environment import Environment
 from irgym.core.errors import BackendError, IrgymError
@@ -14,10 +19,42 @@ from irgym.core.policy import Policy
 from irgym.core.task import Task
 
 
-def console() -> Console:
-    """Return the console for results; as wide as its text needs when the output is not a terminal."""
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=160)
+class Output:
+    """Where commands print what they found; as wide as its text needs when that is not a terminal.
+
+    Text is shown as it is. Nothing in it is markup, as names of programs and paths may look like it; styles
+    are named beside the text, or in a `rich.text.Text`. No command has another console.
+    """
+
+    def __init__(self) -> None:
+        wide = None if Console().is_terminal else 160
+        self._console = Console(markup=False, emoji=False, highlight=False, width=wide)
+
+    def print(self, what: RenderableType, style: str | None = None) -> None:
+        """Print text, or a table or another thing that rich can show; long lines of text stay whole."""
+        self._console.print(what, style=style, soft_wrap=isinstance(what, str | Text))
+
+    @contextmanager
+    def status(self, text: str) -> Generator["StatusLine"]:
+        """Show what is being done, while it is done and where that is a terminal."""
+        with self._console.status(Text(text)) as status:
+            yield StatusLine(status)
+
+
+@dataclass(frozen=True)
+class StatusLine:
+    """What is being done."""
+
+    _status: Status
+
+    def update(self, text: str) -> None:
+        """Show another text."""
+        self._status.update(Text(text))
+
+
+def console() -> Output:
+    """Return where results are printed."""
+    return Output()
 
 
 def write_json(path: Path | None, data: Any) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from irgym.cli.options import check_file
 from irgym.cli.output import write_json
 from irgym.evaluate.report import write_report
 
@@ -23,6 +24,7 @@ class Report:
     def run(self) -> None:
         """Write the page."""
         out = self.out or self.folder / "report.html"
+        check_file(self.json)
         write_report(self.folder, out)
         print(f"written: {out}")
         write_json(self.json, {"report": str(out)})

@@ -90,9 +90,7 @@ class Train:
         out = console()
         with environment.bench(self.farm, self.backend) as bench:
             tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
-            out.print(
-                f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}", highlight=False
-            )
+            out.print(f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}")
             peak = _peak(bench, tasks[0]) if recorded is None else recorded.peak_gflops
             makers = makers_of(self.environment, dataset.train, self.backend, self.objective)
             problem = Problem(tasks, bench.evaluator, reward, peak, makers)
@@ -104,7 +102,7 @@ class Train:
                 resume=self.resume,
                 iterations=self.iterations,
                 seconds=self.seconds,
-                progress=lambda metrics: out.print(_line(metrics), highlight=False),
+                progress=lambda metrics: out.print(_line(metrics)),
                 validation=spread(tasks, self.validate),
                 environment=environment.name,
                 details={

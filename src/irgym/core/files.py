@@ -229,7 +229,7 @@ def _fill(part: Path, content: Content, place: _Place) -> None:
     if place.status is not None and not (place.status.st_mode & 0o222 and os.access(place.path, os.W_OK)):
         raise PermissionError(errno.EACCES, "it is write-protected")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with open(descriptor, "wb") as file:
+    with os.fdopen(descriptor, "wb") as file:
         try:
             if place.status is not None:
                 _hand_on(place.status, descriptor)
@@ -261,7 +261,7 @@ def _write_straight(place: _Place, content: Content) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         descriptor = os.dup(place.descriptor)
-    with open(descriptor, "wb") as file:
+    with os.fdopen(descriptor, "wb") as file:
         file.write(content)
 
 

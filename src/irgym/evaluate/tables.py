@@ -100,7 +100,7 @@ def _sides(comparison: Comparison) -> list[str]:
 def _programs(comparison: Comparison) -> Table:
     """Return a line for each program and a column for each method; below, the reasons of failures."""
     result = Table(
-        title=f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}",
+        title=_title(f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}"),
         caption=Text("\n".join(failures(comparison))),
         caption_justify="left",
     )
@@ -115,6 +115,11 @@ def _programs(comparison: Comparison) -> Table:
         mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
         result.add_row(Text(program + mark), *(_cell(row) for row in rows))
     return result
+
+
+def _title(text: str) -> Text:
+    """Return the title of a table; rich reads other texts as markup."""
+    return Text(text, style="table.title")
 
 
 def _beside(comparison: Comparison) -> str:
@@ -151,7 +156,7 @@ def _cell(row: Row | None) -> str:
 
 def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return a table whose first column is set flush left."""
-    result = Table(title=title)
+    result = Table(title=_title(title))
     for place, column in enumerate(columns):
         result.add_column(Text(column), justify="right" if place else "left")
     for row in rows:

@@ -123,9 +123,7 @@ class CostCache:
         if not tables:
             return False
         if (application, version) != (APPLICATION, SCHEMA):
-            raise StorageError(
-                f"{self.path} is not a cost cache of this version: {_remedy(self.path)}"
-            )
+            raise StorageError(f"{self.path} is not a cost cache of this version: {_remedy(self.path)}")
         return True
 
     def get_many(self, jobs: Sequence[Job]) -> list[Measurement | None]:

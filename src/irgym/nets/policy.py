@@ -39,6 +39,15 @@ class TorchPolicy:
         return self.network.layout.space
 
     @property
+    def finite(self) -> bool:
+        """Whether all weights, and the statistics that normalise inputs, are finite numbers."""
+        return all(
+            bool(value.isfinite().all())
+            for value in self.network.state_dict().values()
+            if value.is_floating_point()
+        )
+
+    @property
     def _links(self) -> NDArray[np.float32] | None:
         return links_of(self.network)
 
@@ -109,8 +118,11 @@ class TorchPolicy:
         """Write the weights with everything that is needed to use them.
 
         Raises:
+            IrgymError: A weight is not finite.
             StorageError: The file cannot be written.
         """
+        if not self.finite:
+            raise IrgymError(f"the policy for {path} has weights that are not finite: train with a lower lr")
         content = {
             "sort": "policy",
             "format": FORMAT,
@@ -138,11 +150,14 @@ class TorchPolicy:
                 "use the version of irgym that wrote it"
             )
         try:
-            return _restore(content)
+            policy = _restore(content)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             raise StorageError(
                 f"{path} is an incomplete policy: restore it from a copy or train again"
             ) from error
+        if not policy.finite:
+            raise StorageError(f"{path} holds weights that are not finite: train again with a lower lr")
+        return policy
 
 
 def _names(space: ActionSpace) -> str:
