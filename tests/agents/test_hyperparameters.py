@@ -56,13 +56,12 @@ def test_every_number_declares_a_range_and_keeps_to_it(config: Any, name: str, h
     [limits] = [one for one in annotations if isinstance(one, Range)]
     several = get_origin(kind) is tuple
     whole = int in (kind, *get_args(kind))
-    step = 1 if whole else 1e-6
     bad: list[Any] = [math.nan, math.inf, -math.inf, "1", True, 10**400, [[]]]
     good: list[Any] = [None] if type(None) in get_args(kind) else []
     bad += [0.5] if whole else []
-    for limit, outside in ((limits.low, -step), (limits.high, step)):
+    for limit, way in ((limits.low, -1), (limits.high, 1)):
         if limit is not None:
-            bad.append(limit + outside)
+            bad.append(limit + way if whole else math.nextafter(limit, way * math.inf))
             good.append(int(limit) if whole else limit)
     bad += [limit for limit in (limits.above, limits.below) if limit is not None]
     for value in good:
