@@ -70,7 +70,7 @@ def test_json_becomes_what_the_types_say():
         ({"kind": []}, "kind is [], not oak or elm"),
         ({"flag": 1}, "flag is 1, not true or false"),
         ({"leaves": {}}, "leaves is {}, not a list"),
-        ({"leaves": [{}]}, "leaves[0].cost is None, not there"),
+        ({"leaves": [{}]}, "leaves[0].cost is missing"),
         ({"leaves": [{"cost": True}]}, "leaves[0].cost is True, not a finite number, 0 or more"),
         ({"leaves": [{"cost": math.nan}]}, "leaves[0].cost is nan, not a finite number, 0 or more"),
         ({"leaves": [{"cost": 10**400}]}, "..., not a finite number, 0 or more"),

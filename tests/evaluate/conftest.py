@@ -140,6 +140,7 @@ class ToyEnvironment(Environment):
 
 class ToyBench:
     machine = "a toy <machine>, 1 thread"
+    conditions = "a toy"
     peak_gflops = 1.0
 
     @property

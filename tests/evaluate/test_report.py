@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.report import write_report
 from irgym.evaluate.results import Comparison
 from irgym.evaluate.rows import Row
-from irgym.evaluate.steps import Step, read_steps, steps_of
+from irgym.evaluate.steps import read_steps, steps_of
 from irgym.search.session import Budget
 
 pytest.importorskip("matplotlib")
@@ -192,14 +193,121 @@ def test_steps_hold_costs_before_and_after_each_action(environment, bench):
     assert [step.action for step in steps] == ["", "set_0_2", "stop"]
     assert [step.cost for step in steps] == [5000.0, None, None]
     assert read_steps(json.loads(json.dumps([vars(step) for step in steps]))) == steps
-    assert read_steps([{"action": None, "text": "x", "cost": 1}]) == [Step("", "", "x", 1.0)]
 
 
-def test_metrics_that_are_not_numbers_are_left_out(tmp_path):
-    row = {"iteration": 1, "reward_mean": math.nan, "speedup": 2.0, "entropy": "high"}
+def test_metrics_that_are_not_finite_are_left_out(tmp_path):
+    row = {"iteration": 1, "reward_mean": math.nan, "speedup": 2.0, "entropy": math.inf, "kl": -1e200}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     text = Page(report(tmp_path)).text
-    assert "speedup of the episodes" in text and "entropy" not in text and "mean reward" not in text
+    assert "speedup of the episodes" in text
+    assert not any(words in text for words in ("entropy", "mean reward", "divergence"))
+
+
+def changed(data, path, value):
+    """Set what stands at a path of names and places; remove it for ..."""
+    *way, last = path
+    inner = data
+    for part in way:
+        inner = inner[part]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    return data
+
+
+WRONG = [None, True, -1, 1e999, "text", [], {}, 10**400, "\ud800", 1.5, ...]
+
+
+def places(data, path=()):
+    """Yield the path of everything in some data, lists by their first item and their last."""
+    if path:
+        yield path
+    if isinstance(data, dict):
+        for name in data:
+            yield from places(data[name], (*path, name))
+    elif isinstance(data, list):
+        for number in {0, len(data) - 1} if data else ():
+            yield from places(data[number], (*path, number))
+
+
+def survives(run, file):
+    """A report comes, or one sentence that names the file."""
+    try:
+        write_report(run, run / "report.html")
+    except StorageError as error:
+        assert str(run / file) in str(error) and "\n" not in str(error) and len(str(error)) < 400
+        return False
+    return True
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the plots, which take long."""
+    for name in ("training_curves", "per_program", "anytime_curves"):
+        monkeypatch.setattr(f"irgym.evaluate.report.{name}", lambda *_: None)
+    monkeypatch.setattr("irgym.core.files.os.fsync", lambda _: None)
+
+
+@pytest.mark.parametrize("file", ["comparison.json", "steps.json", "metrics.jsonl"])
+def test_every_part_of_wrong_type_is_one_sentence_or_harmless(run, file, undrawn):
+    """Each value of a file in turn becomes each of `WRONG`."""
+    lines = file == "metrics.jsonl"
+    text = (run / file).read_text()
+    (run / "evaluation.json").unlink()
+    whole = [json.loads(line) for line in text.splitlines()] if lines else json.loads(text)
+    refused = 0
+    for path in list(places(whole)):
+        for value in WRONG:
+            data = changed(json.loads(json.dumps(whole)), path, value)
+            rows = "".join(json.dumps(row) + "\n" for row in data) if lines else json.dumps(data)
+            (run / file).write_text(rows)
+            refused += not survives(run, file)
+    assert refused > {"comparison.json": 500, "steps.json": 60, "metrics.jsonl": 100}[file]
+
+
+@pytest.mark.parametrize("value", [1e-300, 5e-324, 1e29, 1e300, 0.0])
+def test_extreme_numbers_are_one_sentence_or_drawn(run, value):
+    data = json.loads((run / "comparison.json").read_text())
+    for row in data["rows"][::2]:
+        for name in ("cost", "speedup", "numpy_ratio", "best_seen", "seconds"):
+            row[name] = value if row[name] is not None else None
+    for trace in data["traces"]:
+        trace["points"] = [[1, value, 5.0], [2, 1.0, value]]
+    (run / "comparison.json").write_text(json.dumps(data))
+    survives(run, "comparison.json")
+
+
+@pytest.mark.parametrize("name", ["$x", "a$b$c $\\frac{", "<b>]]>", "\x00\x1b[31m\u202e", "n" * 5000, ""])
+def test_names_of_any_kind_are_drawn(run, name):
+    text = (run / "comparison.json").read_text().replace("numpy", json.dumps(name)[1:-1])
+    (run / "comparison.json").write_text(text.replace("toy://easy", json.dumps(name)[1:-1]))
+    assert survives(run, "comparison.json")
+
+
+OTHER = [b"\n", b"{", b"null\n", b"3\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b"1" * 5000 + b"\n", b'"x"\n']
+
+
+@pytest.mark.parametrize("file", ["comparison.json", "evaluation.json", "steps.json", "metrics.jsonl"])
+def test_other_content_is_one_sentence(run, file, undrawn):
+    for content in OTHER:
+        (run / file).write_bytes(content)
+        torn = file == "metrics.jsonl" and content == b"{"
+        assert survives(run, file) is torn, "a last line that was cut off is left out"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_one_sentence(run, make, undrawn):
+    (run / "comparison.json").unlink()
+    make(run / "comparison.json")
+    assert not survives(run, "comparison.json")
+
+
+def test_every_truncation_is_one_sentence(run, undrawn):
+    content = (run / "comparison.json").read_bytes()
+    for length in range(0, len(content), 97):
+        (run / "comparison.json").write_bytes(content[:length])
+        assert not survives(run, "comparison.json")
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium to open the report: none is installed")

@@ -184,6 +184,7 @@ class PassBench:
     """Counts what it is asked."""
 
     machine = "a toy"
+    conditions = "a toy"
     peak_gflops = 1.0
 
     def __init__(self) -> None:

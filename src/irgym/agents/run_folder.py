@@ -9,11 +9,14 @@ tensorboard/            the metrics once more, where TensorBoard is installed
 """
 
 import json
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.files import check_writable, lock_for, read_json, read_json_lines, write_file
 from irgym.nets import storage
 
 
@@ -57,25 +60,49 @@ class RunFolder:
         """Event files."""
         return self.path / "tensorboard"
 
-    def create(self, description: dict[str, Any]) -> None:
-        """Make the folder of a new run.
+    def check(self, resume: bool) -> None:
+        """Make sure, before any work is done, that a run can begin in the folder, or go on.
 
         Raises:
-            IrgymError: It already holds a run.
+            IrgymError: A run is to begin, and the folder already holds one.
+            StorageError: It cannot be written; or a run is to go on, and there is none.
+        """
+        if resume:
+            self.describe()
+            return
+        with self._explained(self.path):
+            if self.checkpoint.exists() or self.previous.exists():
+                raise IrgymError(
+                    f"{self.path} already holds a run: pass --resume to continue it, or choose another folder"
+                )
+            nearest = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
+        check_writable(nearest / self.config.name)
+
+    @contextmanager
+    def held(self, resume: bool) -> Generator[None]:
+        """Be the only process that trains in the folder, which is made where a run is to begin.
+
+        Raises:
+            IrgymError: As for `check`.
+            StorageError: As for `check`, or another process trains in the folder.
+        """
+        self.check(resume)
+        with self._explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with lock_for(self.path):
+            yield
+
+    def create(self, description: dict[str, Any]) -> None:
+        """Make the files of a new run, whose folder is held.
+
+        Raises:
+            IrgymError: The folder already holds a run.
             StorageError: It cannot be written.
         """
-        if self.checkpoint.exists() or self.previous.exists():
-            raise IrgymError(
-                f"{self.path} already holds a run: pass --resume to continue it, or choose another folder"
-            )
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
+        self.check(resume=False)
+        with self._explained(self.metrics):
             self.metrics.unlink(missing_ok=True)
-            self.config.write_text(json.dumps(description, indent=2) + "\n")
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {self.config}: {error.strerror}; choose another folder"
-            ) from error
+        write_file(self.config, (json.dumps(description, indent=2) + "\n").encode())
 
     def describe(self) -> dict[str, Any]:
         """Return what `create` was given.
@@ -83,16 +110,11 @@ class RunFolder:
         Raises:
             StorageError: There is no run in the folder, or the file is damaged.
         """
-        try:
-            content: Any = json.loads(self.config.read_text())
-        except OSError as error:
-            raise StorageError(
-                f"there is no run in {self.path}: check the path or start one first"
-            ) from error
-        except ValueError as error:
-            raise StorageError(
-                f"{self.config} is damaged: restore it from a copy or start another run"
-            ) from error
+        content = read_json(self.config)
+        if content is None:
+            raise StorageError(f"there is no run in {self.path}: check the path or start one first")
+        if not isinstance(content, dict):
+            raise StorageError(f"{self.config} is damaged: restore it from a copy or start another run")
         return cast(dict[str, Any], content)
 
     def expect(self, description: dict[str, Any]) -> None:
@@ -141,17 +163,7 @@ class RunFolder:
         Raises:
             StorageError: The file cannot be read or is damaged.
         """
-        try:
-            lines = self.metrics.read_text().split("\n")
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StorageError(f"cannot read {self.metrics}: {error.strerror}") from error
-        try:
-            # Every whole line ends with a line break, so what follows the last one is a torn line or nothing.
-            return [cast(dict[str, Any], json.loads(line)) for line in lines[:-1]]
-        except ValueError as error:
-            raise StorageError(f"{self.metrics} is damaged: remove the lines that are not JSON") from error
+        return read_json_lines(self.metrics)
 
     def append_metrics(self, metrics: dict[str, Any]) -> None:
         """Add a line.
@@ -159,11 +171,8 @@ class RunFolder:
         Raises:
             StorageError: It cannot be written.
         """
-        try:
-            with self.metrics.open("a") as file:
-                file.write(json.dumps(metrics) + "\n")
-        except OSError as error:
-            raise StorageError(f"cannot write {self.metrics}: {error.strerror}; free some space") from error
+        with self._explained(self.metrics), self.metrics.open("a") as file:
+            file.write(json.dumps(metrics) + "\n")
 
     def truncate_metrics(self, iteration: int) -> None:
         """Forget the lines after `iteration`.
@@ -171,13 +180,22 @@ class RunFolder:
         Raises:
             StorageError: The file cannot be read or written.
         """
-        lines = [json.dumps(row) + "\n" for row in self.read_metrics() if row["iteration"] <= iteration]
-        fresh = self.metrics.with_name(self.metrics.name + ".tmp")
+        rows = self.read_metrics()
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row.get("iteration"), int):
+                raise StorageError(f"{self.metrics} is damaged at line {number}: remove that line")
+        lines = [json.dumps(row) + "\n" for row in rows if row["iteration"] <= iteration]
+        write_file(self.metrics, "".join(lines).encode())
+
+    @contextmanager
+    def _explained(self, path: Path) -> Generator[None]:
+        """Turn errors of the system into one sentence."""
         try:
-            fresh.write_text("".join(lines))
-            fresh.replace(self.metrics)
+            yield
         except OSError as error:
-            raise StorageError(f"cannot write {self.metrics}: {error.strerror}; free some space") from error
+            raise StorageError(
+                f"cannot write {path} ({error.strerror}): free some space or choose another folder"
+            ) from error
 
 
 def _leaves(values: dict[str, Any]) -> dict[str, Any]:

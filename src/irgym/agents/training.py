@@ -75,28 +75,16 @@ def train(
     learner = config.build(problem if screen is None else replace(problem, evaluator=screen))
     training = _Training(learner, problem, folder, validation, environment, screen)
     description = {"environment": environment, **_values_of(learner.config), **(details or {})}
-    if resume:
-        folder.expect(description)
-        training.restore()
-    else:
-        folder.create(description)
-        training.save()
     if iterations is None:
         iterations = config.iterations if seconds is None else None
-    board = Board(folder.tensorboard, training.course.iteration)
-    saved = time.monotonic()
-    try:
-        while not training.done(iterations, seconds):
-            metrics = training.iterate()
-            folder.append_metrics(asdict(metrics))
-            board.write(metrics)
-            if progress is not None:
-                progress(metrics)
-            if training.done(iterations, seconds) or time.monotonic() - saved >= config.checkpoint_every:
-                training.save()
-                saved = time.monotonic()
-    finally:
-        board.close()
+    with folder.held(resume):
+        if resume:
+            folder.expect(description)
+            training.restore()
+        else:
+            folder.create(description)
+            training.save()
+        training.run(iterations, seconds, progress)
     return TorchPolicy.load(folder.policy)
 
 
@@ -139,6 +127,24 @@ class _Training:
         if self.screen is not None:
             state["screen"] = _tensors(self.screen.state_dict())
         self.folder.save(state)
+
+    def run(self, iterations: int | None, seconds: float | None, progress: Progress | None) -> None:
+        """Iterate, record and save until the end; see `train` for the arguments."""
+        board = Board(self.folder.tensorboard, self.course.iteration)
+        saved = time.monotonic()
+        try:
+            while not self.done(iterations, seconds):
+                metrics = self.iterate()
+                self.folder.append_metrics(asdict(metrics))
+                board.write(metrics)
+                if progress is not None:
+                    progress(metrics)
+                due = time.monotonic() - saved >= self.learner.config.checkpoint_every
+                if due or self.done(iterations, seconds):
+                    self.save()
+                    saved = time.monotonic()
+        finally:
+            board.close()
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
         """Say whether it has gone on for so many iterations, or so long."""

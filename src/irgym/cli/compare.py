@@ -1,5 +1,7 @@
 """`irgym compare`."""
 
+import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -7,12 +9,12 @@ from typing import Literal
 from tyro.conf import Positional
 
 from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed
-from irgym.cli.output import console, load_policy, write_json
+from irgym.cli.output import console, identify_policy, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, spread
 from irgym.core.errors import IrgymError
+from irgym.core.files import lock_for
 from irgym.evaluate.comparison import run_comparison
-from irgym.evaluate.report import read_json
-from irgym.evaluate.results import Comparison
+from irgym.evaluate.results import Comparison, read_comparison
 from irgym.evaluate.tables import table
 
 
@@ -83,9 +85,13 @@ class Compare:
             write_json(self.json, data)
             write_json(recorded, data)
 
-        done = self._done(recorded)
         out = console()
-        with environment.bench(self.farm, self.backend) as bench, out.status("comparing") as status:
+        with ExitStack() as held:
+            for file in {os.path.realpath(path): path for path in (self.json, recorded) if path}.values():
+                held.enter_context(lock_for(file))
+            done = self._done(recorded)
+            bench = held.enter_context(environment.bench(self.farm, self.backend))
+            status = held.enter_context(out.status("comparing"))
             comparison = run_comparison(
                 environment,
                 bench,
@@ -101,9 +107,11 @@ class Compare:
                 inputs,
                 record,
                 done,
+                lambda name: identify_policy(environment, name),
+                out.print,
             )
+            record(comparison)
         out.print(table(comparison))
-        record(comparison)
 
     def _others(self) -> list[str]:
         return [*self.also, *(["time"] if self.time else [])]
@@ -123,4 +131,4 @@ class Compare:
         path = self.json or recorded
         if path is None:
             raise IrgymError("--resume needs the results so far: name their file by --json or --run-folder")
-        return read_json(path, Comparison.from_json)
+        return read_comparison(path)

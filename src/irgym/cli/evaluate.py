@@ -10,6 +10,7 @@ from tyro.conf import Positional
 from irgym.cli.options import check_file, check_limit, check_objective, check_seed, task_of
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
+from irgym.core.files import lock_for
 from irgym.core.schedule import Schedule
 from irgym.evaluate.comparison import run_comparison
 from irgym.evaluate.results import Comparison
@@ -59,7 +60,11 @@ class Evaluate:
         check_objective(environment, objective)
         method = f"policy:{self.folder}"
         out = console()
-        with environment.bench(self.farm, problem.backend) as bench, out.status("evaluating") as status:
+        with (
+            lock_for(evaluation),
+            environment.bench(self.farm, problem.backend) as bench,
+            out.status("evaluating") as status,
+        ):
             comparison = run_comparison(
                 environment,
                 bench,
@@ -73,11 +78,11 @@ class Evaluate:
                 objective,
             )
             steps = _steps(environment, bench, comparison, problem.backend)
+            write_json(evaluation, comparison.to_json())
+            write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         out.print(_table(comparison))
         out.print(_mean(comparison))
         out.print(conditions(comparison), style="dim")
-        write_json(evaluation, comparison.to_json())
-        write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         write_json(self.json, comparison.to_json())
 
 

@@ -13,10 +13,11 @@ from rich.status import Status
 from rich.text import Text
 
 from irgym.core.environment import Environment
-from irgym.core.errors import BackendError, IrgymError
+from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.files import write_file
 from irgym.core.policy import Policy
 from irgym.core.task import Task
+from irgym.evaluate.basis import file_digest
 
 
 class Output:
@@ -85,6 +86,19 @@ def policy_path(environment: Environment, name: str) -> Path:
             + (f", or one of {', '.join(shipped)}" if shipped else "")
         )
     return path
+
+
+def identify_policy(environment: Environment, name: str) -> str:
+    """Return a digest of a policy's file.
+
+    Raises:
+        IrgymError: There is no such policy, or it cannot be read.
+    """
+    path = policy_path(environment, name)
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
 
 
 def load_policy(environment: Environment, name: str, task: Task[Any]) -> Policy:

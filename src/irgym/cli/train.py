@@ -85,6 +85,7 @@ class Train:
             raise IrgymError(
                 "validation needs both --validate N and --set validate_every=N: give both or none"
             )
+        RunFolder(self.folder).check(self.resume)
         # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
         recorded = read_problem(self.folder) if self.resume else None
         out = console()

@@ -94,6 +94,7 @@ class Bench(Protocol):
         evaluator: Answers jobs.
         peak_gflops: Peak float32 throughput of one core in GFLOP/s, measured on first use.
         machine: The machine, threads and load, in words.
+        conditions: Key of the machine, and of what a candidate may use.
     """
 
     @property
@@ -109,6 +110,11 @@ class Bench(Protocol):
     @property
     def machine(self) -> str:
         """The machine, threads and load, in words."""
+        ...
+
+    @property
+    def conditions(self) -> str:
+        """Key of the machine, and of what a candidate may use."""
         ...
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:

@@ -5,7 +5,6 @@ A field of a dataclass says both: `gamma: Annotated[float, Range(0, 1)] = 0.99`.
 
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
@@ -16,6 +15,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 from irgym.core.errors import IrgymError
 
 T = TypeVar("T")
+
+GREATEST = 10**308
+"""Whole numbers where floats belong are no greater."""
 
 LARGEST = 2**63
 """Whole numbers are smaller: numpy and torch take no greater ones."""
@@ -73,7 +75,7 @@ class MismatchError(ValueError):
 
     Attributes:
         path: Which part of what was read it is, such as `rows[3].cost`; empty for the whole.
-        value: The value.
+        value: The value; `dataclasses.MISSING` where there is none.
         wanted: What belongs there.
     """
 
@@ -84,9 +86,15 @@ class MismatchError(ValueError):
         self.wanted = str(wanted)
 
     def __str__(self) -> str:
+        place = self.path.removeprefix(".") or "the whole"
+        if self.value is MISSING:
+            return f"{place} is missing"
+        place = self.path.removeprefix(".") or "the whole"
+        if self.value is MISSING:
+            return f"{place} is missing"
         shown = repr(self.value)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        return f"{self.path.removeprefix('.') or 'the whole'} is {shown}, not {self.wanted}"
+        return f"{place} is {shown}, not {self.wanted}"
 
     def within(self, part: str) -> "MismatchError":
         """Return the same, told of what the part belongs to."""
@@ -149,7 +157,7 @@ def conform(kind: Any, value: Any) -> Any:
     if origin is tuple:
         return _tuple(arguments, value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: _part(arguments[1], one, f"[{name!r}]") for name, one in _mapping(value).items()}
+        return {name: conform_part(arguments[1], one, f"[{name!r}]") for name, one in _mapping(value).items()}
     if is_dataclass(kind):
         return _dataclass(kind, value)
     return _plain(kind, value) if kind in _PLAIN else value
@@ -165,7 +173,17 @@ def _hints(kind: type[Any]) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
-def _part(kind: Any, value: Any, name: str) -> Any:
+def conform_part(kind: Any, value: Any, name: str) -> Any:
+    """Return part of a value as its type says it; see `conform`.
+
+    Args:
+        kind: The type.
+        value: The part.
+        name: Where it stands in the whole, such as `.cost` or `[3]`.
+
+    Raises:
+        MismatchError: It does not suit; the error tells where it stands.
+    """
     try:
         return conform(kind, value)
     except MismatchError as error:
@@ -208,7 +226,8 @@ def _tuple(kinds: Sequence[Any], value: Any) -> tuple[Any, ...]:
     if len(items) != len(kinds):
         raise MismatchError(items, f"a list of {len(kinds)}")
     return tuple(
-        _part(kind, item, f"[{place}]") for place, (kind, item) in enumerate(zip(kinds, items, strict=True))
+        conform_part(kind, item, f"[{place}]")
+        for place, (kind, item) in enumerate(zip(kinds, items, strict=True))
     )
 
 
@@ -227,8 +246,8 @@ def _dataclass(kind: Any, value: Any) -> Any:
             raise MismatchError(data[name], "known", f".{name}")
     for field in fields(kind):
         if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
-            raise MismatchError(None, "there", f".{field.name}")
-    return kind(**{name: _part(hints[name], one, f".{name}") for name, one in data.items()})
+            raise MismatchError(MISSING, "missing", f".{field.name}")
+    return kind(**{name: conform_part(hints[name], one, f".{name}") for name, one in data.items()})
 
 
 def _plain(kind: Any, value: Any) -> Any:
@@ -237,8 +256,11 @@ def _plain(kind: Any, value: Any) -> Any:
         return value
     if kind is int and _is_number(value, Integral) and abs(int(value)) < LARGEST:
         return int(value)
-    if kind is float and _is_number(value, Real) and abs(value) <= sys.float_info.max:
-        return float(value)
+    # Python's whole numbers may be too large to be turned into floats.
+    if kind is float and _is_number(value, Real) and not (type(value) is int and abs(value) > GREATEST):
+        number = float(value)
+        if math.isfinite(number):
+            return number
     if kind is str and isinstance(value, str) and _encodable(value):
         return value
     raise MismatchError(value, _PLAIN[kind])

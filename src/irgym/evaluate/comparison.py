@@ -2,18 +2,23 @@
 
 import datetime
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from irgym.core.environment import Bench, Environment
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.task import Task
+from irgym.evaluate.basis import Basis, basis_of
 from irgym.evaluate.grounds import Grounds
-from irgym.evaluate.methods import Conditions, Method, Outcome, parse_method
+from irgym.evaluate.methods import Conditions, Method, Outcome, parse_method, policy_of
 from irgym.evaluate.results import Comparison, Trace
 from irgym.evaluate.rows import Row
 from irgym.evaluate.tuning import Validator
 from irgym.search.session import Budget
+
+OPTIONS = ("objective", "also", "backend", "seconds", "evaluations", "seed", "validation_inputs")
+"""The settings that a user chooses."""
 
 Record = Callable[[Comparison], None]
 
@@ -33,6 +38,8 @@ def run_comparison(
     inputs: int | None = None,
     record: Record | None = None,
     done: Comparison | None = None,
+    identify: Callable[[str], str] | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Run every method on every program.
 
@@ -52,11 +59,14 @@ def run_comparison(
         also: Other objectives under which the schedules that are found are measured too.
         inputs: Random inputs on which results are checked, 0 for no checks; by default the environment's.
         record: Called with all results so far after each run, so that they can be kept.
-        done: Results of an earlier run under the same conditions, which are not computed again; failures are.
+        done: Results of an earlier run with the same options, which are not computed again. Failures are, and
+            so are results of another basis, such as another machine or version of irgym.
+        identify: Returns a digest of the policy of a name; without it what policies did is always computed.
+        note: Told in a sentence how many of the earlier results are computed again, and why.
 
     Raises:
         IrgymError: There are no programs, or a program, method, objective or policy does not exist, or `done`
-            was computed under other conditions.
+            was computed with other options.
     """
     if not uris or not methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
@@ -69,7 +79,11 @@ def run_comparison(
     others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
     validator = Validator(bench, environment.validation_inputs if inputs is None else inputs, seed)
     conditions = Conditions(environment, bench, budget, seed, validator)
-    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, done)
+    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, identify)
+    if done is not None:
+        left_out = course.take_over(done, tasks, chosen)
+        if left_out and note is not None:
+            note(left_out)
     for task in tasks:
         grounds: Grounds | None = None
         for method in chosen:
@@ -78,7 +92,7 @@ def run_comparison(
             if progress is not None:
                 progress(task.uri, method.name)
             grounds = grounds or Grounds(environment, bench, task, others)
-            course.add(_attempt(method, conditions, task), grounds)
+            course.add(task, method, _attempt(method, conditions, task), grounds)
     return course.results([(task.uri, method.name) for task in tasks for method in chosen])
 
 
@@ -86,26 +100,65 @@ class _Course:
     """The rows so far, by program and method."""
 
     def __init__(
-        self, conditions: Conditions, settings: dict[str, Any], record: Record | None, done: Comparison | None
+        self,
+        conditions: Conditions,
+        settings: dict[str, Any],
+        record: Record | None,
+        identify: Callable[[str], str] | None,
     ) -> None:
         self._conditions = conditions
         self._settings = settings
         self._record = record
         self._rows: dict[tuple[str, str], Row] = {}
         self._traces: dict[tuple[str, str], Trace] = {}
-        if done is not None:
-            _expect(done, conditions.environment.name, settings)
+        self._identify = identify
+
+    def take_over(self, done: Comparison, tasks: Sequence[Task[Any]], methods: Sequence[Method]) -> str:
+        """Begin with those results of an earlier run that this one would come to.
+
+        Returns:
+            How many are left out of those that are wanted here, and why; empty where all are taken.
+
+        Raises:
+            IrgymError: The earlier run had other options.
+        """
+        _expect(done, self._conditions.environment.name, self._settings)
+        wanted = {(task.uri, method.name): (task, method) for task in tasks for method in methods}
+        earlier = [row for row in done.rows if row.cost is not None and (row.program, row.method) in wanted]
+        reasons: dict[str, None] = {}
+        for row in earlier:
+            task, method = wanted[row.program, row.method]
+            basis = self._basis(task, method)
+            differences = basis.differences(row.basis)
+            if policy_of(method) and not basis.policy:
+                differences.append("policies that cannot be told apart")
+            if not differences:
+                self._rows[row.program, row.method] = row
+            reasons |= dict.fromkeys(differences)
+        self._traces = {
+            (trace.program, trace.method): trace
+            for trace in done.traces
+            if (trace.program, trace.method) in self._rows
+        }
+        if self._rows:
             self._settings["peer"] = done.settings.get("peer", "")
-            self._rows = {(row.program, row.method): row for row in done.rows if row.cost is not None}
-            self._traces = {(trace.program, trace.method): trace for trace in done.traces}
+        count = len(earlier) - len(self._rows)
+        if not count:
+            return ""
+        return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed anew"
+
+    def _basis(self, task: Task[Any], method: Method) -> Basis:
+        name = policy_of(method)
+        policy = self._identify(name) if name and self._identify else ""
+        return basis_of(self._conditions.environment, self._conditions.bench, task, policy)
 
     def has(self, task: Task[Any], method: Method) -> bool:
         """Say whether a row is there already."""
         return (task.uri, method.name) in self._rows
 
-    def add(self, outcome: Outcome, grounds: Grounds) -> None:
-        """Add a row, and let it be kept."""
-        row = grounds.complete(outcome)
+    def add(self, task: Task[Any], method: Method, outcome: Outcome, grounds: Grounds) -> None:
+        """Add what a method made of a program, and let it be kept."""
+        row = replace(grounds.complete(outcome), basis=self._basis(task, method))
         self._rows[row.program, row.method] = row
         if outcome.trace is not None:
             self._traces[row.program, row.method] = outcome.trace
@@ -156,11 +209,11 @@ def _settings(
 
 
 def _expect(done: Comparison, environment: str, settings: dict[str, Any]) -> None:
-    """Make sure that earlier results were computed under the same conditions."""
-    wanted = {"environment": environment, **settings}
+    """Make sure that earlier results were computed with the same options."""
+    wanted = {"environment": environment, **{name: settings[name] for name in OPTIONS}}
     found = {"environment": done.environment, **done.settings}
     for name in wanted:
-        if name not in ("date", "peer") and wanted[name] != found.get(name):
+        if wanted[name] != found.get(name):
             raise IrgymError(
                 f"the results to resume have {name} = {found.get(name)}, not {wanted[name]}: "
                 "resume them with the options that they were begun with"

@@ -212,7 +212,7 @@ def _outcome(
         program=task.uri,
         method=method,
         cost=finding.cost,
-        speedup=gained if math.isfinite(gained) else None,
+        speedup=gained if 0.0 < gained < math.inf else None,
         peer_ratio=finding.peer_ratio,
         seconds=seconds,
         evaluations=evaluations,
@@ -226,6 +226,12 @@ def _outcome(
     versus = finding.versus
     peer = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
     return Outcome(row, trace, peer, finding.state)
+
+
+def policy_of(method: Method) -> str:
+    """Return the name of the policy that decides or leads in a method; empty where none does."""
+    led = isinstance(method, RolledOut) or (isinstance(method, Searched) and method.policy is not None)
+    return method.name.partition(":")[2] if led else ""
 
 
 def parse_method(text: str, environment: Environment, load_policy: Callable[[str], Policy]) -> Method:

@@ -130,7 +130,7 @@ def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float
     return [
         (float(row.get("iteration", place)), float(row[name]))
         for place, row in enumerate(metrics, start=1)
-        if isinstance(row.get(name), int | float) and math.isfinite(row[name])
+        if row.get(name) is not None
     ]
 
 
@@ -169,7 +169,7 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
         axes.set_ylim(len(programs) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
     axes.axvline(1.0, color=INK, linewidth=1.0)
-    axes.set_xlabel(label, fontsize=9, color=INK)
+    axes.set_xlabel(_plain(label), fontsize=9, color=INK)
     _legend(figure, axes, 5)
     return _svg(figure, name, label)
 
@@ -256,7 +256,8 @@ def anytime_curves(comparison: Comparison, name: str) -> str | None:
         comparison: The data.
         name: Prefix of ids.
     """
-    usable = [trace for trace in comparison.traces if trace.points]
+    # A cost of 0 has no ratio to others.
+    usable = [trace for trace in comparison.traces if trace.points and trace.points[-1][2] > 0]
     if not usable:
         return None
     end = max(trace.end_s for trace in usable)

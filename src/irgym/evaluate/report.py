@@ -1,21 +1,19 @@
 """The report of a run: one HTML file that needs nothing else, neither network nor scripts."""
 
-import json
-from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any
 
 from irgym.core.errors import StorageError
-from irgym.core.files import write_file
+from irgym.core.files import read_json, read_json_lines, write_file
+from irgym.core.values import MismatchError, Range, conform
 from irgym.evaluate import html
 from irgym.evaluate.plots import anytime_curves, per_program, training_curves
-from irgym.evaluate.results import Comparison
+from irgym.evaluate.results import Comparison, read_comparison
+from irgym.evaluate.rows import VAST
 from irgym.evaluate.steps import Step, read_steps
 from irgym.evaluate.units import gain_word
-
-T = TypeVar("T")
 
 PANELS = (
     ("mean reward", ("reward_mean", "validation")),
@@ -29,6 +27,15 @@ PANELS = (
     ("evaluations a second", ("evaluations_per_s",)),
 )
 """Training curves: title and the metrics in one panel."""
+
+COUNTS = ("iteration", "episodes", "evaluations", "cached", "failures")
+"""Metrics that are counts."""
+
+SHOWN = {name for _, names in PANELS for name in names} | {*COUNTS, "seconds"}
+"""Metrics that a report shows."""
+
+Quantity = Annotated[float | None, Range(-VAST, VAST)]
+"""What a metric may be; one of those that are not finite, as diverged trainings have them, is not shown."""
 
 
 def write_report(run: Path, out: Path) -> None:
@@ -48,9 +55,9 @@ def write_report(run: Path, out: Path) -> None:
     if not run.is_dir():
         raise StorageError(f"there is no folder {run}: name one that irgym train or irgym compare wrote")
     metrics = _read_metrics(run / "metrics.jsonl")
-    comparison = read_json(run / "comparison.json", Comparison.from_json)
-    evaluation = read_json(run / "evaluation.json", Comparison.from_json)
-    steps = read_json(run / "steps.json", read_steps)
+    comparison = read_comparison(run / "comparison.json")
+    evaluation = read_comparison(run / "evaluation.json")
+    steps = _read_steps(run / "steps.json")
     if not (metrics or comparison or evaluation or steps):
         raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
     sections = [
@@ -62,50 +69,34 @@ def write_report(run: Path, out: Path) -> None:
     write_file(out, _page(run, sections).encode())
 
 
-def read_json(path: Path, parse: Callable[[Any], T]) -> T | None:
-    """Return what a JSON file holds, None where there is no such file.
-
-    Raises:
-        StorageError: It cannot be read, or it is damaged.
-    """
+def _read_steps(path: Path) -> list[Step]:
+    data = read_json(path)
     try:
-        return parse(json.loads(path.read_text()))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
-    except ValueError as error:
-        raise StorageError(f"{path} is damaged ({error}): remove it or make it again") from error
+        return [] if data is None else read_steps(data)
     except StorageError as error:
         raise StorageError(f"{path} is damaged: {error}") from error
 
 
 def _read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the metrics, one mapping an iteration; a last line that was cut off is left out.
+    """Return the metrics, one mapping an iteration; what cannot be drawn becomes None.
 
     Raises:
-        StorageError: It cannot be read, or another line is damaged.
+        StorageError: It cannot be read, or it is damaged.
     """
-    try:
-        lines = path.read_text().split("\n")
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read ({error}): restore it or remove it") from error
-    metrics: list[dict[str, Any]] = []
-    # What follows the last line break is empty, or a line whose writing was interrupted.
-    for number, line in enumerate(lines[:-1], start=1):
-        try:
-            metrics.append(_mapping(json.loads(line)))
-        except ValueError as error:
-            raise StorageError(f"{path} is damaged at line {number}: remove that line") from error
+    metrics = read_json_lines(path)
+    for number, row in enumerate(metrics, start=1):
+        for name in SHOWN & row.keys():
+            value = row[name]
+            if isinstance(value, float) and not abs(value) < VAST:
+                row[name] = None
+                continue
+            try:
+                row[name] = conform(Quantity, value)
+            except MismatchError as error:
+                raise StorageError(
+                    f"{path} is damaged at line {number} ({error.within(name)}): remove that line"
+                ) from error
     return metrics
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError("not an object")
-    return cast(dict[str, Any], value)
 
 
 def _training(metrics: list[dict[str, Any]]) -> str:
@@ -114,7 +105,7 @@ def _training(metrics: list[dict[str, Any]]) -> str:
         return html.paragraph("This folder has no training metrics (metrics.jsonl).")
     last = metrics[-1]
     facts = [
-        f"{html.count(last[name])} {words}"
+        f"{html.count(int(last[name]))} {words}"
         for name, words in (
             ("iteration", "iterations"),
             ("episodes", "episodes"),
@@ -122,10 +113,10 @@ def _training(metrics: list[dict[str, Any]]) -> str:
             ("cached", "of them from the cost cache"),
             ("failures", "failed"),
         )
-        if isinstance(last.get(name), int)
+        if last.get(name) is not None
     ]
     seconds = last.get("seconds")
-    if isinstance(seconds, int | float):
+    if seconds is not None:
         facts.append(f"{html.duration(seconds)} of training")
     return html.paragraph(", ".join(facts) + ".") + html.figure(curves)
 
@@ -156,7 +147,7 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
     return "".join([*parts, html.rows_table(comparison)])
 
 
-def _steps(steps: list[Step] | None) -> str:
+def _steps(steps: list[Step]) -> str:
     if not steps:
         return html.paragraph("This folder has no steps of a schedule (steps.json).")
     return html.steps(steps)

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, cast
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, cast
 
 from irgym.core.errors import StorageError
-from irgym.evaluate.rows import Row, Side
+from irgym.core.files import read_json
+from irgym.core.values import MismatchError, Range, conform, conform_part
+from irgym.evaluate.rows import Cost, Evaluations, Row, Seconds
 from irgym.evaluate.statistics import NOISE, Verdict
 from irgym.evaluate.summary import Summary, summarise
 
@@ -24,8 +27,8 @@ class Trace:
 
     program: str
     method: str
-    points: tuple[tuple[int, float, float], ...]
-    end_s: float
+    points: tuple[tuple[Evaluations, Seconds, Cost], ...]
+    end_s: Seconds
 
 
 @dataclass(frozen=True)
@@ -108,29 +111,67 @@ class Comparison:
             StorageError: It is something else.
         """
         try:
-            peer = data["peer"]
-            ratio = f"{peer or 'peer'}_ratio"
-            rows = tuple(_row(_renamed(row, ratio, "peer_ratio")) for row in data["rows"])
-            traces = tuple(_trace(trace) for trace in data["traces"])
+            written: _Written = conform(_Written, data)
+            for name, kind in SETTINGS.items():
+                if name in written.settings:
+                    conform_part(kind, written.settings[name], f"settings.{name}")
+            ratio = f"{written.peer or 'peer'}_ratio"
+            rows = [_renamed(row, ratio, "peer_ratio") for row in written.rows]
             return Comparison(
-                data["environment"], peer, rows, traces, data["machine"], dict(data["settings"])
+                written.environment,
+                written.peer,
+                conform_part(tuple[Row, ...], rows, "rows"),
+                written.traces,
+                written.machine,
+                written.settings,
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except MismatchError as error:
             raise StorageError(
-                f"this is not a comparison that irgym wrote ({error!r}): run irgym compare again"
+                f"this is not a comparison that irgym wrote ({error}): run irgym compare again"
             ) from error
 
 
-def _row(data: Mapping[str, Any]) -> Row:
-    also = {objective: Side(**side) for objective, side in data.get("also", {}).items()}
-    return replace(Row(**data), also=also)
+SETTINGS: Mapping[str, Any] = {
+    "date": str,
+    "objective": str,
+    "unit": str,
+    "exact": bool,
+    "reference": str | None,
+    "also": tuple[str, ...],
+    "backend": str | None,
+    "seconds": Annotated[float | None, Range(above=0)],
+    "evaluations": Annotated[int | None, Range(low=1)],
+    "seed": int,
+    "validation_inputs": Annotated[int, Range(low=0)],
+    "peer": str,
+}
+"""What the settings of a comparison are, by name."""
 
 
-def _trace(data: Mapping[str, Any]) -> Trace:
-    points = tuple(
-        (int(evaluations), float(seconds), float(cost)) for evaluations, seconds, cost in data["points"]
-    )
-    return Trace(str(data["program"]), str(data["method"]), points, float(data["end_s"]))
+@dataclass(frozen=True)
+class _Written:
+    """A comparison as it is written, rows with the peer's name in theirs."""
+
+    environment: str
+    peer: str | None
+    machine: str
+    settings: Mapping[str, Any]
+    rows: tuple[Mapping[str, Any], ...]
+    traces: tuple[Trace, ...]
+    summary: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def read_comparison(path: Path) -> Comparison | None:
+    """Read the comparison in a file; None where there is no file.
+
+    Raises:
+        StorageError: It cannot be read, or it is damaged.
+    """
+    data = read_json(path)
+    try:
+        return None if data is None else Comparison.from_json(data)
+    except StorageError as error:
+        raise StorageError(f"{path} is damaged: {error}") from error
 
 
 def _renamed(data: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:

@@ -2,9 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from irgym.core.values import Range
+from irgym.evaluate.basis import Basis
 
 BASE = "base"
 """The method that leaves every program as written."""
+
+
+VAST = 1e30
+"""Costs, times and ratios are less: what a damaged file has beyond it could not be drawn."""
+
+Cost = Annotated[float, Range(0, VAST)]
+CostOrNone = Annotated[float | None, Range(0, VAST)]
+Ratio = Annotated[float | None, Range(above=0, high=VAST)]
+Seconds = Annotated[float, Range(0, VAST)]
+Evaluations = Annotated[int, Range(low=0)]
 
 
 @dataclass(frozen=True)
@@ -17,9 +31,9 @@ class Side:
         reference_ratio: Cost after the reference pipeline over it; None without a reference.
     """
 
-    cost: float | None
-    speedup: float | None = None
-    reference_ratio: float | None = None
+    cost: CostOrNone
+    speedup: Ratio = None
+    reference_ratio: Ratio = None
 
 
 @dataclass(frozen=True)
@@ -45,22 +59,24 @@ class Row:
         family: Family of the program; empty where programs are not grouped.
         also: The cost under other objectives, by their names.
         not_checkable: The wrong answer that would have agreed too, in words; empty where those tried show.
+        basis: What else it depends on.
     """
 
     program: str
     method: str
-    cost: float | None
-    speedup: float | None
-    peer_ratio: float | None
-    seconds: float | None
-    evaluations: int | None
+    cost: CostOrNone
+    speedup: Ratio
+    peer_ratio: Ratio
+    seconds: Annotated[float | None, Range(0, VAST)]
+    evaluations: Annotated[int | None, Range(low=0)]
     validated: bool
     schedule: str = ""
     detail: str = ""
-    best_seen: float | None = None
-    peak_share: float | None = None
-    reference_ratio: float | None = None
-    gain_ratio: float | None = None
+    best_seen: CostOrNone = None
+    peak_share: Ratio = None
+    reference_ratio: Ratio = None
+    gain_ratio: Annotated[float | None, Range(-VAST, VAST)] = None
     family: str = ""
     also: Mapping[str, Side] = field(default_factory=dict[str, Side])
     not_checkable: str = ""
+    basis: Basis = field(default_factory=Basis)

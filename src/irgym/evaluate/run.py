@@ -1,10 +1,12 @@
 """What a run folder says about the problem that its policy was trained on."""
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated
 
 from irgym.core.errors import StorageError
+from irgym.core.files import read_json
+from irgym.core.values import MismatchError, Range, conform
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class RunProblem:
     environment: str
     dataset: str
     backend: str | None
-    peak_gflops: float | None
+    peak_gflops: Annotated[float | None, Range(above=0)]
     objective: str | None = None
 
 
@@ -33,16 +35,11 @@ def read_problem(folder: Path) -> RunProblem:
         StorageError: The folder is no training run, or the file is damaged.
     """
     path = folder / "config.json"
+    config = read_json(path)
+    if config is None:
+        raise StorageError(f"{folder} is not a training run: name a folder that irgym train wrote")
     try:
-        config = json.loads(path.read_text())
-        return RunProblem(
-            config["environment"],
-            config["dataset"],
-            config["backend"],
-            config["peak_gflops"],
-            config.get("objective"),
-        )
-    except (FileNotFoundError, NotADirectoryError):
-        raise StorageError(f"{folder} is not a training run: name a folder that irgym train wrote") from None
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise StorageError(f"{path} is damaged: restore it or train again") from error
+        known = {field.name: config[field.name] for field in fields(RunProblem) if field.name in config}
+        return conform(RunProblem, known)
+    except (TypeError, MismatchError) as error:
+        raise StorageError(f"{path} is damaged ({error}): restore it or train again") from error

@@ -8,6 +8,9 @@ from enum import Enum
 NOISE = 0.05
 """Relative difference below which a single measured ratio says nothing."""
 
+LARGEST = 700.0
+"""Logarithm of what an interval may reach: two ratios far apart bound hardly anything."""
+
 
 class Verdict(Enum):
     """What a ratio of costs shows; the value is how tables say it."""
@@ -72,7 +75,7 @@ def geometric_interval(ratios: Sequence[float], confidence: float = 0.95, noise:
         return Interval(math.exp(mean), 0.0, math.inf, n, noise)
     deviation = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (n - 1))
     half = t_quantile(0.5 + confidence / 2, n - 1) * deviation / math.sqrt(n)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n, noise)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(min(mean + half, LARGEST)), n, noise)
 
 
 def t_probability(t: float, degrees: int) -> float:

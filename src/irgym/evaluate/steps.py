@@ -1,6 +1,5 @@
 """The program before and after each action of a schedule: what a report shows of one result."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +7,8 @@ from irgym.core.cost import Evaluator
 from irgym.core.errors import StorageError
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
+from irgym.core.values import MismatchError, conform
+from irgym.evaluate.rows import CostOrNone
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Step:
     program: str
     action: str
     text: str
-    cost: float | None
+    cost: CostOrNone
     objective: str = "time"
 
 
@@ -51,23 +52,12 @@ def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[
 
 
 def read_steps(data: Any) -> list[Step]:
-    """Read a list of objects with the fields of `Step`; `program` and `objective` may be missing.
+    """Read a list of objects with the fields of `Step`.
 
     Raises:
         StorageError: It is something else.
     """
     try:
-        return [_step(entry) for entry in data]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"these are not the steps of a schedule ({error!r}): write them again") from error
-
-
-def _step(entry: Mapping[str, Any]) -> Step:
-    cost = entry["cost"]
-    return Step(
-        program=str(entry.get("program", "")),
-        action=str(entry["action"] or ""),
-        text=str(entry["text"]),
-        cost=None if cost is None else float(cost),
-        objective=str(entry.get("objective", "time")),
-    )
+        return list(conform(tuple[Step, ...], data))
+    except MismatchError as error:
+        raise StorageError(f"these are not the steps of a schedule ({error}): write them again") from error

@@ -57,6 +57,11 @@ class MeasuringBench:
         """The machine, and the cores and threads used."""
         return self._farm.machine
 
+    @property
+    def conditions(self) -> str:
+        """Key of the machine, and of what a candidate may use: what recorded costs belong to."""
+        return self._farm.conditions
+
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Measure jobs anew, without the cache; failures are measurements too."""
         return Measured(self._farm).evaluate(jobs)
