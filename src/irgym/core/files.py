@@ -146,10 +146,15 @@ def read_json(path: Path) -> Any | None:
         StorageError: It cannot be read, or it is damaged.
     """
     text = _read(path)
+    if text is None:
+        return None
     try:
-        return None if text is None else parse_json(text)
+        content = parse_json(text)
+        if content is None:
+            raise ValueError("it holds nothing")
     except ValueError as error:
         raise StorageError(f"{path} is damaged ({error}): remove it or make it again") from error
+    return content
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 import io
 import math
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, TypeAlias, cast
@@ -25,6 +26,9 @@ MARKERS = "osD^vPX<>*"
 
 BAR_LIMIT = 48
 """Most bars that a bar chart holds; beyond it programs are shown as dots."""
+
+LONGEST = 80
+"""Most characters of a name in a plot; the tables have it whole."""
 
 PROGRAM_LIMIT = 60
 """Most programs that are shown one by one; beyond it each method is one curve."""
@@ -61,7 +65,9 @@ def _svg(figure: Figure, name: str, title: str) -> str:
 
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": name}
     out = io.StringIO()
-    with cast(Any, matplotlib).rc_context(settings):
+    with cast(Any, matplotlib).rc_context(settings), warnings.catch_warnings():
+        # The reader's browser draws the letters, with a font that has them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     text = out.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
@@ -73,8 +79,10 @@ def _svg(figure: Figure, name: str, title: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text whose dollar signs do not begin a formula."""
-    return text.replace("$", r"\$")
+    """Return text that fits beside a plot and can be drawn, and whose dollar signs do not begin a formula."""
+    short = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    short = "".join(character if character.isprintable() else "?" for character in short)
+    return short.replace("$", r"\$")
 
 
 def _title(axes: Axes, text: str) -> None:

@@ -78,7 +78,8 @@ def summarise(rows: Sequence[Row], noise: float = NOISE) -> list[Summary]:
 
 
 def _interval(values: Iterable[float | None], noise: float) -> Interval | None:
-    ratios = [value for value in values if value is not None]
+    # A cost of 0, which counts may have, leaves no ratio.
+    ratios = [value for value in values if value is not None and 0.0 < value < math.inf]
     return geometric_interval(ratios, noise=noise) if ratios else None
 
 
