@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO := runs/demo
+ALONE := $(PYTHON) .ci/alone.py .demo.lock
 
 .PHONY: demo again-demo test test-avx2 lint bench docs format clean
 
@@ -21,12 +22,14 @@ $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[docs]'
 	touch $@
 
-demo: $(DEMO)/report.html
+# One at a time, the installation included: two would mix their files.
+demo:
+	@$(ALONE) $(MAKE) --no-print-directory $(DEMO)/report.html
 	@echo "open $(DEMO)/report.html; make again-demo runs it anew"
 
 again-demo:
-	rm -rf $(DEMO)
-	$(MAKE) demo
+	@$(ALONE) rm -rf $(DEMO)
+	@$(MAKE) --no-print-directory demo
 
 $(DEMO)/report.html: $(INSTALLED)
 	rm -rf $(DEMO) && mkdir -p runs

@@ -1,0 +1,113 @@
+"""What a comparison takes over from an earlier one: only what it would have measured itself."""
+
+import dataclasses
+import json
+
+import pytest
+
+from irgym.core.errors import IrgymError
+from irgym.evaluate import basis
+from irgym.evaluate.basis import Basis, basis_of
+from irgym.evaluate.comparison import run_comparison
+from irgym.evaluate.results import Comparison
+from irgym.search.session import Budget
+
+METHODS = ["base", "random", "policy:mine", "guided:mine"]
+URIS = ["toy://easy", "toy://hard"]
+
+
+@pytest.fixture
+def compare(environment, bench, load_policy):
+    def run(done=None, uris=URIS, identify=lambda name: f"digest of {name}", **options):
+        said, computed = [], []
+        if done is not None:
+            done = Comparison.from_json(json.loads(json.dumps(done.to_json())))  # as it comes from a file
+        comparison = run_comparison(
+            *(environment, bench, uris, METHODS, Budget(8), 0, load_policy),
+            progress=lambda *names: computed.append(names),
+            done=done,
+            identify=identify,
+            note=said.append,
+            **options,
+        )
+        return comparison, computed, said
+
+    return run
+
+
+def test_rows_of_the_same_basis_are_taken_over(compare):
+    first, _, _ = compare()
+    again, computed, said = compare(first)
+    assert computed == said == []
+    assert again.rows == first.rows and again.traces == first.traces
+    assert all(row.basis.machine and row.basis.sources and row.basis.toolchain for row in first.rows)
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("machine", "another machine or other limits"),
+        ("sources", "another version of irgym"),
+        ("libraries", "other versions of libraries"),
+        ("toolchain", "another toolchain"),
+        ("policy", "another policy"),
+    ],
+)
+def test_rows_of_another_basis_are_computed_anew_and_it_is_said(compare, part, words):
+    first, _, _ = compare()
+    stale = dataclasses.replace(first.rows[2].basis, **{part: "another"})
+    assert first.rows[2].method == "policy:mine"
+    rows = [
+        dataclasses.replace(row, basis=stale) if place == 2 else row for place, row in enumerate(first.rows)
+    ]
+    again, computed, said = compare(dataclasses.replace(first, rows=tuple(rows)))
+    assert computed == [(URIS[0], "policy:mine")]
+    assert said == [f"1 of 8 earlier results are of {words}, and computed anew"]
+    assert again.rows[2].basis == first.rows[2].basis
+
+
+def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monkeypatch):
+    first, _, _ = compare()
+    _, computed, said = compare(first, identify=lambda name: "changed")
+    assert {method for _, method in computed} == {"policy:mine", "guided:mine"}
+    assert said == ["4 of 8 earlier results are of another policy, and computed anew"]
+    _, computed, said = compare(first, identify=None)
+    assert len(computed) == 4 and "policies that cannot be told apart" in said[0]
+    monkeypatch.setattr(type(bench), "conditions", "elsewhere")
+    _, computed, said = compare(first)
+    assert len(computed) == 8 and "another machine" in said[0]
+
+
+def test_rows_without_a_basis_are_computed_anew(compare):
+    first, _, _ = compare(uris=URIS[:1])
+    rows = tuple(dataclasses.replace(row, basis=Basis()) for row in first.rows)
+    again, computed, said = compare(dataclasses.replace(first, rows=rows), uris=URIS[:1])
+    assert len(computed) == 4 and len(said) == 1 and "\n" not in said[0]
+    assert {trace.method for trace in again.traces} == {"random", "guided:mine"}
+
+
+def test_other_options_are_refused(compare):
+    first, _, _ = compare()
+    with pytest.raises(IrgymError, match="validation_inputs = 3, not 2: resume them with the options"):
+        compare(first, inputs=2)
+
+
+def test_edited_sources_and_other_libraries_make_another_basis(environment, bench, monkeypatch, tmp_path):
+    task = environment.task(URIS[0])
+    before = basis_of(environment, bench, task)
+    monkeypatch.setattr(basis, "_sources", lambda package: [tmp_path / "a.py"])
+    (tmp_path / "a.py").write_text("x = 1\n")
+    basis._source_digest.cache_clear()
+    edited = basis_of(environment, bench, task)
+    monkeypatch.setattr(basis, "_version", lambda name: "99")
+    basis._library_digest.cache_clear()
+    newer = basis_of(environment, bench, task)
+    basis._source_digest.cache_clear()
+    basis._library_digest.cache_clear()
+    assert before.differences(edited) == ["another version of irgym"]
+    assert edited.differences(newer) == ["other versions of libraries"]
+
+
+def test_the_sources_of_irgym_are_all_in_the_digest():
+    names = {path.name for path in basis._sources("irgym")}
+    assert {"timing.py", "comparison.py", "evolutionary.py", "engine.cc"} <= names
