@@ -106,6 +106,7 @@ def _imported(start):
     return seen
 
 
+@pytest.mark.timed
 def test_it_is_quick_and_imports_nothing():
     begin = time.perf_counter()
     for code in CODE.values():
