@@ -163,7 +163,7 @@ def test_nothing_to_join_and_nothing_to_listen_on(site: Site, shared: Site):
 
 def refused(site: Site, process: subprocess.Popen[str], *words: str) -> None:
     """The process that was started last ends with one sentence that has these words."""
-    assert process.wait(30) == 2
+    assert process.wait(120) == 2
     errors = sorted(site.folder.glob("*.err"))[-1].read_text()
     assert errors.startswith("irgym: ") and errors.count("\n") == 1, errors
     assert all(word in errors for word in words), errors
