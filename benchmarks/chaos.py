@@ -3,9 +3,10 @@
 python benchmarks/chaos.py --rounds 200
 
 Each round starts a `tune`, `train` or `compare`, in one process, on a local farm or on a Dask farm on
-loopback, and does it harm. Afterwards: no process is left; each cost recorded before is there and unchanged; no
-failure is recorded, for these schedules all run; what was harmed ended with one sentence, never a traceback; and
-the same command goes on and succeeds. At the end, recorded schedules are measured anew: each must run.
+loopback, and does it harm. Afterwards: no process is left; each cost recorded before is there and unchanged;
+no failure is recorded, for these schedules all run; what was harmed ended with one sentence, never a
+traceback; and the same command goes on and succeeds. At the end, recorded schedules are measured anew: each
+must run.
 
 As root the files are on a small file system of their own, which is filled up and made read-only; others skip
 these two.

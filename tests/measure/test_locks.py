@@ -23,7 +23,7 @@ HOLD = """
 import sys, time
 from irgym.measure import locks
 from irgym.measure.machine import core_lock
-locks.FOLDERS = sys.argv[1:2]
+locks.FOLDERS = (sys.argv[1],)
 with core_lock(7):
     print("held", flush=True)
     time.sleep(60)

@@ -55,7 +55,14 @@ def test_what_toolchains_read_is_part_of_the_conditions(monkeypatch, name):
 
 
 def test_what_children_get_anyway_or_never_and_what_only_prints_is_left_out():
-    names = (*THREADS, "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_VERBOSE", "TORCH_LOGS", "TORCH_HOME")
+    names = (
+        *THREADS,
+        "OPENBLAS_CORETYPE",
+        "OPENBLAS_L2_SIZE",
+        "MKL_VERBOSE",
+        "TORCH_LOGS",
+        "KMP_INIT_AT_FORK",
+    )
     assert keyed(dict.fromkeys(names, "1")) == ""
     assert keyed({"XLA_FLAGS": "a\nb"}) == "XLA_FLAGS='a\\nb'"
 

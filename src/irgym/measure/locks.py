@@ -7,6 +7,7 @@ import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -34,8 +35,13 @@ _LOG = logging.getLogger(__name__)
 
 def lock_file(core: int) -> Path:
     """Return the lock file of a core; it need not exist yet."""
-    shared = (folder for folder in map(Path, FOLDERS) if folder.is_dir() and folder.stat().st_mode & 0o002)
-    return next(shared, Path(FOLDERS[-1])) / f"irgym-core-{core}.lock"
+    return _folder(FOLDERS) / f"irgym-core-{core}.lock"
+
+
+@cache
+def _folder(folders: tuple[str, ...]) -> Path:
+    shared = (folder for folder in map(Path, folders) if folder.is_dir() and folder.stat().st_mode & 0o002)
+    return next(shared, Path(folders[-1]))
 
 
 def try_lock(path: Path) -> int | None:

@@ -196,7 +196,7 @@ class Process:
             return Crashed("the process wrote nonsense into its pipe, or closed it")
         name = _signal(self._status or 0)
         if name == "SIGKILL":
-            detail = "the process was killed twice, as the system does when memory runs out"
+            detail = "the process was killed, as the system does when memory runs out"
             return OutOfMemory(detail, doubtful=True)
         return Crashed(self.epitaph(), doubtful=bool(name) and name not in FAULTS)
 

@@ -44,9 +44,18 @@ KEYED: Mapping[str, str] = {
 """Patterns of variables that the toolchains, the libraries below and peers read, and why: costs measured
 with different values are kept apart."""
 
-SILENT = ("*_VERBOSE", "*_LOG_*", "*_LOGS", "OMP_DISPLAY_*", "*_CACHE_DIR", "*_HOME")
-"""Patterns of those among them that only say what is printed, and where files are kept."""
-
+SILENT = (
+    "*_VERBOSE",
+    "*_LOG_*",
+    "*_LOGS",
+    "OMP_DISPLAY_*",
+    "*_CACHE_DIR",
+    "*_HOME",
+    "KMP_DUPLICATE_LIB_OK",
+    "KMP_INIT_AT_FORK",
+)
+"""Patterns of those among them that change no cost: what is printed, where files are kept, and what libraries
+set themselves when they are imported."""
 
 _SYSTEM_LIMITS = {
     "ulimit -t": resource.RLIMIT_CPU,
