@@ -34,6 +34,11 @@ ELSEWHERE = {
     "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/lattice.py"],
     "features of policies": ["envs/hlo/opcodes.py"],
     "who waits for whom": ["measure/locks.py"],
+    "what builds the engine asks of its own child": [
+        "measure/cache.py",
+        "measure/evaluators.py",
+        "measure/farm/protocol.py",
+    ],
 }
 """What runners import that costs do not depend on, and why."""
 

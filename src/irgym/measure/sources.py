@@ -19,6 +19,7 @@ MEASURING = (
     "measure/machine.py",
     "measure/native.py",
     "measure/process.py",
+    "measure/protocol.py",
     "measure/sources.py",
     "measure/timing.py",
     "measure/variables.py",

@@ -9,12 +9,14 @@ from irgym.measure.sources import digest_of
 __all__ = ["INSTALL", "installed", "toolchain"]
 
 CODE = (
-    "envs/hlo/agreement.py",
+    "envs/hlo/checking.py",
     "envs/hlo/engine.py",
+    "envs/hlo/executable.py",
     "envs/hlo/execution.py",
     "envs/hlo/inputs.py",
     "envs/hlo/native",
     "envs/hlo/passes.py",
+    "envs/hlo/rounding.py",
     "envs/hlo/runner.py",
     "envs/hlo/stablehlo.py",
     "envs/hlo/store.py",
