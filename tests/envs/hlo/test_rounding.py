@@ -30,7 +30,7 @@ def moved(function, *arguments):
     with jax.enable_x64(True):
         lowering = jax.jit(function).lower(*given)
     proto = lowering.compiler_ir("hlo").as_serialized_hlo_module_proto()
-    return compile_module(proto).run(arguments), compile_coarser(proto).run(arguments)
+    return compile_module(proto).run(arguments), compile_coarser(proto)[0].run(arguments)
 
 
 def relative(ours, theirs):
@@ -121,7 +121,7 @@ def test_the_narrowest_types_compile(kind):
         f"HloModule m\nENTRY e {{ p = {kind}[8] parameter(0)\n ROOT r = {kind}[8] multiply(p, p) }}"
     )
     arguments = random_arguments(proto, 0)
-    ours, theirs = compile_module(proto).run(arguments), compile_coarser(proto).run(arguments)
+    ours, theirs = compile_module(proto).run(arguments), compile_coarser(proto)[0].run(arguments)
     assert ours[0].dtype == theirs[0].dtype
 
 

@@ -25,7 +25,7 @@ from jaxlib.cpu import _lapack  # pyright: ignore[reportAttributeAccessIssue, re
 
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.hlo.inputs import Parameter, parameters
-from irgym.envs.hlo.rounding import coarser
+from irgym.envs.hlo.rounding import Exactness, coarser, exactness
 from irgym.envs.hlo.stablehlo import stablehlo
 from irgym.measure.checking.numbers import Array
 
@@ -130,20 +130,42 @@ def compile_module(proto: bytes, passes: bool = True) -> Executable:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
         CompileFailure: The compiler refused it.
     """
-    return _load(stablehlo(proto), parameters(proto), ",".join(() if passes else SIMPLIFICATIONS))
+    wanted = parameters(proto)
+    return _load(_converted(proto), wanted, "" if passes else ",".join(SIMPLIFICATIONS))
 
 
-def compile_coarser(proto: bytes) -> Executable:
-    """Compile a module that rounds more coarsely (see `rounding`), as quickly as may be.
+def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness]]:
+    """Compile a module that rounds more coarsely, as quickly as may be; see `rounding`.
+
+    Returns:
+        The module, and what rounding can do to each of its results.
 
     Raises:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
         CompileFailure: The compiler refused it.
     """
-    return _load(coarser(stablehlo(proto)), parameters(proto), ",".join(SIMPLIFICATIONS), optimise=False)
+    wanted = parameters(proto)
+    module = _converted(proto)
+    executable = _load(coarser(module), wanted, ",".join(SIMPLIFICATIONS), optimise=False)
+    return executable, exactness(module)
+
+
+def _converted(proto: bytes) -> str:
+    try:
+        return stablehlo(proto)
+    except ValueError as error:
+        raise CompileFailure(f"jaxlib cannot convert the module: {_first_line(error)}") from error
 
 
 def _load(module: str, wanted: list[Parameter], disabled: str, *, optimise: bool = True) -> Executable:
+    """Compile StableHLO.
+
+    Args:
+        module: Its text.
+        wanted: The arrays that it takes.
+        disabled: Passes of XLA:CPU to leave out.
+        optimise: Whether LLVM shall optimise.
+    """
     options = _jax.CompileOptions()
     debug = options.executable_build_options.debug_options
     debug.xla_disable_hlo_passes = disabled
