@@ -27,18 +27,17 @@ def test_a_second_demo_is_told_of_the_first(tmp_path: Path):
     )
     python.chmod(0o755)
     make = ["make", "-C", str(tmp_path), f"PYTHON={python}"]
-    first = subprocess.Popen([*make, "-s", "demo"], stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert first.stdout is not None
-    try:
-        assert "installing" in first.stdout.readline()
-        owner = (tmp_path / ".demo.lock").read_text().strip()
-        (tmp_path / "runs" / "demo").mkdir(parents=True)
-        for target in ("demo", "again-demo"):
-            second = subprocess.run([*make, target], capture_output=True, text=True, check=False, timeout=30)
-            assert second.returncode == 2 and f"process {owner} does the same" in second.stderr
-        assert (tmp_path / "runs" / "demo").is_dir(), "nothing of the first was removed"
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)
-        first.wait()
+    with subprocess.Popen([*make, "-s", "demo"], stdout=subprocess.PIPE, start_new_session=True) as first:
+        assert first.stdout is not None
+        try:
+            assert b"installing" in first.stdout.readline()
+            owner = (tmp_path / ".demo.lock").read_text().strip()
+            (tmp_path / "runs" / "demo").mkdir(parents=True)
+            for target in ("demo", "again-demo"):
+                second = subprocess.run([*make, target], capture_output=True, text=True, timeout=30)
+                assert second.returncode == 2 and f"process {owner} does the same" in second.stderr
+            assert (tmp_path / "runs" / "demo").is_dir(), "nothing of the first was removed"
+        finally:
+            os.killpg(first.pid, signal.SIGKILL)
     lock = [sys.executable, str(ROOT / ".ci/alone.py"), str(tmp_path / ".demo.lock"), "echo", "free"]
     assert subprocess.run(lock, capture_output=True, text=True, check=True).stdout == "free\n"

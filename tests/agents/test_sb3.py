@@ -1,6 +1,7 @@
 """Stable-Baselines3 through the adapter, and as the oracle of our PPO."""
 
 import itertools
+import math
 
 import dials
 import gymnasium
@@ -9,6 +10,7 @@ import ordering
 import pytest
 from courses import SEEDS
 
+from irgym.agents.optimisation import DivergedError
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
@@ -228,3 +230,24 @@ def test_every_algorithm_runs_on_a_task_and_reports_its_course(name, monkeypatch
 def test_unknown_algorithm():
     with pytest.raises(IrgymError, match="choose among maskable-ppo"):
         sb3.train_sb3("sac", DialsEnv, dials.SPACE, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"steps": 0}, "steps of ppo is 0: choose 1 or more"),
+        ({"environments": 0}, "environments of ppo is 0: choose 1 to 1024"),
+        ({"seed": -1}, "seed of ppo is -1: choose 0 to 4294967295"),
+        ({"progress_every": 0}, "progress_every of ppo is 0: choose 1 or more"),
+        ({"gamma": math.nan}, "gamma of ppo is nan: choose a finite number"),
+        ({"learning_rate": math.inf}, "learning_rate of ppo is inf: choose a finite number"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(change, words):
+    with pytest.raises(IrgymError, match=words):
+        sb3.train_sb3("ppo", DialsEnv, dials.SPACE, **{"steps": 8} | change)
+
+
+def test_a_policy_that_is_not_finite_is_refused():
+    with pytest.raises(DivergedError, match="diverged"):
+        sb3.train_sb3("dqn", DialsEnv, dials.SPACE, steps=40, learning_rate=1e39, learning_starts=10)

@@ -4,18 +4,22 @@ They serve as more algorithms and as the oracle for ours. Actions are those of `
 `ActionSpace.flat`, or vectors where the actions are too many to list. Needs the extra `sb3`.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.agents.events import without_tensorflow
+from irgym.agents.hyperparameters import Count
+from irgym.agents.optimisation import DivergedError
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.env import action_of, gym_mask
 from irgym.core.errors import BackendError, IrgymError
+from irgym.core.values import Range, check_value
 
 Progress = Callable[[int, float], None]
 
@@ -28,6 +32,14 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 }
 """Name to package and class. Only `maskable-ppo` uses masks in training; to the others an action that
 does not apply is a wasted step."""
+
+RANGES = {
+    "steps": Count,
+    "environments": Annotated[int, Range(1, 1024)],
+    "seed": Annotated[int, Range(0, 2**32 - 1)],
+    "progress_every": Count,
+}
+"""What the numbers that the adapter takes itself may be."""
 
 FLAT_ONLY = frozenset({"dqn"})
 """Those that score every action, and so need them listed."""
@@ -61,11 +73,19 @@ def train_sb3(
         hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
 
     Raises:
-        IrgymError: There is no such algorithm here, or the actions are too many for it.
+        IrgymError: There is no such algorithm here, the actions are too many for it, or a number is out of
+            range.
+        DivergedError: The policy has weights that are not finite.
         BackendError: The package is not installed.
     """
     if algorithm not in ALGORITHMS:
         raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
+    own = {"steps": steps, "environments": environments, "seed": seed, "progress_every": progress_every}
+    for field, value in own.items():
+        check_value(RANGES[field], value, field, algorithm)
+    for field, value in hyperparameters.items():
+        if isinstance(value, float):  # what else it may be, the library says
+            check_value(float, value, field, algorithm)
     if algorithm in FLAT_ONLY and not space.listable:
         others = ", ".join(name for name in ALGORITHMS if name not in FLAT_ONLY)
         raise IrgymError(
@@ -85,6 +105,8 @@ def train_sb3(
         model.learn(steps, callback=reporter)
         if reporter is not None:
             reporter.report(model, 1)
+        if not all(bool(weights.isfinite().all()) for weights in model.policy.parameters()):
+            raise DivergedError("policy", math.nan)
     finally:
         envs.close()
     return Sb3Policy(model, space)

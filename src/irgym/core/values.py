@@ -112,11 +112,25 @@ def check_fields(values: Any, name: str) -> None:
         IrgymError: One does not; the message names it, its value and what it may be.
     """
     for field, hint in _hints(cast(type[Any], type(values))).items():
-        value = getattr(values, field)
-        try:
-            conform(hint, value)
-        except MismatchError as error:
-            raise IrgymError(f"{field} of {name} is {value}: choose {error.wanted}") from None
+        check_value(hint, getattr(values, field), field, name)
+
+
+def check_value(kind: Any, value: Any, field: str, name: str) -> None:
+    """Make sure that a value has a type and lies in its range; see `conform`.
+
+    Args:
+        kind: The type.
+        value: The value.
+        field: What it is: `gamma`.
+        name: What it is of, for the message: `PPO`.
+
+    Raises:
+        IrgymError: It does not; the message names it, its value and what it may be.
+    """
+    try:
+        conform(kind, value)
+    except MismatchError as error:
+        raise IrgymError(f"{field} of {name} is {value}: choose {error.wanted}") from None
 
 
 def parse_json(text: str) -> Any:
