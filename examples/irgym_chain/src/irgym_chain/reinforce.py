@@ -1,17 +1,19 @@
 """REINFORCE (Williams 1992) with the mean return as its baseline."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from irgym.agents.episodes import Outcomes
+from irgym.agents.hyperparameters import Hyperparameters
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, seeded
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, rollout
 from irgym.core.actions import BoolArray
+from irgym.core.values import Range
 from irgym.nets import heads
 from irgym.nets.actor_critic import Actor
 from irgym.nets.encoders import Batch, spec_for
@@ -20,17 +22,19 @@ from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
-class ReinforceConfig:
+class ReinforceConfig(Hyperparameters):
     """Hyper-parameters; `irgym train --set` changes them by name."""
 
-    iterations: int = 100
-    episodes: int = 64
-    lr: float = 1e-2
-    hidden: tuple[int, ...] = (64,)
-    validate_every: int = 0
-    checkpoint_every: float = 30.0
-    seed: int = 0
-    threads: int = 1
+    name: ClassVar[str] = "REINFORCE"
+
+    iterations: Annotated[int, Range(low=1)] = 100
+    episodes: Annotated[int, Range(1, 1_000_000)] = 64
+    lr: Annotated[float, Range(above=0, high=10)] = 1e-2
+    hidden: Annotated[tuple[int, ...], Range(1, 65_536)] = (64,)
+    validate_every: Annotated[int, Range(low=0)] = 0
+    checkpoint_every: Annotated[float, Range(0, 86_400)] = 30.0
+    seed: Annotated[int, Range(low=0)] = 0
+    threads: Annotated[int, Range(1, 1024)] = 1
 
     def build(self, problem: Problem) -> "Reinforce":
         """Return a learner at the beginning of its training."""
