@@ -78,6 +78,16 @@ def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monk
     assert len(computed) == 8 and "another machine" in said[0]
 
 
+def test_a_policy_that_is_trained_meanwhile_is_the_one_that_was_loaded(compare):
+    digests = iter(["1", "1", "1", "1"] + ["2"] * 20)  # before and after each of two is loaded
+    first, _, _ = compare(identify=lambda name: next(digests))
+    assert {row.basis.policy for row in first.rows} == {"", "1"}
+    digests = iter(str(number) for number in range(20))
+    first, _, _ = compare(identify=lambda name: next(digests))
+    assert {row.basis.policy for row in first.rows} == {""}, "nobody knows which one was loaded"
+    assert len(compare(first)[1]) == 4
+
+
 def test_rows_without_a_basis_are_computed_anew(compare):
     first, _, _ = compare(uris=URIS[:1])
     rows = tuple(dataclasses.replace(row, basis=Basis()) for row in first.rows)

@@ -270,7 +270,7 @@ def _sweep(folder: Path) -> None:
             os.kill(int(number), 0)
         except ProcessLookupError:
             part.unlink(missing_ok=True)
-        except (ValueError, PermissionError):
+        except (ValueError, OverflowError, PermissionError):
             continue  # not ours
 
 

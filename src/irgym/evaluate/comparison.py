@@ -72,14 +72,12 @@ def run_comparison(
         raise IrgymError("there is nothing to compare: name at least one program and one method")
     tasks = [environment.task(uri, backend) for uri in uris]
     tasks = [task.under(objective) for task in tasks] if objective else tasks
-    chosen = [
-        parse_method(text, environment, lambda name: load_policy(name, tasks[0]))
-        for text in dict.fromkeys(methods)
-    ]
+    policies = _Policies(identify, lambda name: load_policy(name, tasks[0]))
+    chosen = [parse_method(text, environment, policies.load) for text in dict.fromkeys(methods)]
     others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
     validator = Validator(bench, environment.validation_inputs if inputs is None else inputs, seed)
     conditions = Conditions(environment, bench, budget, seed, validator)
-    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, identify)
+    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, policies)
     if done is not None:
         left_out = course.take_over(done, tasks, chosen)
         if left_out and note is not None:
@@ -96,6 +94,29 @@ def run_comparison(
     return course.results([(task.uri, method.name) for task in tasks for method in chosen])
 
 
+class _Policies:
+    """Loads policies, and tells what was loaded.
+
+    Attributes:
+        digests: Of each policy loaded, by name; none of one that changed while it was loaded.
+    """
+
+    def __init__(self, identify: Callable[[str], str] | None, load: Callable[[str], Policy]) -> None:
+        self.digests: dict[str, str] = {}
+        self._identify = identify
+        self._load = load
+
+    def load(self, name: str) -> Policy:
+        """Return the policy of a name."""
+        if self._identify is None:
+            return self._load(name)
+        before = self._identify(name)
+        policy = self._load(name)
+        if self._identify(name) == before:
+            self.digests[name] = before
+        return policy
+
+
 class _Course:
     """The rows so far, by program and method."""
 
@@ -104,14 +125,14 @@ class _Course:
         conditions: Conditions,
         settings: dict[str, Any],
         record: Record | None,
-        identify: Callable[[str], str] | None,
+        policies: "_Policies",
     ) -> None:
         self._conditions = conditions
         self._settings = settings
         self._record = record
         self._rows: dict[tuple[str, str], Row] = {}
         self._traces: dict[tuple[str, str], Trace] = {}
-        self._identify = identify
+        self._policies = policies
 
     def take_over(self, done: Comparison, tasks: Sequence[Task[Any]], methods: Sequence[Method]) -> str:
         """Begin with those results of an earlier run that this one would come to.
@@ -148,8 +169,7 @@ class _Course:
         return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed anew"
 
     def _basis(self, task: Task[Any], method: Method) -> Basis:
-        name = policy_of(method)
-        policy = self._identify(name) if name and self._identify else ""
+        policy = self._policies.digests.get(policy_of(method), "")
         return basis_of(self._conditions.environment, self._conditions.bench, task, policy)
 
     def has(self, task: Task[Any], method: Method) -> bool:
