@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import tyro
 
@@ -23,9 +24,13 @@ from irgym.core.cost import Call, Measurement, Outcome
 from irgym.measure.child import Child
 from irgym.measure.farm import Farm, LocalFarm
 from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.machine import load
 from irgym.measure.protocol import Limits, Reply, Returned
+
+READY = ("waits for", "works for")
+"""What processes of a farm say when they are ready."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,9 @@ def process(*arguments: str) -> Iterator[None]:
     )
     assert started.stdout is not None
     try:
-        started.stdout.readline()
+        for line in started.stdout:
+            if any(words in line for words in READY):
+                break
         yield
     finally:
         started.terminate()
@@ -75,14 +82,15 @@ def process(*arguments: str) -> Iterator[None]:
 
 
 @contextmanager
-def farm_of(workers: int) -> Iterator[DaskFarm]:
-    """Start a scheduler and workers on this machine."""
+def farm_of(workers: int, certificate: Path | None) -> Iterator[DaskFarm]:
+    """Start a scheduler and workers on this machine, without TLS where there is no certificate."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        endpoint = Endpoint("127.0.0.1", server.getsockname()[1])
+        endpoint = Endpoint("127.0.0.1", server.getsockname()[1], certificate)
+    trust = ("--insecure",) if certificate is None else ("--certificate", str(certificate))
     with ExitStack() as stack:
-        stack.enter_context(process("farm", "serve", str(endpoint.port)))
+        stack.enter_context(process("farm", "serve", str(endpoint.port), *trust))
         for number in range(workers):
-            stack.enter_context(process("worker", str(endpoint), "--name", f"worker{number}"))
+            stack.enter_context(process("worker", endpoint.address, "--name", f"worker{number}"))
         yield stack.enter_context(DaskFarm(endpoint, Limits()))
 
 
@@ -99,21 +107,27 @@ def one_by_one(farm: DaskFarm, calls: Sequence[Call]) -> Iterator[Reply]:
         yield farm.run([call])[0]
 
 
-def report_overhead(farm: DaskFarm, child: Child, options: Options) -> None:
-    """Print what the farm adds to an evaluation that does nothing."""
+def spread(milliseconds: Sequence[float]) -> str:
+    """Return median and range in words."""
+    least, most = min(milliseconds), max(milliseconds)
+    return f"{statistics.median(milliseconds):.2f} ms ({least:.2f} to {most:.2f})"
+
+
+def report_overhead(farm: DaskFarm, bare: DaskFarm, child: Child, options: Options) -> None:
+    """Print what the farm adds to an evaluation that does nothing, with TLS and without."""
     calls = [Call("farm:nothing")] * options.evaluations
     few = calls[: max(1, len(calls) // 10)]
-    together: list[float] = []
-    alone: list[float] = []
-    for _ in range(options.rounds):
+    farms = {"with TLS": farm, "without": bare}
+    together: dict[str, list[float]] = {name: [] for name in farms}
+    alone: dict[str, list[float]] = {name: [] for name in farms}
+    for number in range(options.rounds):
         local = seconds(child.stream, calls) / len(calls)
-        together.append((seconds(farm.run, calls) / len(calls) - local) * 1e3)
-        alone.append((seconds(partial(one_by_one, farm), few) / len(few) - local) * 1e3)
-    print(
-        f"overhead of a farm over a local child, 1 worker: {statistics.median(together):.2f} ms "
-        f"an evaluation ({min(together):.2f} to {max(together):.2f}) for {len(calls)} at once, "
-        f"{statistics.median(alone):.2f} ms ({min(alone):.2f} to {max(alone):.2f}) for one at a time"
-    )
+        for name in farms if number % 2 == 0 else reversed(farms):
+            together[name].append((seconds(farms[name].run, calls) / len(calls) - local) * 1e3)
+            alone[name].append((seconds(partial(one_by_one, farms[name]), few) / len(few) - local) * 1e3)
+    print(f"overhead of a farm over a local child for an evaluation, 1 worker, {len(calls)} at once:")
+    for name in farms:
+        print(f"  {spread(together[name])} {name}, {spread(alone[name])} one at a time")
 
 
 def report_dask(endpoint: Endpoint, options: Options) -> None:
@@ -121,7 +135,7 @@ def report_dask(endpoint: Endpoint, options: Options) -> None:
     from distributed import Client
 
     took: list[float] = []
-    with Client(endpoint.tcp, set_as_default=False) as client:
+    with Client(endpoint.url, security=security_of(endpoint.certificate), set_as_default=False) as client:
         for _ in range(options.evaluations):
             begin = time.perf_counter()
             client.submit(int, pure=False).result()
@@ -145,16 +159,18 @@ def main(options: Options) -> None:
     """Print all figures."""
     print(f"this machine is {load(1.0).text()}")
     with (
-        farm_of(1) as one,
-        farm_of(2) as two,
+        TemporaryDirectory() as folder,
+        farm_of(1, Path(folder, "farm.pem")) as one,
+        farm_of(1, None) as bare,
+        farm_of(2, Path(folder, "farm.pem")) as two,
         LocalFarm(1, Limits()) as alone,  # on any core, as workers compile
         LocalFarm(2, Limits()) as both,
         Child(Limits()) as child,
     ):
-        for farm in (one, two, alone, both):  # children start, and import what they need
+        for farm in (one, bare, two, alone, both):  # children start, and import what they need
             farm.run([Call("farm:compilation", (n,)) for n in range(8)])
         seconds(child.stream, [Call("farm:nothing")])
-        report_overhead(one, child, options)
+        report_overhead(one, bare, child, options)
         report_dask(one.endpoint, options)
         print(f"2 workers over 1, {options.rounds} rounds of {options.calls} calls:")
         report_speedup("for calls that compile", "compilation", one, two, options)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.certificate import make_certificate
 
 TESTS = Path(__file__).parents[1]
 
@@ -39,8 +40,9 @@ class Site:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            self.endpoint = Endpoint("127.0.0.1", server.getsockname()[1])
+        self.certificate = folder / "farm.pem"
+        make_certificate(self.certificate)
+        self.endpoint = Endpoint("127.0.0.1", free_port(), self.certificate)
         self._processes: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "irgym")) -> subprocess.Popen[str]:
@@ -49,7 +51,11 @@ class Site:
         with (self.folder / f"{len(self._processes)}.err").open("w") as errors:
             process = subprocess.Popen(
                 [sys.executable, *program, *arguments],
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                    "XDG_CONFIG_HOME": str(self.folder / "config"),
+                },
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -59,13 +65,13 @@ class Site:
 
     def serve(self) -> subprocess.Popen[str]:
         """Start the scheduler and wait until it listens."""
-        process = self.start("farm", "serve", str(self.endpoint.port))
+        process = self.start("farm", "serve", str(self.endpoint.port), *self.endpoint.flags.split())
         told(process, "waits for workers")
         return process
 
     def workers(self, *names: str) -> list[subprocess.Popen[str]]:
         """Start workers and wait until they have joined."""
-        processes = [self.start("worker", str(self.endpoint), "--name", name) for name in names]
+        processes = [self.start("worker", self.endpoint.address, "--name", name) for name in names]
         for process in processes:
             told(process, "works for")
         return processes
@@ -82,6 +88,12 @@ class Site:
                 process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def told(process: subprocess.Popen[str], words: str) -> None:

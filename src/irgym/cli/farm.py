@@ -12,6 +12,7 @@ from irgym.cli.options import check_file
 from irgym.cli.output import console, write_json
 from irgym.cli.service import until_told
 from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening, require_farm
+from irgym.measure.farm.certificate import make_certificate
 
 if TYPE_CHECKING:
     from irgym.measure.farm.members import Member
@@ -25,6 +26,11 @@ class Farm:
     """What to do."""
     address: Positional[str]
     """To serve: a port, or HOST:PORT to be reached from other machines. For the status: dask://HOST:PORT."""
+    certificate: Path | None = None
+    """File that scheduler, workers and runs prove themselves by; by default ~/.config/irgym/farm.pem.
+    To serve makes it where there is none."""
+    insecure: bool = False
+    """No TLS: whoever reaches the port can run programs on the workers."""
     json: Path | None = None
     """Write the status as JSON to this file."""
 
@@ -32,16 +38,22 @@ class Farm:
         """Serve or show."""
         check_file(self.json)
         if self.action == "serve":
-            self._serve(parse_listening(self.address))
+            self._serve(parse_listening(self.address, self.certificate, self.insecure))
         else:
-            self._show(parse_endpoint(self.address))
+            self._show(parse_endpoint(self.address, self.certificate, self.insecure))
 
     def _serve(self, endpoint: Endpoint) -> None:
         require_farm()
         from irgym.measure.farm.scheduler import serve
 
+        file = endpoint.certificate
+        if file is not None and make_certificate(file):
+            print(f"made {file}: who has this file can run programs on the farm", flush=True)
+        whose = "of anybody, without TLS" if file is None else f"that have {file}"
+
         async def announced(stop: asyncio.Event) -> None:
-            await serve(endpoint, stop, lambda: print(f"{endpoint} waits for workers and runs", flush=True))
+            ready = f"{endpoint} waits for workers and runs {whose}"
+            await serve(endpoint, stop, lambda: print(ready, flush=True))
 
         asyncio.run(until_told(announced))
 

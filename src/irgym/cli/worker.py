@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tyro.conf import Positional
 
@@ -19,12 +20,16 @@ class Worker:
     """Where the scheduler listens, as in dask://HOST:PORT."""
     name: str | None = None
     """Name of this worker; by default host and process number."""
+    certificate: Path | None = None
+    """File that scheduler, workers and runs prove themselves by; by default ~/.config/irgym/farm.pem."""
+    insecure: bool = False
+    """No TLS: whoever answers there can run programs here."""
     timeout_s: float | None = None
     """Leave when no scheduler has answered for so many seconds; by default wait forever."""
 
     def run(self) -> None:
         """Work until told to stop."""
-        endpoint = parse_endpoint(self.farm)
+        endpoint = parse_endpoint(self.farm, self.certificate, self.insecure)
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise FarmError(f"a time-out of {self.timeout_s:g} s leaves no time to join: give more than 0")
         require_farm()

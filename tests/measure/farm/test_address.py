@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,11 @@ MALFORMED = [
     "dask://:8786",
     "dask://a b:8786",
     "dask://host:8786/",
+    "dask://host:8786?insecure=0",
+    "dask://host:8786?certificate=",
+    "dask://host:8786?certificate",
+    "dask://host:8786?certificate=a%00b",
+    "dask://0.0.0.0:٣",
     "tcp://host:8786",
     "slurms",
 ]
@@ -49,16 +55,62 @@ def test_local_addresses(address: str | None, workers: int):
     assert isinstance(farm, LocalFarm) and farm.workers == workers
 
 
-@pytest.mark.parametrize("text", ["dask://host:8786", "dask://10.0.0.1:1", "dask://[fe80::1]:65535"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dask://host:8786",
+        "dask://10.0.0.1:1",
+        "dask://[fe80::1]:65535",
+        "dask://host:1?insecure=1",
+        "dask://host:1?certificate=/a%20folder/%3F.pem",
+    ],
+)
 def test_endpoints_parse_back(text: str):
-    assert str(parse_endpoint(text)) == text
-    assert parse_endpoint(text).tcp == text.replace("dask", "tcp")
+    endpoint = parse_endpoint(text)
+    assert endpoint.address == text
+    place = text.partition("?")[0]
+    assert str(endpoint) == place
+    assert endpoint.url == place.replace("dask", "tcp" if "insecure" in text else "tls")
+
+
+def test_a_farm_has_the_users_certificate_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/config")
+    own, file = Path("/config/irgym/farm.pem"), Path("/other.pem")
+    assert parse_endpoint("dask://host:1") == Endpoint("host", 1, own) == parse_endpoint("dask://host:1", own)
+    assert parse_endpoint("dask://host:1?certificate=/other.pem") == parse_endpoint("dask://host:1", file)
+    assert parse_endpoint("dask://host:1?insecure=1") == parse_endpoint("dask://host:1", insecure=True)
+    assert parse_endpoint("dask://host:1", insecure=True).certificate is None
+    assert parse_endpoint("dask://host:1", Path("a.pem")).certificate == Path.cwd() / "a.pem"
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    assert parse_listening("1").certificate == Path.home() / ".config" / "irgym" / "farm.pem"
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?insecure=1", "?certificate=/a.pem", "?certificate=/a.pem&insecure=1"]
+)
+def test_options_that_exclude_each_other(query: str):
+    for certificate, insecure in ((Path("/b.pem"), False), (None, True), (Path("/b.pem"), True)):
+        if query or (certificate and insecure):
+            with pytest.raises(FarmError, match="leave out"):
+                parse_endpoint(f"dask://host:1{query}", certificate, insecure)
+
+
+@pytest.mark.parametrize("query", ["insecure=1&insecure=1", "colour=red"])
+def test_options_that_are_none(query: str):
+    with pytest.raises(FarmError, match="choose among certificate, insecure"):
+        open_farm(f"dask://host:1?{query}", Limits())
+
+
+def test_commands_that_sentences_name():
+    assert Endpoint("127.0.0.1", 1).serving == "irgym farm serve 1"
+    assert Endpoint("host", 1, None).serving == "irgym farm serve host:1 --insecure"
+    assert Endpoint("host", 1, Path("/a b")).working == "irgym worker dask://host:1 --certificate '/a b'"
 
 
 def test_a_scheduler_listens_on_this_machine_unless_told_otherwise():
     assert parse_listening("8786") == Endpoint("127.0.0.1", 8786)
-    assert parse_listening("0.0.0.0:1") == Endpoint("0.0.0.0", 1)
-    for text in ("", "x", ":1", "0", "host", "host:"):
+    assert parse_listening("10.0.0.1:1", insecure=True) == Endpoint("10.0.0.1", 1, None)
+    for text in ("", "x", ":1", "0", "host", "host:", "host:1?insecure=1"):
         with pytest.raises(FarmError, match="write PORT"):
             parse_listening(text)
 

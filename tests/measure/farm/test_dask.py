@@ -155,7 +155,7 @@ def test_a_bench_on_a_farm_fills_the_cache(shared, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
     jobs = [Job(planted("measurement", float(n)), "p://1", f"s{n}", "1") for n in range(1, 9)]
     jobs.append(Job(planted("leave", 1), "p://1", "crash", "1"))
-    with MeasuringBench(limits=LIMITS, farm=str(shared.endpoint)) as bench:
+    with MeasuringBench(limits=LIMITS, farm=shared.endpoint.address) as bench:
         found = bench.evaluator.evaluate(jobs)
         assert [one.cost for one in found[:-1]] == [float(n) for n in range(1, 9)]
         assert found[-1].outcome is Outcome.CRASH

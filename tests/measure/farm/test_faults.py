@@ -142,11 +142,11 @@ def test_other_machines_and_names(site: Site, planted):
     site.serve()
     site.workers("anna")
     with DaskFarm(site.endpoint, LIMITS) as farm:
-        refused(site, site.start("worker", str(site.endpoint), "--name", "anna"), "another --name")
-        foreign = site.start("worker", str(site.endpoint), program=FOREIGN_MACHINE)
+        refused(site, site.start("worker", site.endpoint.address, "--name", "anna"), "another --name")
+        foreign = site.start("worker", site.endpoint.address, program=FOREIGN_MACHINE)
         refused(site, foreign, "Abacus 3000", "must not be mixed")
         # One that slips in all the same gets nothing to do.
-        told(site.start("worker", str(site.endpoint), "--name", "eve", program=INTRUDER), "works for")
+        told(site.start("worker", site.endpoint.address, "--name", "eve", program=INTRUDER), "works for")
         assert farm.run([planted("double", n) for n in range(40)]) == [Returned(2 * n) for n in range(40)]
         assert farm.workers == 1
         wait_until(lambda: farm.members()[0].activity.done == 40)
@@ -157,8 +157,10 @@ def test_other_machines_and_names(site: Site, planted):
 
 
 def test_nothing_to_join_and_nothing_to_listen_on(site: Site, shared: Site):
-    refused(site, site.start("worker", str(site.endpoint), "--timeout-s", "0.5"), str(site.endpoint), "0.5 s")
-    refused(site, site.start("farm", "serve", str(shared.endpoint.port)), "another port")
+    refused(
+        site, site.start("worker", site.endpoint.address, "--timeout-s", "0.5"), str(site.endpoint), "0.5 s"
+    )
+    refused(site, site.start("farm", "serve", str(shared.endpoint.port), "--insecure"), "another port")
 
 
 def refused(site: Site, process: subprocess.Popen[str], *words: str) -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 from contextlib import suppress
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ pytest.importorskip("distributed")
 
 from irgym.core.errors import FarmError
 from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.members import (
     TAG,
     Activity,
@@ -43,7 +45,10 @@ def test_members_are_irgyms_workers_by_name():
     ]
 
 
-def test_a_port_where_a_web_server_answers():
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_port_where_a_web_server_answers(tls: bool, tmp_path: Path):
+    certificate = tmp_path / "farm.pem"
+    make_certificate(certificate)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer():
@@ -51,10 +56,12 @@ def test_a_port_where_a_web_server_answers():
                 connection, _ = server.accept()
                 with connection, suppress(OSError):
                     connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+                    connection.recv(1 << 16)
 
         threading.Thread(target=answer, daemon=True).start()
-        endpoint = Endpoint("127.0.0.1", server.getsockname()[1])
-        with pytest.raises(FarmError, match=f"no farm answers at {endpoint}"):
+        endpoint = Endpoint("127.0.0.1", server.getsockname()[1], certificate if tls else None)
+        words = "does not prove by TLS" if tls else f"no farm without TLS answers at {endpoint}"
+        with pytest.raises(FarmError, match=words):
             asyncio.run(members_at(endpoint))
 
 

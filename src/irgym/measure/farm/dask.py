@@ -20,7 +20,8 @@ from irgym.core.errors import FarmError, IrgymError
 from irgym.measure.child import Answer, ChildError, pack, unpack
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
-from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, members_of, own_kind
+from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, meet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.farm.worker import run_batch
 from irgym.measure.machine import threads_text
@@ -67,6 +68,7 @@ class DaskFarm:
         self._call_s = 1.0
         self._count = 0
         self._looked, self._met = -math.inf, time.monotonic()
+        self._security = security_of(endpoint.certificate)
         self._client = self._connect(min(ANSWER_S, patience_s))
         try:
             self._kind = self._meet()
@@ -136,11 +138,15 @@ class DaskFarm:
 
     def _connect(self, patience_s: float) -> Any:
         try:
-            client: Any = Client(self.endpoint.tcp, timeout=patience_s, set_as_default=False)
+            client: Any = Client(
+                self.endpoint.url, timeout=patience_s, security=self._security, set_as_default=False
+            )
         except (OSError, MemoryError) as error:  # a web server's words look like a huge message
+            with suppress(OSError):
+                meet(self.endpoint, self._security)  # which may know why
             raise FarmError(
-                f"no farm has answered at {self.endpoint} for {patience_s:g} s: start one by "
-                f"irgym farm serve {self.endpoint.port}"
+                f"no farm{self.endpoint.how} has answered at {self.endpoint} for {patience_s:g} s: start one "
+                f"by {self.endpoint.serving}"
             ) from error
         client.scheduler_comm.interval = SEND_S
         return client
@@ -183,7 +189,7 @@ class DaskFarm:
     def _alone(self) -> FarmError:
         return FarmError(
             f"the farm at {self.endpoint} has had no worker for {self._patience_s:g} s: start one by "
-            f"irgym worker {self.endpoint}"
+            f"{self.endpoint.working}"
         )
 
     def _run(self, calls: Sequence[Call], limits: Limits) -> list[Reply]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import hashlib
+import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -14,6 +16,7 @@ from distributed import rpc
 import irgym
 from irgym.core.errors import FarmError
 from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.certificate import security_of
 from irgym.measure.machine import fingerprint
 from irgym.measure.variables import machine_key
 
@@ -120,29 +123,61 @@ def _activity(told: Mapping[str, Any]) -> Activity:
     return Activity(**{field.name: told[field.name] for field in fields(Activity) if field.name in told})
 
 
+class Stranger(FarmError):
+    """What answers does not prove that it is the farm."""
+
+
 async def members_at(endpoint: Endpoint) -> list[Member]:
     """Ask a scheduler for its workers.
 
     Raises:
-        FarmError: Nothing that is a scheduler answers there.
+        Stranger: What answers does not prove that it holds the certificate.
+        FarmError: Nothing that is a scheduler answers there, or the certificate is not in order.
     """
+    security: Any = security_of(endpoint.certificate)
     try:
-        await _reach(endpoint)
+        await asyncio.to_thread(meet, endpoint, security)
         scheduler: Any
-        async with rpc(endpoint.tcp, timeout=ANSWER_S) as scheduler:
+        arguments = security.get_connection_args("client")
+        async with rpc(endpoint.url, timeout=ANSWER_S, connection_args=arguments) as scheduler:
             return members_of(await asyncio.wait_for(scheduler.identity(n_workers=-1), ANSWER_S))
     except (OSError, MemoryError) as error:  # Dask takes what a web server says for the size of a message
         raise FarmError(
-            f"no farm answers at {endpoint}: start one by irgym farm serve {endpoint.port}"
+            f"no farm{endpoint.how} answers at {endpoint}: start one by {endpoint.serving}"
         ) from error
 
 
-async def _reach(endpoint: Endpoint) -> None:
-    """Raise an OSError where nothing listens, at once: Dask would try again until it loses patience."""
-    connecting = asyncio.open_connection(endpoint.host.strip("[]"), endpoint.port)
-    _, writer = await asyncio.wait_for(connecting, ANSWER_S)
-    writer.close()
-    await writer.wait_closed()
+def meet(endpoint: Endpoint, security: Any) -> None:
+    """Make sure that a scheduler listens, and that it proves itself, in the time that it has to answer.
+
+    Dask would try again until it loses patience, and not say what is wrong.
+
+    Args:
+        endpoint: Where to look.
+        security: Dask's `Security`, for a run or a worker of that farm.
+
+    Raises:
+        Stranger: It does not prove that it holds the certificate.
+        OSError: Nothing listens there, or it does not answer.
+    """
+    tls: Any = security.get_connection_args("client")["ssl_context"]
+    with socket.create_connection((endpoint.host.strip("[]"), endpoint.port), ANSWER_S) as connection:
+        if tls is None:
+            return
+        try:
+            tls.wrap_socket(connection).close()
+        except ssl.SSLEOFError:  # it ends just now
+            raise
+        except ssl.SSLCertVerificationError as error:
+            raise Stranger(
+                f"what answers at {endpoint} does not hold the certificate {endpoint.certificate}: copy that "
+                f"of the farm there, or name it by --certificate FILE or {endpoint}?certificate=FILE"
+            ) from error
+        except ssl.SSLError as error:
+            raise Stranger(
+                f"what answers at {endpoint} does not prove by TLS that it is your farm: serve it without "
+                f"--insecure, or believe whoever answers there by --insecure or {endpoint}?insecure=1"
+            ) from error
 
 
 def queue_length(members: Sequence[Member]) -> int:

@@ -1,20 +1,27 @@
 """A farm of SLURM jobs: a scheduler in this process, and a worker in each job, by dask-jobqueue."""
 
 import re
+import shlex
 import shutil
+import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import parse_qsl
 
+import psutil
 from dask_jobqueue.slurm import SLURMCluster, SLURMJob
+from distributed.utils import get_ip
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, FarmError
-from irgym.measure.farm.address import Endpoint
+from irgym.measure.farm.address import Endpoint, parse_options
+from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
-from irgym.measure.farm.scheduler import scheduler_options
+from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
 from irgym.measure.protocol import Limits, Reply
 
 LEAVE_S = 60.0
@@ -35,6 +42,8 @@ class SlurmOptions:
         constraint: Features that a node must have, so that all nodes are of one kind.
         interface: Network interface between the jobs and this machine, such as `ib0`.
         patience_s: How long to wait for the first job to start, seconds.
+        certificate: File with the farm's certificate, which the jobs can read too, made where there is none;
+            empty for one of the run, beside the user's own.
     """
 
     workers: int = 1
@@ -46,6 +55,7 @@ class SlurmOptions:
     constraint: str = ""
     interface: str = ""
     patience_s: float = 3600.0
+    certificate: str = ""
 
 
 def parse_slurm(address: str) -> SlurmOptions:
@@ -54,21 +64,11 @@ def parse_slurm(address: str) -> SlurmOptions:
     Raises:
         FarmError: An option is unknown, malformed, or given twice.
     """
+    known = [field.name for field in fields(SlurmOptions)]
     query = address.removeprefix("slurm").removeprefix("?")
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    except ValueError as error:
-        raise FarmError(
-            f"{address!r} is malformed: write options as in slurm?workers=8&memory=4GB"
-        ) from error
-    known = {field.name: field for field in fields(SlurmOptions)}
-    chosen: dict[str, Any] = {}
-    for name, text in pairs:
-        if name not in known or name in chosen:
-            wrong = "is given twice" if name in chosen else "is no option of slurm"
-            raise FarmError(f"{name} {wrong}: choose among {', '.join(known)}")
-        chosen[name] = _value(name, text)
-    return SlurmOptions(**chosen)
+    texts = parse_options(address, query, known, "slurm?workers=8&memory=4GB")
+    options: dict[str, Any] = {name: _value(name, text) for name, text in texts.items()}
+    return SlurmOptions(**options)
 
 
 _PATTERNS = {
@@ -77,6 +77,7 @@ _PATTERNS = {
     "patience_s": r"\d+(\.\d+)?",
     "memory": r"\d+(\.\d+)?[KMGT]i?B",
     "walltime": r"(\d+-)?\d+(:\d\d){0,2}",
+    "certificate": r"[^\x00-\x1f]+",
 }
 _TEXT = r"[\w.,:&|*+-]+"
 
@@ -98,10 +99,10 @@ class WorkerJob(SLURMJob):
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **options: Any) -> None:
         super().__init__(scheduler, name, **options)  # pyright: ignore[reportUnknownMemberType]
-        address = (scheduler or "").replace("tcp://", "dask://")
-        self._command_template = (
-            f"{sys.executable} -m irgym worker {address} --name {name} --timeout-s {LEAVE_S:g}"
-        )
+        address = f"dask://{(scheduler or '').partition('://')[2]}"
+        command = (sys.executable, "-m", "irgym", "worker", address, "--name", str(name))
+        certificate = ("--certificate", str(options["security"].tls_ca_file))
+        self._command_template = shlex.join((*command, "--timeout-s", f"{LEAVE_S:g}", *certificate))
 
 
 class WorkerCluster(SLURMCluster):
@@ -110,8 +111,12 @@ class WorkerCluster(SLURMCluster):
     job_cls = WorkerJob
 
 
-def cluster_of(options: SlurmOptions) -> Any:
-    """Return a scheduler in this process without jobs yet; its `job_script()` is what they will be."""
+def cluster_of(options: SlurmOptions, certificate: Path) -> Any:
+    """Return a scheduler in this process without jobs yet; its `job_script()` is what they will be.
+
+    Raises:
+        FarmError: This machine has no such interface.
+    """
     directives = [f"--constraint={options.constraint}"] if options.constraint else []
     return WorkerCluster(
         cores=options.cores,
@@ -120,11 +125,48 @@ def cluster_of(options: SlurmOptions) -> Any:
         walltime=options.walltime,
         queue=options.queue or None,
         account=options.account or None,
-        interface=options.interface or None,
+        security=security_of(certificate),
         job_extra_directives=directives,
         job_name="irgym-worker",
-        scheduler_options=scheduler_options(),
+        scheduler_cls=FarmScheduler,
+        scheduler_options={"host": _host(options.interface), **scheduler_options()},
     )
+
+
+def _host(interface: str) -> str:
+    """Return this machine's address in the network of an interface, or in that of the default route."""
+    if not interface:
+        return str(get_ip())
+    places = psutil.net_if_addrs()
+    found = [place.address for place in places.get(interface, ()) if place.family == socket.AF_INET]
+    if not found:
+        raise FarmError(
+            f"there is no interface {interface} with an IPv4 address here: choose among {', '.join(places)}"
+        )
+    return found[0]
+
+
+@contextmanager
+def _certificate(options: SlurmOptions) -> Generator[Path]:
+    """Make a certificate for the run, unless the options name one; that of the run ends with it."""
+    if options.certificate:
+        path = Path(options.certificate).expanduser().absolute()
+        make_certificate(path)
+        yield path
+        return
+    with ExitStack() as stack:
+        home = default_certificate().parent
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = stack.enter_context(TemporaryDirectory(prefix="slurm-", dir=home))
+        except OSError as error:
+            raise FarmError(
+                f"{home} cannot be written ({error.strerror}): name a file that the jobs can read too, as in "
+                "slurm?certificate=FILE"
+            ) from error
+        path = Path(folder, "farm.pem")
+        make_certificate(path)
+        yield path
 
 
 class SlurmFarm:
@@ -136,20 +178,22 @@ class SlurmFarm:
 
     Raises:
         BackendError: This machine cannot submit jobs.
-        FarmError: No job has started in time, or the nodes are of different kinds.
+        FarmError: No job has started in time, the nodes are of different kinds, or there is no place for the
+            certificate.
     """
 
     def __init__(self, options: SlurmOptions, limits: Limits):
         if shutil.which("sbatch") is None:
             raise BackendError("there is no sbatch here: run this on a machine that submits SLURM jobs")
-        self._cluster = cluster_of(options)
-        try:
-            self._cluster.scale(jobs=options.workers)
-            host, _, port = self._cluster.scheduler_address.removeprefix("tcp://").rpartition(":")
-            self._farm = DaskFarm(Endpoint(host, int(port)), limits, options.patience_s)
-        except BaseException:
-            self._cluster.close()
-            raise
+        with ExitStack() as stack:
+            certificate = stack.enter_context(_certificate(options))
+            cluster = cluster_of(options, certificate)
+            stack.callback(cluster.close)
+            cluster.scale(jobs=options.workers)
+            host, _, port = cluster.scheduler_address.removeprefix("tls://").rpartition(":")
+            endpoint = Endpoint(host, int(port), certificate)
+            self._farm = stack.enter_context(DaskFarm(endpoint, limits, options.patience_s))
+            self._stack = stack.pop_all()
 
     @property
     def workers(self) -> int:
@@ -184,8 +228,7 @@ class SlurmFarm:
 
     def close(self) -> None:
         """Cancel the jobs."""
-        self._farm.close()
-        self._cluster.close()
+        self._stack.close()
 
     def __enter__(self) -> "SlurmFarm":
         return self

@@ -12,14 +12,16 @@ from dataclasses import asdict, replace
 from typing import Any, cast
 
 import dask.config
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Security, Worker, WorkerPlugin, get_worker
 from distributed.utils import get_ip
 
 from irgym.core.errors import FarmError
 from irgym.measure.child import Answer, Child, Packed
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
-from irgym.measure.farm.members import TAG, Activity, Kind, members_at, own_kind
+from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.members import TAG, Activity, Kind, Stranger, members_at, own_kind
+from irgym.measure.farm.scheduler import NoPages
 from irgym.measure.machine import timing_core
 from irgym.measure.protocol import RETURNED, Limits
 
@@ -132,6 +134,10 @@ def run_batch(batch: Batch) -> Answers:
     return cast(Isolation, get_worker().plugins[TAG]).run(batch)
 
 
+class FarmWorker(NoPages, Worker):
+    """A worker that listens in one place, for those who hold the certificate."""
+
+
 async def join(
     endpoint: Endpoint,
     name: str | None,
@@ -149,24 +155,26 @@ async def join(
         say: Told in one line what happens.
 
     Raises:
-        FarmError: The farm has workers of another kind or one of that name, or no scheduler answers.
+        FarmError: The farm has workers of another kind or one of that name, or no scheduler answers, or the
+            certificate is not in order or not that of what answers.
     """
     name = name or f"{socket.gethostname()}-{os.getpid()}"
+    security = security_of(endpoint.certificate)
     kind = own_kind()
     waiting_since: float | None = None
     joined = False
     while not stop.is_set():
         try:
             await _check(endpoint, kind, None if joined else name)
-            worker = await _worker(endpoint, name, kind)
+            worker = await _worker(endpoint, security, name, kind)
         except _Absent as error:
             if waiting_since is None:
                 waiting_since = time.monotonic()
                 say(f"no scheduler at {endpoint}: waiting for one")
             if patience_s is not None and time.monotonic() - waiting_since > patience_s:
                 raise FarmError(
-                    f"no scheduler answered at {endpoint} for {patience_s:g} s: start one by irgym farm "
-                    f"serve {endpoint.port}"
+                    f"no scheduler answered at {endpoint} for {patience_s:g} s: start one by "
+                    f"{endpoint.serving}"
                 ) from error
             await _first(stop.wait(), asyncio.sleep(RETRY_S))
             continue
@@ -181,10 +189,15 @@ class _Absent(Exception):
 
 
 async def _check(endpoint: Endpoint, kind: Kind, name: str | None) -> None:
-    """Make sure that the farm's workers are of the same kind, and that none has the same name."""
+    """Make sure that the farm's workers are of the same kind, and that none has the same name.
+
+    One that has worked for the farm already, and so has no name here, waits for it whoever has its place now.
+    """
     try:
         members = await members_at(endpoint)
     except FarmError as error:
+        if name is not None and isinstance(error, Stranger):
+            raise
         raise _Absent from error
     if any(member.name == name for member in members):
         raise FarmError(f"the farm at {endpoint} has a worker {name} already: choose another --name")
@@ -196,7 +209,7 @@ async def _check(endpoint: Endpoint, kind: Kind, name: str | None) -> None:
         )
 
 
-async def _worker(endpoint: Endpoint, name: str, kind: Kind) -> Worker:
+async def _worker(endpoint: Endpoint, security: Security, name: str, kind: Kind) -> Worker:
     """Start a Dask worker.
 
     Raises:
@@ -205,8 +218,9 @@ async def _worker(endpoint: Endpoint, name: str, kind: Kind) -> Worker:
     isolation = Isolation()
     # Dask would look at what the thread does a hundred times a second, beside what is timed.
     with dask.config.set({"distributed.worker.profile.enabled": False}):
-        worker = Worker(
-            endpoint.tcp,
+        worker = FarmWorker(
+            endpoint.url,
+            security=security,
             name=name,
             nthreads=1,
             # Reached from where the scheduler is, and from nowhere else.

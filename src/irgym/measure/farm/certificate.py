@@ -1,0 +1,136 @@
+"""The certificate of a farm: who holds it may send it calls, and may answer them.
+
+It is one file: a private key, and a certificate that this key has signed. Scheduler, workers and runs prove
+to each other by TLS that they hold it, before anything that they send is read. Dask's messages are pickles:
+whoever is heard runs code.
+"""
+
+import os
+import ssl
+import stat
+import tempfile
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from irgym.core.errors import FarmError
+
+if TYPE_CHECKING:
+    from distributed import Security
+
+_FIRST, _LAST = datetime(2000, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
+"""When a certificate holds: always, since clocks of machines differ, and who deletes the file ends it."""
+
+
+def default_certificate() -> Path:
+    """Return where a user's certificate is: `irgym/farm.pem` in `$XDG_CONFIG_HOME`, else in `~/.config`."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "irgym" / "farm.pem"
+
+
+def make_certificate(path: Path) -> bool:
+    """Make a certificate that only this user can read, unless there is one.
+
+    Returns:
+        Whether it was made.
+
+    Raises:
+        FarmError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.path.lexists(path):
+            return False
+        # It appears whole or not at all, and never replaces another.
+        descriptor, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_pem())
+            path.hardlink_to(name)
+        finally:
+            Path(name).unlink()
+    except FileExistsError:
+        return False  # another farm made it in the meantime
+    except OSError as error:
+        raise FarmError(
+            f"{path} cannot be written ({error.strerror}): name another file by --certificate"
+        ) from error
+    return True
+
+
+def _pem() -> bytes:
+    """Return a new private key and a certificate that it has signed."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "irgym farm")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_FIRST)
+        .not_valid_after(_LAST)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return secret + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def security_of(certificate: Path | None) -> "Security":
+    """Return what Dask needs to speak by TLS with those who hold a certificate alone; None is no TLS.
+
+    Raises:
+        FarmError: The certificate is missing, damaged, or can be read by others.
+    """
+    from distributed import Security
+
+    if certificate is not None:
+        _check(certificate)
+    file = None if certificate is None else str(certificate)
+    # All is said here, so that nothing comes from Dask's own configuration.
+    return Security(
+        require_encryption=file is not None,
+        tls_min_version=ssl.TLSVersion.TLSv1_3,
+        tls_max_version=None,
+        tls_ciphers=None,
+        tls_ca_file=file,
+        tls_client_cert=file,
+        tls_client_key=file,
+        tls_scheduler_cert=file,
+        tls_scheduler_key=file,
+        tls_worker_cert=file,
+        tls_worker_key=file,
+    )
+
+
+def _check(path: Path) -> None:
+    try:
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.load_verify_locations(path)
+            context.load_cert_chain(path, password="")  # an encrypted key would ask for one
+    except FileNotFoundError:
+        raise FarmError(
+            f"there is no certificate {path}: copy that of the farm there (irgym farm serve makes it), or "
+            "name it by --certificate FILE or dask://HOST:PORT?certificate=FILE"
+        ) from None
+    except ssl.SSLError as error:
+        raise FarmError(
+            f"{path} is no certificate of a farm: copy it again, or delete it, and irgym farm serve makes one"
+        ) from error
+    except OSError as error:
+        raise FarmError(f"{path} cannot be read ({error.strerror}): name another certificate") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise FarmError(f"{path} is no regular file: name another certificate")
+    if status.st_mode & 0o077:
+        raise FarmError(
+            f"{path} is open to other users, who could run programs on the farm: chmod 600 it if you trust "
+            "them, or delete it for a new one"
+        )
