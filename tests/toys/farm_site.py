@@ -43,12 +43,12 @@ class Site:
         self.certificate = folder / "farm.pem"
         make_certificate(self.certificate)
         self.endpoint = Endpoint("127.0.0.1", free_port(), self.certificate)
-        self._processes: list[subprocess.Popen[str]] = []
+        self.processes: list[subprocess.Popen[str]] = []
 
     def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "irgym")) -> subprocess.Popen[str]:
         """Start a command; its errors go to a file."""
         paths = [str(TESTS / "measure"), str(TESTS / "toys"), os.environ.get("PYTHONPATH", "")]
-        with (self.folder / f"{len(self._processes)}.err").open("w") as errors:
+        with (self.folder / f"{len(self.processes)}.err").open("w") as errors:
             process = subprocess.Popen(
                 [sys.executable, *program, *arguments],
                 env={
@@ -60,12 +60,17 @@ class Site:
                 stderr=errors,
                 text=True,
             )
-        self._processes.append(process)
+        self.processes.append(process)
         return process
+
+    def errors(self, process: subprocess.Popen[str]) -> str:
+        """Return what a process has written to its standard error."""
+        return (self.folder / f"{self.processes.index(process)}.err").read_text()
 
     def serve(self) -> subprocess.Popen[str]:
         """Start the scheduler and wait until it listens."""
-        process = self.start("farm", "serve", str(self.endpoint.port), *self.endpoint.flags.split())
+        place = str(self.endpoint).removeprefix("dask://")
+        process = self.start("farm", "serve", place, *self.endpoint.flags.split())
         told(process, "waits for workers")
         return process
 
@@ -77,10 +82,10 @@ class Site:
         return processes
 
     def close(self) -> None:
-        for process in self._processes:
+        for process in self.processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        for process in self._processes:
+        for process in self.processes:
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:

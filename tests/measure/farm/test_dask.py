@@ -110,7 +110,7 @@ def test_a_module_that_kills_who_imports_it(farm):
 
 
 def test_both_workers_work_at_the_same_time(farm, planted):
-    spans = [reply.value for reply in farm.run([planted("nap_and_tell", 0.05)] * 16)]
+    spans = [reply.value for reply in farm.run([planted("nap_and_tell", 0.25)] * 8)]
     assert len({worker for worker, _, _ in spans}) == 2
     assert any(a_begin < b_begin < a_end for _, a_begin, a_end in spans for _, b_begin, _ in spans)
 

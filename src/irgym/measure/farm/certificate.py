@@ -9,6 +9,7 @@ import os
 import ssl
 import stat
 import tempfile
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,25 +38,25 @@ def make_certificate(path: Path) -> bool:
     Raises:
         FarmError: It cannot be written.
     """
+    if os.path.lexists(path):
+        return False
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.path.lexists(path):
-            return False
-        # It appears whole or not at all, and never replaces another.
         descriptor, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_pem())
-            path.hardlink_to(name)
+            # It appears whole or not at all, and never replaces another that was made in the meantime.
+            with suppress(FileExistsError):
+                path.hardlink_to(name)
+                return True
+            return False
         finally:
             Path(name).unlink()
-    except FileExistsError:
-        return False  # another farm made it in the meantime
     except OSError as error:
         raise FarmError(
             f"{path} cannot be written ({error.strerror}): name another file by --certificate"
         ) from error
-    return True
 
 
 def _pem() -> bytes:

@@ -21,7 +21,7 @@ from irgym.measure.child import Answer, ChildError, pack, unpack
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
-from irgym.measure.farm.members import ANSWER_S, TAG, Kind, Member, meet, members_of, own_kind
+from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, meet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.farm.worker import run_batch
 from irgym.measure.machine import threads_text
@@ -137,13 +137,13 @@ class DaskFarm:
         self.close()
 
     def _connect(self, patience_s: float) -> Any:
+        with suppress(OSError):  # Dask waits for one that is not there yet
+            meet(self.endpoint, self._security)
         try:
             client: Any = Client(
                 self.endpoint.url, timeout=patience_s, security=self._security, set_as_default=False
             )
-        except (OSError, MemoryError) as error:  # a web server's words look like a huge message
-            with suppress(OSError):
-                meet(self.endpoint, self._security)  # which may know why
+        except NO_SCHEDULER as error:
             raise FarmError(
                 f"no farm{self.endpoint.how} has answered at {self.endpoint} for {patience_s:g} s: start one "
                 f"by {self.endpoint.serving}"

@@ -29,6 +29,10 @@ WORKING = ("core", "measure", "envs", "nets", "agents")
 ANSWER_S = 5.0
 """How long a scheduler may take to answer who its workers are."""
 
+NO_SCHEDULER = (OSError, MemoryError, ValueError)
+"""What Dask raises when nothing answers, or something that is no scheduler: what a web server says looks like
+the size of a message to it, and TLS cannot begin after words that were not asked for."""
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -141,7 +145,7 @@ async def members_at(endpoint: Endpoint) -> list[Member]:
         arguments = security.get_connection_args("client")
         async with rpc(endpoint.url, timeout=ANSWER_S, connection_args=arguments) as scheduler:
             return members_of(await asyncio.wait_for(scheduler.identity(n_workers=-1), ANSWER_S))
-    except (OSError, MemoryError) as error:  # Dask takes what a web server says for the size of a message
+    except NO_SCHEDULER as error:
         raise FarmError(
             f"no farm{endpoint.how} answers at {endpoint}: start one by {endpoint.serving}"
         ) from error
