@@ -131,10 +131,10 @@ def test_who_has_not_the_certificate_gets_nothing_and_runs_nothing(
         if how != "plain":
             context = stranger(other if how == "of another farm" else None, ssl.PROTOCOL_TLS_CLIENT)
             connection = context.wrap_socket(connection)
-        with suppress(ConnectionError):
-            connection.sendall(evil_words(tmp_path / "evil"))
-        assert b"pickle-protocol" not in everything(connection)
-        connection.close()
+        with connection:
+            with suppress(ConnectionError):
+                connection.sendall(evil_words(tmp_path / "evil"))
+            assert b"pickle-protocol" not in everything(connection)
     assert not (tmp_path / "evil").exists()
 
 

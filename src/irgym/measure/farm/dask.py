@@ -137,17 +137,21 @@ class DaskFarm:
         self.close()
 
     def _connect(self, patience_s: float) -> Any:
-        with suppress(OSError):  # Dask waits for one that is not there yet
-            meet(self.endpoint, self._security)
-        try:
-            client: Any = Client(
-                self.endpoint.url, timeout=patience_s, security=self._security, set_as_default=False
-            )
-        except NO_SCHEDULER as error:
-            raise FarmError(
-                f"no farm{self.endpoint.how} has answered at {self.endpoint} for {patience_s:g} s: start one "
-                f"by {self.endpoint.serving}"
-            ) from error
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                meet(self.endpoint, self._security)  # before Dask speaks to it
+                client: Any = Client(
+                    self.endpoint.url, timeout=patience_s, security=self._security, set_as_default=False
+                )
+                break
+            except NO_SCHEDULER as error:
+                if time.monotonic() > deadline:
+                    raise FarmError(
+                        f"no farm{self.endpoint.how} has answered at {self.endpoint} for {patience_s:g} s: "
+                        f"start one by {self.endpoint.serving}"
+                    ) from error
+            time.sleep(LOOK_S / 10)
         client.scheduler_comm.interval = SEND_S
         return client
 
