@@ -82,6 +82,8 @@ BAD = {
     ("farm", "status", "127.0.0.1"): "write dask://HOST:PORT",
     ("farm", "serve", "everywhere"): "write PORT",
     ("farm", "serve", "no.such.host.invalid:8786"): "another port or host",
+    ("farm", "serve", "a..b:8786", "--insecure"): "another port or host",
+    ("farm", "status", "dask://a..b:8786?insecure=1"): "irgym farm serve a..b:8786 --insecure",
     ("farm", "serve", "0.0.0.0:8786"): "name the one that the workers are in",
     ("farm", "serve", "0:8786", "--insecure"): "name the one that the workers are in",
     ("farm", "serve", "[::]:8786"): "name the one that the workers are in",
@@ -105,6 +107,7 @@ def test_bad_options(
     arguments: tuple[str, ...], irgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     code, _, err = irgym(*arguments)
     assert code == 2 and err.startswith("irgym: ") and err.count("\n") == 1, err
     assert BAD[arguments] in err

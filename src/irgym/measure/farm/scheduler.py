@@ -62,7 +62,7 @@ async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], Non
             security=security,
             **scheduler_options(),
         )
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # no name of a host has such parts
         raise _deaf(endpoint, error) from error
     except RuntimeError as error:
         if not isinstance(error.__cause__, OSError):
@@ -90,6 +90,6 @@ def _one_interface(endpoint: Endpoint) -> str:
     return host
 
 
-def _deaf(endpoint: Endpoint, error: OSError) -> FarmError:
-    reason = error.strerror or error
+def _deaf(endpoint: Endpoint, error: Exception) -> FarmError:
+    reason = (isinstance(error, OSError) and error.strerror) or error
     return FarmError(f"{endpoint} cannot be listened on ({reason}): choose another port or host")
