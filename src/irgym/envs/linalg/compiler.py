@@ -6,6 +6,7 @@ then are slices folded into the vector transfers; vectors are broken up after bu
 patterns after the other (all at once do not end).
 """
 
+import copy
 import ctypes
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -227,12 +228,17 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
     module = parse(text)
     if script:
         apply(module, script)
+    lower_module(module, threads)
+    return module
+
+
+def lower_module(module: Any, threads: int | None = None) -> None:
+    """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
     _keep_arguments(module)
     bufferise(module, threads)
     _contract(module)
     function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
     run_passes(module, _to_llvm(threads))
-    return module
 
 
 class Executable:
@@ -261,13 +267,21 @@ class Executable:
             address = self._engine.raw_lookup(f"_mlir_ciface_{ENTRY}")
         if not address:
             raise CompileError("the compiled program has no entry")
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._bind(arrays)
+
+    def _bind(self, arrays: Sequence[NDArray[Any]]) -> None:
         self._arrays = tuple(arrays)
         self._descriptors = [ctypes.pointer(get_ranked_memref_descriptor(array)) for array in arrays]
-        pointers = (ctypes.c_void_p * len(arrays))(
+        self._packed = (ctypes.c_void_p * len(arrays))(
             *(ctypes.addressof(descriptor) for descriptor in self._descriptors)
         )
-        self._packed = pointers
-        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+    def on(self, arrays: Sequence[NDArray[Any]]) -> "Executable":
+        """Return the same code bound to other arrays of the same shapes and types."""
+        other = copy.copy(self)
+        other._bind(arrays)
+        return other
 
     def run(self, repetitions: int) -> None:
         """Execute it as many times."""

@@ -44,13 +44,13 @@ class Buffers:
     """The arguments and results of programs that are checked one after the other.
 
     Args:
-        inputs: The arguments, which are copied.
+        inputs: The arguments; programs get copies, and these stay as they are.
         results: Arrays of the results' shapes and types; their values are what is expected, so that results
             can be filled with something else beforehand.
     """
 
     def __init__(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
-        self._originals = [one.copy() for one in inputs]
+        self._originals = list(inputs)
         self._blanks = [_blank(one) for one in results]
         self._inputs = [Guarded(one.shape, one.dtype) for one in inputs]
         self._results = [Guarded(one.shape, one.dtype) for one in results]
@@ -96,10 +96,10 @@ class Buffers:
 
 
 def _blank(values: Array) -> Array:
-    """Return an array that differs from `values` everywhere, in bits that no computation leaves."""
+    """Return what differs from `values` everywhere, in bits that no computation leaves."""
     if values.dtype.kind == "f":
         bits, pattern = _BLANKS[values.dtype.itemsize]
-        return np.full(values.shape, pattern, bits).view(values.dtype)
+        return np.full((), pattern, bits).view(values.dtype)
     return np.invert(np.ascontiguousarray(values).view(np.uint8)).view(values.dtype).reshape(values.shape)
 
 

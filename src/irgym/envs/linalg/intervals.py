@@ -1,0 +1,154 @@
+"""Intervals of numbers, and what scalar operations of MLIR make of them. Plain data, no MLIR.
+
+They say where no rounding can happen: as long as all numbers are whole and small enough for their type,
+sums and products are exact in any order.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+GREATEST = {
+    "f64": 2.0**53,
+    "f32": 2.0**24,
+    "f16": 2.0**11,
+    "bf16": 2.0**8,
+    "i1": 1.0,
+    "i8": 127.0,
+    "i16": 2.0**15 - 1,
+    "i32": 2.0**31 - 1,
+    "i64": 2.0**53,
+    "index": 2.0**53,
+}
+"""By type the number up to which all whole numbers, of either sign, are told apart and computed with."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Whole numbers, or infinities, between two bounds.
+
+    Attributes:
+        low: Least of them; minus infinity where there is no bound.
+        high: Greatest of them, likewise.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def size(self) -> float:
+        """Greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    def within(self, low: float, high: float) -> bool:
+        """Say whether all numbers lie between two others."""
+        return low <= self.low and self.high <= high
+
+    def hull(self, other: "Interval") -> "Interval":
+        """Return the least interval that holds both."""
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def times(self, count: int) -> "Interval":
+        """Return sums of as many numbers."""
+        return Interval(count * self.low, count * self.high)
+
+
+UNKNOWN = Interval(-math.inf, math.inf)
+"""Anything, numbers with a fraction included."""
+
+TRUTH = Interval(0.0, 1.0)
+"""A truth value."""
+
+
+def symmetric(size: float) -> Interval:
+    """Return the numbers of an absolute value of at most `size`."""
+    return Interval(-size, size)
+
+
+def plus(one: Interval, other: Interval) -> Interval:
+    """Return sums."""
+    return Interval(one.low + other.low, one.high + other.high)
+
+
+def minus(one: Interval, other: Interval) -> Interval:
+    """Return differences."""
+    return Interval(one.low - other.high, one.high - other.low)
+
+
+def product(one: Interval, other: Interval) -> Interval:
+    """Return products."""
+    ends = [left * right for left in (one.low, one.high) for right in (other.low, other.high)]
+    return Interval(min(ends), max(ends))
+
+
+def greater(one: Interval, other: Interval) -> Interval:
+    """Return the greater of two numbers."""
+    return Interval(max(one.low, other.low), max(one.high, other.high))
+
+
+def lesser(one: Interval, other: Interval) -> Interval:
+    """Return the lesser of two numbers."""
+    return Interval(min(one.low, other.low), min(one.high, other.high))
+
+
+def absolute(one: Interval) -> Interval:
+    """Return absolute values."""
+    return Interval(0.0, one.size)
+
+
+def opposite(one: Interval) -> Interval:
+    """Return numbers of the other sign."""
+    return Interval(-one.high, -one.low)
+
+
+COMPUTED: Mapping[str, Callable[..., Interval]] = {
+    "arith.addf": plus,
+    "arith.addi": plus,
+    "arith.subf": minus,
+    "arith.subi": minus,
+    "arith.mulf": product,
+    "arith.muli": product,
+    "arith.negf": opposite,
+    "math.absf": absolute,
+    "math.absi": absolute,
+}
+"""Operations whose results grow with their operands: what they make of intervals, by name."""
+
+CHOSEN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
+    "arith.maximumf": greater,
+    "arith.maxnumf": greater,
+    "arith.maxsi": greater,
+    "arith.minimumf": lesser,
+    "arith.minnumf": lesser,
+    "arith.minsi": lesser,
+}
+"""Operations whose result is one of their operands, likewise."""
+
+CONVERTED = frozenset(
+    {
+        "arith.extf",
+        "arith.truncf",
+        "arith.sitofp",
+        "arith.fptosi",
+        "arith.extsi",
+        "arith.trunci",
+        "arith.index_cast",
+    }
+)
+"""Operations that keep a number, where the new type has it."""
+
+UNSIGNED = frozenset({"arith.extui", "arith.uitofp", "arith.index_castui", "arith.fptoui"})
+"""The same, where it is not negative."""
+
+DIVISIONS = frozenset(
+    {
+        "arith.divsi",
+        "arith.divui",
+        "arith.remsi",
+        "arith.remui",
+        "arith.floordivsi",
+        "arith.ceildivsi",
+        "arith.ceildivui",
+    }
+)
+"""Divisions of whole numbers, which end the process where the divisor is 0."""
