@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from irgym.envs.linalg import runner
+from irgym.envs.linalg import checking, runner
 
 
 def threads_started(text, script, threads):
@@ -20,9 +20,8 @@ def threads_started(text, script, threads):
 
 def shares_of_work(text, script, threads, repetitions):
     """Return the share of the CPU time that each thread takes in repeated executions, the greatest first."""
-    program = runner.describe(text)[1]
-    arrays = [*runner._inputs(program, 0), *runner._outputs(program)]
-    executable = runner._compile(text, script, arrays, threads)
+    _, buffers = checking.prepared(text)
+    executable = runner._compile(text, script, buffers, threads)
     executable.run(1)
     before = _cpu_ns()
     executable.run(repetitions)

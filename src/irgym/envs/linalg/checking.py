@@ -134,7 +134,11 @@ def _random(text: str, seed: int) -> Problem:
 
 
 def _drawn(text: str, seed: int, scale: float) -> Problem:
-    program, original, coarser = _program(text), _compiled(text, coarsely=False), _compiled(text, coarsely=True)
+    program, original, coarser = (
+        _program(text),
+        _compiled(text, coarsely=False),
+        _compiled(text, coarsely=True),
+    )
     inputs = _random_inputs(program, _domains(text).whole, seed, scale)
     nudged = [_nudged(one, seed) for one in inputs]
     results = original(inputs)
@@ -202,7 +206,7 @@ def _nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
     if array.dtype.kind != "f":
         return array
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
-    step = array.dtype.type(NUDGE * np.finfo(array.dtype).eps)
+    step = np.float32(NUDGE * np.finfo(np.float32).eps)
     return array * np.where(up, 1 + step, 1 - step)
 
 

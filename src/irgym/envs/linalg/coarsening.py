@@ -118,9 +118,7 @@ def _round(operation: Any, form: _Format, lost: int) -> None:
     equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
     with ir.InsertionPoint.after(operation):
         bits = made("arith.bitcast", number, result)
-        odd = made(
-            "arith.andi", number, made("arith.shrui", number, bits, constant(lost)), constant(1)
-        )
+        odd = made("arith.andi", number, made("arith.shrui", number, bits, constant(lost)), constant(1))
         half = constant((1 << (lost - 1)) - 1)
         up = made("arith.addi", number, made("arith.addi", number, bits, half), odd)
         cut = made("arith.andi", number, up, constant((1 << form.bits) - (1 << lost)))

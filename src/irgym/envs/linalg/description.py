@@ -114,7 +114,7 @@ class _Reader:
             store=accesses[-1],
             arithmetic=_arithmetic(body),
             users=tuple(self._users(generic)),
-            vectorisable=outputs == 1 and not SCALAR_ONLY & set(body),
+            vectorisable=outputs == 1 and not SCALAR_ONLY & set(body) and not _has_truths(operands),
             strides=_window(original, "strides"),
             dilations=_window(original, "dilations"),
         )
@@ -130,6 +130,11 @@ class _Reader:
         for result in generic.results:
             for use in result.uses:
                 yield self._places.get(use.owner.operation, -1)
+
+
+def _has_truths(operands: Sequence[Any]) -> bool:
+    """Say whether truth values are among operands: a vector of them is loaded bit by bit, not byte by byte."""
+    return any(str(getattr(one.type, "element_type", one.type)) == "i1" for one in operands)
 
 
 def _form(expression: Any, loops: int) -> Form | None:

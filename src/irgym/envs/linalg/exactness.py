@@ -20,8 +20,10 @@ from irgym.envs.linalg.intervals import (
     CHOSEN,
     COMPUTED,
     CONVERTED,
+    DIFFERENCES,
     DIVISIONS,
     GREATEST,
+    SUMS,
     TRUTH,
     UNKNOWN,
     UNSIGNED,
@@ -118,11 +120,13 @@ class _Carried:
         place: Which accumulator.
         way: `add`, `arith.maximumf` and the like, `keep` for one of several values; empty for itself.
         other: What is added to it, or stands beside it.
+        size: Greatest absolute value of what is added in an iteration, all terms together.
     """
 
     place: int
     way: str = ""
     other: Interval = TRUTH
+    size: float = 0.0
 
 
 _Value = Interval | _Carried
@@ -139,8 +143,29 @@ class _Walk:
         ]
         self._projects = [one.store.is_projection for one in program.operations]
         self._values: dict[Any, _Value] = {}
+        self._loops: Sequence[int] = ()
         self._exact = True
         self._safe = True
+        self._others: dict[str, Callable[[Any, Sequence[Any]], _Value]] = {
+            "arith.constant": self._constant,
+            "arith.select": self._selected,
+            "arith.cmpi": self._compared,
+            "arith.cmpf": self._logical,
+            "arith.andi": self._logical,
+            "arith.ori": self._logical,
+            "arith.xori": self._logical,
+            "linalg.index": self._index,
+            "tensor.empty": self._empty,
+            "tensor.extract": self._extracted,
+            "tensor.pad": self._padded,
+            "tensor.collapse_shape": self._moved,
+            "tensor.expand_shape": self._moved,
+            "tensor.extract_slice": self._moved,
+            "tensor.cast": self._moved,
+            "tensor.concat": self._joined,
+            "tensor.from_elements": self._joined,
+            "tensor.insert_slice": self._inserted,
+        }
 
     def findings(self, function: Any, arguments: Sequence[Interval]) -> Findings:
         """Return what holds for arguments in these ranges."""
@@ -153,7 +178,7 @@ class _Walk:
                 self._nest(operation, place)
                 place += 1
             elif operation.name != "func.return":
-                self._step(operation, ())
+                self._step(operation)
         return Findings(self._exact, self._safe)
 
     def _nest(self, generic: Any, place: int) -> None:
@@ -167,8 +192,9 @@ class _Walk:
             carried = number >= inputs
             self._values[argument] = _Carried(number - inputs) if carried else self._plain(operand)
         *steps, ends = [view.operation for view in block.operations]
+        self._loops = self._bounds[place]
         for operation in steps:
-            self._step(operation, self._bounds[place])
+            self._step(operation)
         for number, (result, value) in enumerate(zip(generic.results, ends.operands, strict=True)):
             before = self._plain(generic.operands[inputs + number])
             after = self._after(before, self._values[value], number, self._reductions[place], _type(value))
@@ -193,75 +219,51 @@ class _Walk:
             return before
         if value.way == "add":
             # In whatever order: no partial sum is greater than all terms together.
-            self._fits(Interval(0.0, before.size + count * value.other.size), kind)
+            self._fits(Interval(0.0, before.size + count * value.size), kind)
             return self._fits(plus(before, value.other.times(count)), kind)
         if value.way == "keep":
             return before.hull(value.other)
         return CHOSEN[value.way](before, value.other)
 
-    def _step(self, operation: Any, bounds: Sequence[int]) -> None:
+    def _step(self, operation: Any) -> None:
         """Go through a scalar operation, or one that moves tensors."""
         name, operands = str(operation.name), list(operation.operands)
         if name in DIVISIONS:
             divisor = self._plain(operands[1])
             self._safe &= divisor.low > 0.0 or divisor.high < 0.0
-        handler = self._handler(name)
-        if handler is None:
-            return self._lost(operation)
-        if name == "linalg.index":
-            bound = bounds[operation.attributes["dim"].value]
-            value: _Value = Interval(0.0, float(bound - 1))
+        if name in COMPUTED:
+            value = self._computed(operation, operands)
+        elif name in CHOSEN:
+            value = self._chosen(operation, operands)
+        elif name in CONVERTED | UNSIGNED:
+            value = self._converted(operation, operands)
+        elif name in self._others:
+            value = self._others[name](operation, operands)
         else:
-            value = handler(operation, operands)
+            return self._lost(operation)
         for result in operation.results:
             self._values[result] = value
         return None
-
-    def _handler(self, name: str) -> Callable[[Any, Sequence[Any]], _Value] | None:
-        if name in COMPUTED:
-            return self._computed
-        if name in CHOSEN:
-            return self._chosen
-        if name in CONVERTED | UNSIGNED:
-            return self._converted
-        return {
-            "arith.constant": self._constant,
-            "arith.select": self._selected,
-            "arith.cmpi": self._compared,
-            "arith.cmpf": lambda operation, operands: TRUTH,
-            "arith.andi": self._logical,
-            "arith.ori": self._logical,
-            "arith.xori": self._logical,
-            "linalg.index": self._constant,
-            "tensor.empty": lambda operation, operands: Interval(0.0, 0.0),
-            "tensor.extract": self._extracted,
-            "tensor.pad": self._padded,
-            "tensor.collapse_shape": self._moved,
-            "tensor.expand_shape": self._moved,
-            "tensor.extract_slice": self._moved,
-            "tensor.cast": self._moved,
-            "tensor.concat": self._joined,
-            "tensor.from_elements": self._joined,
-            "tensor.insert_slice": lambda operation, operands: self._joined(operation, operands[:2]),
-        }.get(name)
 
     def _computed(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name, kind = str(operation.name), _type(operation.results[0])
         values = [self._values[one] for one in operands]
         carried = [one for one in values if isinstance(one, _Carried)]
         if not carried:
-            plain = [self._plain(one) for one in operands]
-            for one in plain:
-                self._fits(one, kind)
+            plain = [self._fits(self._plain(one), kind) for one in operands]
             return self._fits(COMPUTED[name](*plain), kind)
         terms = [one for one in values if isinstance(one, Interval)]
-        sums = name in ("arith.addf", "arith.addi") or (name in ("arith.subf", "arith.subi") and terms == values[1:])
-        if len(carried) > 1 or carried[0].way not in ("", "add") or not sums:
+        first = carried[0]
+        if name not in SUMS or len(carried) > 1 or first.way not in ("", "add"):
             return self._unknown(kind)
-        term = terms[0] if name.startswith("arith.add") else opposite(terms[0])
-        if carried[0].way:
-            term = plus(term, carried[0].other)
-        return _Carried(carried[0].place, "add", self._fits(term, kind))
+        if name in DIFFERENCES:
+            if isinstance(values[0], Interval):
+                return self._unknown(kind)
+            terms = [opposite(terms[0])]
+        term = self._fits(terms[0], kind)
+        if not first.way:
+            return _Carried(first.place, "add", term, term.size)
+        return _Carried(first.place, "add", plus(term, first.other), term.size + first.size)
 
     def _chosen(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name = str(operation.name)
@@ -316,6 +318,16 @@ class _Walk:
             return Interval(0.0, 0.0)
         return TRUTH
 
+    def _index(self, operation: Any, operands: Sequence[Any]) -> _Value:
+        loop = int(operation.attributes["dim"].value)
+        return Interval(0.0, float(self._loops[loop] - 1))
+
+    def _empty(self, operation: Any, operands: Sequence[Any]) -> _Value:
+        return Interval(0.0, 0.0)
+
+    def _inserted(self, operation: Any, operands: Sequence[Any]) -> _Value:
+        return self._joined(operation, operands[:2])
+
     def _logical(self, operation: Any, operands: Sequence[Any]) -> _Value:
         kind = _type(operation.results[0])
         return TRUTH if kind == "i1" else self._unknown(kind)
@@ -330,10 +342,8 @@ class _Walk:
 
     def _constant(self, operation: Any, operands: Sequence[Any]) -> _Value:
         value, kind = operation.attributes["value"], _type(operation.results[0])
-        if isinstance(value, ir.DenseElementsAttr):
-            numbers = _numbers(value, kind)
-        else:
-            numbers = [float(value.value)]
+        dense = isinstance(value, ir.DenseElementsAttr)
+        numbers = _numbers(value, kind) if dense else [float(value.value)]
         if not numbers or any(math.isnan(one) or (math.isfinite(one) and one % 1) for one in numbers):
             return self._unknown(kind)
         return Interval(min(numbers), max(numbers))
@@ -347,7 +357,7 @@ class _Walk:
     def _padded(self, operation: Any, operands: Sequence[Any]) -> _Value:
         *steps, ends = [view.operation for view in operation.regions[0].blocks[0].operations]
         for step in steps:
-            self._step(step, ())
+            self._step(step)
         return self._plain(operands[0]).hull(self._plain(ends.operands[0]))
 
     def _moved(self, operation: Any, operands: Sequence[Any]) -> _Value:

@@ -78,7 +78,7 @@ def minus(one: Interval, other: Interval) -> Interval:
 def product(one: Interval, other: Interval) -> Interval:
     """Return products."""
     ends = [left * right for left in (one.low, one.high) for right in (other.low, other.high)]
-    return Interval(min(ends), max(ends))
+    return UNKNOWN if any(map(math.isnan, ends)) else Interval(min(ends), max(ends))
 
 
 def greater(one: Interval, other: Interval) -> Interval:
@@ -113,6 +113,11 @@ COMPUTED: Mapping[str, Callable[..., Interval]] = {
     "math.absi": absolute,
 }
 """Operations whose results grow with their operands: what they make of intervals, by name."""
+
+DIFFERENCES = frozenset({"arith.subf", "arith.subi"})
+
+SUMS = DIFFERENCES | {"arith.addf", "arith.addi"}
+"""Those that terms are added up with."""
 
 CHOSEN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "arith.maximumf": greater,
