@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from irgym.envs.linalg.coarsening import coarse
 from irgym.envs.linalg.compiler import Executable, lower, mlir
 from irgym.envs.linalg.description import describe
-from irgym.envs.linalg.exactness import Domains, domains
+from irgym.envs.linalg.domains import Domains, domains
 from irgym.envs.linalg.intervals import Interval
 from irgym.envs.linalg.operations import ELEMENTS, Program
 from irgym.measure.arrays import aligned

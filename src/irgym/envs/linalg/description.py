@@ -133,7 +133,7 @@ class _Reader:
 
 
 def _has_truths(operands: Sequence[Any]) -> bool:
-    """Say whether truth values are among operands: a vector of them is loaded bit by bit, not byte by byte."""
+    """Say whether truth values are among operands: vectors of them are loaded as bits, not as bytes."""
     return any(str(getattr(one.type, "element_type", one.type)) == "i1" for one in operands)
 
 

@@ -1,4 +1,4 @@
-"""Which whole numbers a program can be given so that nothing is rounded, in whatever order it computes.
+"""Whether a program rounds nothing, in whatever order it computes, for arguments in given ranges.
 
 Forward analysis by intervals over the program's operations in generic form. Sums must stay below the number
 up to which their type has all whole numbers, whichever terms are added first; maxima, selections and moves
@@ -7,7 +7,7 @@ child.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from irgym.envs.linalg.bindings import ir
 from irgym.envs.linalg.cleaning import operations
-from irgym.envs.linalg.compiler import function_of, mlir, parse, run_passes
 from irgym.envs.linalg.intervals import (
     CHOSEN,
     COMPUTED,
@@ -30,33 +29,8 @@ from irgym.envs.linalg.intervals import (
     Interval,
     opposite,
     plus,
-    symmetric,
 )
 from irgym.envs.linalg.operations import Program
-
-SIZES = (4095, 1023, 255, 127, 63, 31, 15, 7, 4, 3, 2, 1)
-"""Greatest absolute values of whole numbers that are tried as elements of floating-point arguments."""
-
-RANGES = (
-    Interval(-1000, 1000),
-    Interval(1, 1000),
-    *(Interval(0, 2**bits - 1) for bits in range(9, 1, -1)),
-)
-"""Ranges that are tried for arguments of whole numbers; `TRUTH` serves where none of them does."""
-
-
-@dataclass(frozen=True)
-class Domains:
-    """What arguments may hold.
-
-    Attributes:
-        whole: By the place of an argument of whole numbers its range; indices stay within their tensors.
-        exact: Greatest absolute value of whole numbers as elements of the other arguments with which nothing
-            is rounded; 0 where there is none.
-    """
-
-    whole: Mapping[int, Interval]
-    exact: int
 
 
 @dataclass(frozen=True)
@@ -72,44 +46,15 @@ class Findings:
     safe: bool
 
 
-def domains(text: str, program: Program) -> Domains:
-    """Return what a program's arguments may hold.
+def findings(function: Any, program: Program, arguments: Sequence[Interval]) -> Findings:
+    """Return what holds for arguments in these ranges, within `mlir`.
 
     Args:
-        text: The program.
+        function: The program's function, its operations in generic form.
         program: What it is made of.
+        arguments: What each argument may hold.
     """
-    with mlir():
-        module = parse(text)
-        run_passes(module, "func.func(linalg-generalize-named-ops)")
-
-        def found(whole: Mapping[int, Interval], size: float) -> Findings:
-            kinds = enumerate(program.arguments)
-            ranges = [
-                whole[place] if place in whole else UNKNOWN if not size else symmetric(size)
-                for place, _ in kinds
-            ]
-            return _Walk(program).findings(function_of(module), ranges)
-
-        whole = {place: TRUTH for place, (_, element) in enumerate(program.arguments) if element != "f32"}
-        narrow = dict(whole)
-        for place in whole:
-            if program.arguments[place][1] == "i1":
-                continue
-            for one in RANGES:
-                wide = _of_type(one, program.arguments[place][1])
-                if found({**whole, place: wide}, 0).safe:
-                    whole[place] = wide
-                    break
-        for ranges in (whole, narrow):
-            if found(ranges, SIZES[-1]).exact:
-                return Domains(ranges, next(size for size in SIZES if found(ranges, size).exact))
-        return Domains(whole, 0)
-
-
-def _of_type(one: Interval, element: str) -> Interval:
-    most = GREATEST[element]
-    return Interval(max(one.low, -most), min(one.high, most))
+    return _Walk(program).findings(function, arguments)
 
 
 @dataclass(frozen=True)

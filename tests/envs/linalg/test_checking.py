@@ -1,0 +1,297 @@
+"""What passes for right, and what does not: programs that are wrong, or write where they may not."""
+
+import ctypes
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch_mlir")
+
+from irgym.core.cost import Outcome
+from irgym.envs.linalg import checking, compiler, runner
+from irgym.envs.linalg.description import describe
+from irgym.envs.linalg.operators import Operator
+from irgym.measure.timing import Timing
+
+QUICK = Timing(budget_ns=1, fewest=1, most=1)
+
+PLANTED = "another program"
+
+
+def elementwise(arguments: str, result: str, *body: str) -> str:
+    """Return a program on tensors of 12 x 10; `body` computes `%r` from `%a` and `%b`."""
+    types = arguments.split()
+    names = [f"%{name}" for name in "ab"[: len(types)]]
+    maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(types) + 1))
+    tensors = [f"tensor<12x10x{one}>" for one in types]
+    inputs = [f"%t{n}" for n in range(len(types))]
+    signature = ", ".join(f"{name}: {one}" for name, one in zip(inputs, tensors, strict=True))
+    block = ", ".join(f"{name}: {one}" for name, one in zip(names, types, strict=True))
+    text = f"""func.func @main({signature}) -> tensor<12x10x{result}> {{
+      %into = tensor.empty() : tensor<12x10x{result}>
+      %0 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+          ins({", ".join(inputs)} : {", ".join(tensors)}) outs(%into : tensor<12x10x{result}>) {{
+        ^bb0({block}, %o: {result}):
+          {chr(10).join(body)}
+          linalg.yield %r : {result}
+      }} -> tensor<12x10x{result}>
+      return %0 : tensor<12x10x{result}>
+    }}"""
+    return describe(text)[0]
+
+
+def scaled(factor: str) -> str:
+    return elementwise("f32", "f32", f"%c = arith.constant {factor} : f32", "%r = arith.mulf %a, %c : f32")
+
+
+def integers(offset: int) -> str:
+    return elementwise(
+        "i32",
+        "i32",
+        "%c = arith.constant 100000 : i32",
+        f"%d = arith.constant {offset} : i32",
+        "%p = arith.muli %a, %c : i32",
+        "%r = arith.addi %p, %d : i32",
+    )
+
+
+def masked(factor: str, mask: str = "-1.0e9") -> str:
+    return elementwise(
+        "f32 i1",
+        "f32",
+        f"%c = arith.constant {mask} : f32",
+        f"%f = arith.constant {factor} : f32",
+        "%x = arith.mulf %a, %f : f32",
+        "%r = arith.select %b, %x, %c : f32",
+    )
+
+
+def added_mask(factor: str) -> str:
+    """Return logits to which -1e9 is added where the mask says so."""
+    return elementwise(
+        "f32 i1",
+        "f32",
+        "%c = arith.constant -1.0e9 : f32",
+        f"%f = arith.constant {factor} : f32",
+        "%m = arith.uitofp %b : i1 to f32",
+        "%n = arith.mulf %m, %c : f32",
+        "%x = arith.mulf %a, %f : f32",
+        "%r = arith.addf %x, %n : f32",
+    )
+
+
+def beyond_the_ordinary(factor: str) -> str:
+    """Return what is 0 for all but large arguments."""
+    return elementwise(
+        "f32",
+        "f32",
+        "%c = arith.constant 100.5 : f32",
+        f"%f = arith.constant {factor} : f32",
+        "%z = arith.constant 0.0 : f32",
+        "%x = arith.subf %a, %c : f32",
+        "%y = arith.mulf %x, %f : f32",
+        "%r = arith.maximumf %y, %z : f32",
+    )
+
+
+WRONG = {
+    "1e-6 x": (scaled("1.0e-6"), scaled("-7.0e-6")),
+    "2e-5 x": (scaled("2.0e-5"), scaled("0.0")),
+    "2e-5 x, a little off": (scaled("2.0e-5"), scaled("2.0002e-5")),
+    "masked logits": (masked("1.0"), masked("-0.5")),
+    "masked by the lowest": (masked("1.0", "0xFF7FFFFF"), masked("-0.5", "0xFF7FFFFF")),
+    "logits plus a mask": (added_mask("1.0"), added_mask("-0.5")),
+    "integers": (integers(0), integers(9)),
+    "0 for small arguments": (beyond_the_ordinary("1.0"), beyond_the_ordinary("7.0")),
+    "comparisons": (
+        elementwise("f32 f32", "i1", "%r = arith.cmpf olt, %a, %b : f32"),
+        elementwise("f32 f32", "i1", "%r = arith.cmpf ogt, %a, %b : f32"),
+    ),
+}
+"""Programs, and others that gave the same as far as could be told."""
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Have a schedule of that name make a candidate of another program."""
+
+    def planted(wrong: str):
+        def lower(text: str, script: str, threads: int | None = None) -> Any:
+            return compiler.lower(wrong if script == PLANTED else text, "", threads)
+
+        monkeypatch.setattr(runner, "lower", lower)
+
+    return planted
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_programs_are_called_wrong_and_right_ones_right(name, plant):
+    right, wrong = WRONG[name]
+    plant(wrong)
+    found = runner.measure(right, PLANTED, QUICK)
+    assert found.outcome is Outcome.WRONG_RESULT and "instead of" in found.detail
+    said = runner.validate(right, PLANTED, 2, 1)
+    assert not said.ok and "instead of" in said.detail
+    plant(right)
+    assert runner.measure(right, PLANTED, QUICK).outcome is Outcome.OK
+    said = runner.validate(right, PLANTED, 2, 1)
+    assert said.checked and said.inputs == 2, said
+
+
+MATMUL = describe(Operator("matmul", (12, 10, 16)).text())[0]
+TRUTHS = WRONG["comparisons"][0]
+SOFTMAX = describe(Operator("softmax", (12, 10)).text())[0]
+
+
+class Planted(compiler.Executable):
+    """A candidate that does something beside, or instead."""
+
+    instead = False
+    act: Any = None
+
+    def run(self, repetitions: int) -> None:
+        if not self.instead:
+            super().run(repetitions)
+        type(self).act(self._arrays)
+
+
+def candidate(monkeypatch, act, instead=False):
+    made = type("Candidate", (Planted,), {"act": staticmethod(act), "instead": instead})
+    monkeypatch.setattr(runner, "Executable", made)
+
+
+def beyond(place: int, arrays: Any) -> None:
+    array = arrays[place]
+    address = array.ctypes.data + array.nbytes
+    ctypes.memset(address, ctypes.string_at(address, 1)[0] ^ 0xFF, 1)
+
+
+def before(arrays: Any) -> None:
+    address = arrays[-1].ctypes.data - 1
+    ctypes.memset(address, ctypes.string_at(address, 1)[0] ^ 0xFF, 1)
+
+
+def changed_argument(arrays: Any) -> None:
+    arrays[0][0, 0] += 1
+
+
+def one_unwritten(arrays: Any) -> None:
+    arrays[-1][...] = 1.0
+    checking.prepared(MATMUL)[1].blank()
+    arrays[-1][:-1] = 1.0
+
+
+def added_up(total: list[int], arrays: Any) -> None:
+    total[0] += 1
+    arrays[-1][...] *= total[0]
+
+
+def nothing(arrays: Any) -> None:
+    pass
+
+
+FAULTS = {
+    "beyond its result": (MATMUL, partial(beyond, -1), False, "it wrote beyond result 0"),
+    "beyond an argument": (MATMUL, partial(beyond, 0), False, "it wrote beyond argument 0"),
+    "before its result": (MATMUL, before, False, "it wrote beyond result 0"),
+    "changed argument": (MATMUL, changed_argument, False, "it changed argument 0"),
+    "not written": (MATMUL, nothing, True, "it left numbers of result 0 unwritten"),
+    "not written, by runs of coarser rounding": (SOFTMAX, nothing, True, "it left numbers of result 0"),
+    "not all written": (MATMUL, one_unwritten, True, "it left numbers of result 0 unwritten"),
+    "truth values not written": (TRUTHS, nothing, True, "120 of 120 numbers differ"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypatch):
+    text, act, instead, said = FAULTS[name]
+    candidate(monkeypatch, act, instead)
+    found = runner.measure(text, "", QUICK)
+    assert found.outcome is Outcome.WRONG_RESULT and said in found.detail
+    validation = runner.validate(text, "", 1, 3)
+    assert not validation.ok and ("unwritten" in said or said in validation.detail)
+    monkeypatch.undo()
+    assert runner.measure(text, "", QUICK).ok and runner.validate(text, "", 1, 3).checked
+
+
+def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):
+    candidate(monkeypatch, partial(added_up, [0]))
+    found = runner.measure(MATMUL, "", Timing())
+    assert found.outcome is Outcome.WRONG_RESULT and "120 of 120 numbers differ" in found.detail
+
+
+def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(monkeypatch):
+    checking.prepared.cache_clear()
+    _, buffers = checking.prepared(MATMUL)
+    assert runner.measure(MATMUL, "", QUICK).ok
+    assert checking.prepared(MATMUL)[1] is buffers
+    candidate(monkeypatch, partial(beyond, -1))
+    assert not runner.measure(MATMUL, "", QUICK).ok
+    assert checking.prepared(MATMUL)[1] is not buffers
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (MATMUL, [True, True, False]),  # whole numbers, then random ones
+        (SOFTMAX, [False] * 3),
+        (integers(0), [True] * 3),
+    ],
+)
+def test_validation_has_both_kinds_of_inputs(text, kinds):
+    problems = checking.problems(text, 3, 7)
+    assert [one.expected[0].allowance is None for one in problems] == kinds
+    assert len({one.inputs[0].tobytes() for one in problems}) == len(problems)
+    assert not any(one.blind for one in problems)
+    single = checking.problems(text, 1, 7)
+    assert {one.expected[0].allowance is None for one in single} == set(kinds)
+
+
+def test_whole_numbers_make_sums_exact_and_one_product_less_shows():
+    [checked, *_] = checking.problems(MATMUL, 2, 0)
+    left, right = (one.astype(np.int64) for one in checked.inputs)
+    assert np.abs(left).min() >= 1 and np.abs(left).max() > 100
+    assert np.array_equal(left @ right, checked.expected[0].values)
+    result = checked.expected[0].values.copy()
+    result[3, 4] -= left[3, 5] * right[5, 4]
+    assert not checked.judge([result]).ok
+
+
+def test_whole_arguments_are_drawn_widely_and_indices_within_their_tensors():
+    [checked, *_] = checking.problems(integers(0), 1, 0)
+    assert len(np.unique(checked.inputs[0])) > 90 and checked.inputs[0].min() < 0
+    text = describe("""
+    func.func @main(%table: tensor<9x4xf32>, %rows: tensor<24xi64>) -> tensor<24x4xf32> {
+      %e = tensor.empty() : tensor<24x4xf32>
+      %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]} ins(%rows : tensor<24xi64>)
+          outs(%e : tensor<24x4xf32>) {
+        ^bb0(%row: i64, %o: f32):
+          %i = arith.index_cast %row : i64 to index
+          %j = linalg.index 1 : index
+          %v = tensor.extract %table[%i, %j] : tensor<9x4xf32>
+          linalg.yield %v : f32
+      } -> tensor<24x4xf32>
+      return %0 : tensor<24x4xf32>
+    }""")[0]
+    for checked in checking.problems(text, 2, 0):
+        rows = checked.inputs[1]
+        assert rows.min() == 0 and rows.max() == 8
+        assert np.array_equal(checked.expected[0].values, checked.inputs[0][rows])
+
+
+def test_what_cannot_be_checked_is_said():
+    # A sum with 1e9 keeps so little of the number that 0 could be it, on whatever scale.
+    text = elementwise(
+        "f32",
+        "f32",
+        "%c = arith.constant 1.0e9 : f32",
+        "%k = arith.constant 0.1 : f32",
+        "%x = arith.mulf %a, %k : f32",
+        "%s = arith.addf %x, %c : f32",
+        "%r = arith.subf %s, %c : f32",
+    )
+    said = runner.validate(text, "", 1, 0)
+    assert said.ok and not said.checked and said.blind.endswith("would pass for the result")
