@@ -30,11 +30,11 @@ SMALL = (
 """Programs of every operator, and networks, which take seconds to compile."""
 
 
-def tasks(folder: Path) -> list[LinalgTask]:
-    """Return the programs; those of `FILES` are written into a folder."""
+def programs(folder: Path) -> list[str]:
+    """Return URIs; the programs of `FILES` are written into a folder."""
     for name, text in FILES.items():
         (folder / f"{name}.mlir").write_text(text)
-    return [LINALG.task(uri) for uri in (*(f"linalg:{folder / name}.mlir" for name in FILES), *SMALL)]
+    return [*(f"linalg:{folder / name}.mlir" for name in FILES), *SMALL]
 
 
 def _one(change: Callable[[float], float]) -> Mutation:
@@ -109,9 +109,10 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
     that is not much smaller than the others changes by more than a thousandth.
     """
     with tempfile.TemporaryDirectory() as folder:
-        programs, done, turn = tasks(Path(folder)), 0, 0
+        uris, done, turn = programs(Path(folder)), 0, 0
         while done < count:
-            for task in programs:
+            for uri in uris:
+                task = LINALG.task(uri)
                 rng = np.random.default_rng([seed, turn, done])
                 for pair in _of_program(task, checking.problems(task.text, 2, seed + 10 * turn), rng):
                     yield pair
@@ -149,7 +150,7 @@ def _differs(right: Array, wrong: Array, exact: bool) -> bool:
     with np.errstate(invalid="ignore"):
         off = np.abs(wrong.astype(np.float64) - right)
     finite = np.isfinite(right)
-    typical = np.median(np.abs(right[finite])) if finite.any() else 0.0
+    typical = np.median(np.abs(right[finite].astype(np.float64))) if finite.any() else 0.0
     least = 1e-3 * np.maximum(np.abs(right), 0.01 * typical)
     return bool(((finite & ~np.isfinite(wrong)) | (off > least)).any())
 
@@ -162,9 +163,9 @@ def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
     """
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, closing(Child(LIMITS)) as child:
-        programs, done = tasks(Path(folder)), 0
+        uris, done = programs(Path(folder)), 0
         while done < count:
-            task = programs[done * len(programs) // count]
+            task = LINALG.task(uris[done * len(uris) // count])
             state, schedule = random_state(task, rng)
             reply = child.call(task.validation(state, 2, seed))
             if isinstance(reply, TimedOut | OutOfMemory):

@@ -114,7 +114,7 @@ class _Compiled:
 
 
 @lru_cache(maxsize=4)
-def _compiled(text: str, coarsely: bool) -> _Compiled:
+def _compiled(text: str, *, coarsely: bool) -> _Compiled:
     return _Compiled(text, coarsely)
 
 
