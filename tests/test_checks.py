@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "checks.py"
 
 
@@ -24,3 +26,14 @@ def test_no_wrong_result_of_hlo_is_validated_and_no_right_one_refused():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 right schedules: 6 validated" in done.stdout and "ACCEPTED" not in done.stdout
+
+
+def test_no_wrong_result_of_linalg_is_validated_and_no_right_one_refused(tmp_path, monkeypatch):
+    pytest.importorskip("torch_mlir")
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    sizes = ("--pairs", "150", "--schedules", "12")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "--environments", "linalg", *sizes], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 right schedules: 12 validated" in done.stdout and "ACCEPTED" not in done.stdout

@@ -84,3 +84,28 @@ def test_operators_are_what_they_say():
     matmul = program.operations[-1]
     assert (matmul.name, matmul.bounds, matmul.parallel) == ("matmul", (12, 10, 7), (True, True, False))
     assert program.flops == 2 * 12 * 10 * 7
+
+
+def test_operations_on_truth_values_are_not_vectorised():
+    text = """
+    func.func @main(%a: tensor<8x8xf32>, %b: tensor<8x8xi1>) -> tensor<8x8xf32> {
+      %e = tensor.empty() : tensor<8x8xf32>
+      %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+          affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+          ins(%a, %b : tensor<8x8xf32>, tensor<8x8xi1>) outs(%e : tensor<8x8xf32>) {
+        ^bb0(%x: f32, %m: i1, %o: f32):
+          %r = arith.select %m, %x, %o : f32
+          linalg.yield %r : f32
+      } -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    }"""
+    assert not describe(text)[1].operations[0].vectorisable
+    assert (
+        describe(
+            text.replace("xi1", "xf32")
+            .replace("%m: i1", "%m: f32")
+            .replace("select %m, %x, %o", "addf %m, %x")
+        )[1]
+        .operations[0]
+        .vectorisable
+    )

@@ -143,17 +143,14 @@ def _drawn(text: str, seed: int, scale: float) -> Problem:
     nudged = [_nudged(one, seed) for one in inputs]
     results = original(inputs)
     if program.flops > LONG:
-        samples, wrong = [coarser(nudged)], dict[str, Arrays]()
+        samples, wrong, slight = [coarser(nudged)], dict[str, Arrays](), dict[str, Arrays]()
     else:
         samples = [coarser(inputs), original(nudged)]
-        wrong = {
-            "what it makes of arguments turned round": original([_turned(one) for one in inputs]),
-            "what it makes of arguments without their greatest elements": original(
-                [_without_greatest(one) for one in inputs]
-            ),
-        }
+        wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
+        least = [_without_greatest(one) for one in inputs]
+        slight = {"what it makes of arguments without their greatest elements": original(least)}
     expected = [rounded(one, moved) for one, *moved in zip(results, *samples, strict=True)]
-    return problem(inputs, expected, wrong)
+    return problem(inputs, expected, wrong, slight)
 
 
 def _whole_inputs(program: Program, allowed: Domains, seed: int) -> Arrays:
