@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch_mlir")
 
 from irgym.core.cost import Outcome
+from irgym.core.errors import IrgymError
 from irgym.envs.linalg import checking, compiler, runner
 from irgym.envs.linalg.description import describe
 from irgym.envs.linalg.operators import Operator
@@ -199,6 +200,14 @@ def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypa
     assert not validation.ok and ("unwritten" in said or said in validation.detail)
     monkeypatch.undo()
     assert runner.measure(text, "", QUICK).ok and runner.validate(text, "", 1, 3).checked
+
+
+def test_no_wrong_candidate_is_compared_with_a_peer(monkeypatch):
+    candidate(monkeypatch, changed_argument)
+    with pytest.raises(IrgymError, match="it changed argument 0"):
+        runner.compare("linalg://matmul/12x10x16", MATMUL, "", "numpy", 1)
+    monkeypatch.undo()
+    assert runner.compare("linalg://matmul/12x10x16", MATMUL, "", "numpy", 1).ratios
 
 
 def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):

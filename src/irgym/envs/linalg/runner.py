@@ -110,8 +110,8 @@ def compare(uri: str, text: str, script: str, peer: str, rounds: int, threads: i
     """Check a peer's result, and time it and a scheduled program in turn, on the same inputs.
 
     Raises:
-        IrgymError: The peer is not installed, cannot compute the program, or its result differs; or there
-            are fewer cores than threads, or no OpenMP.
+        IrgymError: The peer is not installed, cannot compute the program, or its result differs, or that of
+            the schedule; or there are fewer cores than threads, or no OpenMP.
     """
     if threads:
         require_cores(threads)
@@ -123,7 +123,13 @@ def compare(uri: str, text: str, script: str, peer: str, rounds: int, threads: i
     if not said.ok:
         raise IrgymError(f"{peer} gives another result for {uri} ({said.detail}): leave it out")
     ours = _compile(text, script, buffers, threads)
+    buffers.blank()
     pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
+    wrong = verdict(checked, buffers)
+    if wrong:
+        raise IrgymError(
+            f"the schedule gives wrong results for {uri} ({wrong}): please report a bug of irgym"
+        )
     return Versus(
         ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
         peer_ns=min(theirs_ns for _, theirs_ns in pairs),
