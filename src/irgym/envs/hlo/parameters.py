@@ -52,10 +52,6 @@ class Family:
     multiples: tuple[tuple[str, str, int], ...] = ()
     at_most: tuple[tuple[str, str], ...] = ()
 
-    def parameter(self, name: str) -> Parameter | None:
-        """Return the parameter of that name, if there is one."""
-        return next((parameter for parameter in self.parameters if parameter.name == name), None)
-
 
 def word(name: str, *choices: str, training: bool = False) -> Parameter:
     """Return a parameter that is a word, its first choice by default."""

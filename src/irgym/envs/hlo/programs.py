@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from irgym.core.errors import ProgramError
+from irgym.core.uri import is_file, options_of, whole_number
 from irgym.envs.hlo.families import FAMILIES
 from irgym.envs.hlo.parameters import Family, Parameter, Value
 
@@ -65,7 +66,7 @@ def _file(uri: str) -> Program:
         raise ProgramError(f"{uri!r} names no file: write {FORM}")
     if path.suffix.lower() not in SUFFIXES:
         raise ProgramError(f"{text}: cannot tell what it holds; name it one of *{', *'.join(SUFFIXES)}")
-    if not path.is_file():
+    if not is_file(path):
         raise ProgramError(f"{text}: there is no such file")
     return Program(uri, "", (), path)
 
@@ -90,19 +91,9 @@ def _model(uri: str) -> Program:
 
 
 def _given(uri: str, family: Family, query: str) -> dict[str, Value]:
-    given: dict[str, Value] = {}
-    for word in query.split("&") if query else ():
-        name, equals, text = word.partition("=")
-        parameter = family.parameter(name)
-        if not equals:
-            raise ProgramError(f"{uri!r}: {word!r} is no parameter; write name=value")
-        if parameter is None:
-            known = ", ".join(parameter.name for parameter in family.parameters)
-            raise ProgramError(f"{uri!r}: {family.name} has no parameter {name!r}; it has {known}")
-        if name in given:
-            raise ProgramError(f"{uri!r}: {name} is given twice")
-        given[name] = _value(uri, parameter, text)
-    return given
+    parameters = {parameter.name: parameter for parameter in family.parameters}
+    texts = options_of(uri, query, parameters, family.name)
+    return {name: _value(uri, parameters[name], text) for name, text in texts.items()}
 
 
 def _value(uri: str, parameter: Parameter, text: str) -> Value:
@@ -115,9 +106,10 @@ def _value(uri: str, parameter: Parameter, text: str) -> Value:
             raise ProgramError(f"{uri!r}: {parameter.name} must be true or false")
         return _WORDS[text]
     low, high = parameter.low, parameter.high
-    if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:
+    number = whole_number(text)
+    if number is None or not low <= number <= high:
         raise ProgramError(f"{uri!r}: {parameter.name} must be a whole number in {low} to {high}")
-    return int(text)
+    return number
 
 
 def _check(uri: str, family: Family, values: Mapping[str, Value], changed: list[str]) -> None:

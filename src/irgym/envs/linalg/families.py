@@ -49,10 +49,6 @@ class Family:
         options = "&".join(f"{option.name}={option.default}" for option in self.options)
         return f"linalg://{self.name}{sizes}{f'?{options}' if options else ''}"
 
-    def option(self, name: str) -> Option | None:
-        """Return the option of that name, if there is one."""
-        return next((option for option in self.options if option.name == name), None)
-
 
 _STRIDE = Option("stride", 1, high=64)
 _BATCH = Option("batch", 1, high=1 << 10)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irgym.core.errors import ProgramError
+from irgym.core.uri import is_file, options_of, whole_number
 from irgym.envs.linalg.families import FAMILIES, NETWORKS, Family, Option
 from irgym.envs.linalg.operators import Operator
 
@@ -71,7 +72,7 @@ def _file(uri: str) -> Source:
         raise ProgramError(f"{uri!r} names no file: write {FORM}")
     if path.suffix.lower() != SUFFIX:
         raise ProgramError(f"{uri!r}: linalg reads MLIR as text; name such a file *{SUFFIX}")
-    if not path.is_file():
+    if not is_file(path):
         raise ProgramError(f"{uri!r}: there is no such file")
     return Source(uri, path)
 
@@ -108,34 +109,24 @@ def _of_family(uri: str) -> Source:
 def _sizes(uri: str, family: Family, text: str | None) -> tuple[int, ...]:
     least, greatest = family.ranks or (len(family.sizes), len(family.sizes))
     words = [] if text is None else text.split("x")
-    if not least <= len(words) <= greatest or not all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+    numbers = tuple(number for word in words if (number := whole_number(word)) is not None)
+    if not least <= len(words) <= greatest or len(numbers) < len(words):
         count = f"{least} to {greatest}" if family.ranks else f"{least or 'no'}"
         raise ProgramError(f"{uri!r} is malformed: write {family.form}, with {count} whole numbers")
-    numbers = tuple(map(int, words))
     if min(numbers, default=1) < 1 and "SEED" not in family.sizes:
         raise ProgramError(f"{uri!r} has a size below 1: every size must be at least 1")
     return numbers
 
 
 def _given(uri: str, family: Family, query: str) -> dict[str, int]:
-    given: dict[str, int] = {}
-    for word in query.split("&") if query else ():
-        name, equals, text = word.partition("=")
-        option = family.option(name)
-        if not equals:
-            raise ProgramError(f"{uri!r}: {word!r} is no option; write name=value")
-        if option is None:
-            known = ", ".join(option.name for option in family.options) or "none"
-            raise ProgramError(f"{uri!r}: {family.name} has no option {name!r}; its options: {known}")
-        if name in given:
-            raise ProgramError(f"{uri!r}: {name} is given twice")
-        given[name] = _value(uri, option, text)
-    return given
+    options = {option.name: option for option in family.options}
+    texts = options_of(uri, query, options, family.name)
+    return {name: _value(uri, options[name], text) for name, text in texts.items()}
 
 
 def _value(uri: str, option: Option, text: str) -> int:
-    number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else -1
-    if not option.low <= number <= option.high or number % option.multiple:
+    number = whole_number(text)
+    if number is None or not option.low <= number <= option.high or number % option.multiple:
         steps = f", a multiple of {option.multiple}" if option.multiple > 1 else ""
         raise ProgramError(
             f"{uri!r}: {option.name} must be a whole number in {option.low} to {option.high}{steps}"

@@ -2,14 +2,16 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from string import ascii_lowercase
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
+from irgym.core.uri import options_of, whole_number
 from irgym.measure.arrays import aligned
 
 Floats = NDArray[np.float32]
@@ -173,46 +175,44 @@ def parse_uri(uri: str) -> Contraction:
     Raises:
         ProgramError: It is malformed; the message shows the right form.
     """
-    match = re.fullmatch(r"loops://([a-z]+)/([^?]+)(?:\?(.*))?", uri)
+    match = re.fullmatch(r"loops://([a-z]+)/([^?]+)(?:\?(.*))?", uri, re.DOTALL)
     if not match:
         raise ProgramError(
             f"{uri!r} is not a loops program: write loops://mm/MxNxK, loops://bmm/BxMxNxK, "
             "loops://conv/NxHxWxCxFxRxS or loops://einsum/mk,kn->mn?m=64&k=64&n=64"
         )
     family, body, query = match.group(1), match.group(2), match.group(3) or ""
-    options = _options(uri, query)
     if family == "einsum":
-        _check_sizes(uri, tuple(options.values()))
-        return _build(uri, body, _in_spec_order(uri, body, options))
+        return _build(uri, body, _in_spec_order(uri, body, _options(uri, query, ascii_lowercase, family)))
     forms = {"mm": ("MxNxK", 3), "bmm": ("BxMxNxK", 4), "conv": ("NxHxWxCxFxRxS", 7)}
     if family not in forms:
         raise ProgramError(f"there is no program family {family!r} in loops: choose mm, bmm, conv or einsum")
     form, count = forms[family]
     words = body.split("x")
-    if len(words) != count or not all(re.fullmatch(r"\d{1,9}", word) for word in words):
+    numbers = tuple(number for word in words if (number := whole_number(word)) is not None)
+    if len(words) != count or len(numbers) < count:
         raise ProgramError(f"{uri!r} is malformed: write loops://{family}/{form} with {count} whole numbers")
-    numbers = tuple(int(word) for word in words)
     _check_sizes(uri, numbers)
-    unknown = set(options) - ({"stride"} if family == "conv" else set())
-    if unknown:
-        raise ProgramError(f"{uri!r} has unknown options: remove {', '.join(sorted(unknown))}")
+    options = _options(uri, query, ("stride",) if family == "conv" else (), family)
     if family == "mm":
         return matmul(*numbers)
     if family == "bmm":
         return batched_matmul(*numbers)
     stride = options.get("stride", 1)
-    _check_sizes(uri, (stride,))
     n, h, w, c, f, r, s = numbers
     return convolution(n, h, w, c, f, (r, s), stride)
 
 
-def _options(uri: str, query: str) -> dict[str, int]:
+def _options(uri: str, query: str, known: Collection[str], family: str) -> dict[str, int]:
     options: dict[str, int] = {}
-    for word in filter(None, query.split("&")):
-        match = re.fullmatch(r"([a-z]+)=(\d{1,9})", word)
-        if not match:
-            raise ProgramError(f"{uri!r} is malformed at {word!r}: write options as name=number, joined by &")
-        options[match.group(1)] = int(match.group(2))
+    for name, text in options_of(uri, query, known, family).items():
+        number = whole_number(text)
+        if number is None:
+            raise ProgramError(
+                f"{uri!r} is malformed at {name}={text!r}: write options as name=number, joined by &"
+            )
+        options[name] = number
+    _check_sizes(uri, tuple(options.values()))
     return options
 
 
@@ -224,11 +224,11 @@ def _check_sizes(uri: str, sizes: tuple[int, ...]) -> None:
 def _axes(uri: str, text: str) -> tuple[Axis, ...]:
     """Read the axes of one tensor: letters, or sums such as [2*h+r] in brackets."""
     axes: list[Axis] = []
-    for word in re.findall(r"\[[^\]]*\]|.", text):
+    for word in re.findall(r"\[[^\]]*\]|.", text, re.DOTALL):
         terms: dict[str, int] = {}
         for term in word.strip("[]").split("+"):
-            match = re.fullmatch(r"(?:(\d{1,6})\*)?([a-z])", term)
-            if not match or match.group(1) == "0" or match.group(2) in terms:
+            match = re.fullmatch(r"(?:([0-9]{1,6})\*)?([a-z])", term)
+            if not match or (match.group(1) and int(match.group(1)) == 0) or match.group(2) in terms:
                 raise ProgramError(
                     f"{uri!r} is malformed at {word!r}: an axis is a letter, or a sum such as [2*h+r]"
                 )

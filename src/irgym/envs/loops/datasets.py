@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from irgym.core.environment import Dataset
 from irgym.core.errors import ProgramError
+from irgym.core.uri import options_of, whole_number
 from irgym.envs.loops.contraction import parse_uri
 
 REAL_CONVOLUTIONS = (
@@ -126,6 +127,9 @@ FIXED: dict[str, Callable[[], Dataset]] = {
 }
 """The data sets with a fixed list of programs."""
 
+MOST = 100_000
+"""Greatest number of programs of a generated data set."""
+
 GENERATED = "FAMILY_random:count=N,low=L,high=H,seed=S (FAMILY: mm, bmm or conv)"
 """The form of the names of generated data sets."""
 
@@ -138,8 +142,10 @@ def generate(family: str, count: int, low: int, high: int, seed: int) -> tuple[s
     Raises:
         ProgramError: A parameter makes no sense.
     """
-    if count < 1 or not 1 <= low <= high:
-        raise ProgramError("a generated data set needs count of at least 1 and 1 <= low <= high")
+    if not 1 <= count <= MOST or not 1 <= low <= high:
+        raise ProgramError(
+            f"a generated data set needs count of at least 1 and at most {MOST}, and 1 <= low <= high"
+        )
     rng = random.Random(f"{family} {seed}")
 
     def size() -> int:
@@ -168,14 +174,15 @@ def dataset(name: str) -> Dataset:
     """
     if name in FIXED:
         return FIXED[name]()
-    match = re.fullmatch(r"([a-z]+)_random(?::([a-z]+=\d{1,9}(?:,[a-z]+=\d{1,9})*))?", name)
+    match = re.fullmatch(r"([a-z]+)_random(?::(.+))?", name, re.DOTALL)
     if not match:
         raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
-    given = dict(word.split("=") for word in (match.group(2) or "").split(",") if word)
-    options = {"count": 100, "low": 16, "high": 256, "seed": 0} | {
-        key: int(text) for key, text in given.items()
-    }
-    if set(options) != {"count", "low", "high", "seed"}:
-        raise ProgramError(f"data set {name!r} has unknown options: write {GENERATED}")
+    options = {"count": 100, "low": 16, "high": 256, "seed": 0}
+    given = options_of(name, match.group(2) or "", tuple(options), "a generated data set", ",")
+    for key, text in given.items():
+        number = whole_number(text)
+        if number is None:
+            raise ProgramError(f"{name!r} is malformed at {key}={text!r}: write {GENERATED}")
+        options[key] = number
     uris = generate(match.group(1), options["count"], options["low"], options["high"], options["seed"])
     return _split(name, f"random {match.group(1)} programs", uris)

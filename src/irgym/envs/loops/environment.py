@@ -48,7 +48,7 @@ class LoopsEnvironment(Environment):
             BackendError: The code generator does not run here.
         """
         contraction = parse_uri(uri)
-        return LoopsTask(contraction, backends.backend(backend) if backend else backends.preferred())
+        return LoopsTask(contraction, backends.preferred() if backend is None else backends.backend(backend))
 
     def dataset_names(self) -> list[str]:
         """Return the fixed data sets and the form of generated ones."""
