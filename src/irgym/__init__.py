@@ -1,5 +1,10 @@
 """irgym: reinforcement learning and search for compiler optimisation, on real compilers."""
 
+from irgym.core.interrupts import leave_when_interrupted, started_as_command
+
+if started_as_command():
+    leave_when_interrupted()  # before the imports that take time
+
 from irgym.core.gym_registration import register_all
 
 register_all()

@@ -1,8 +1,9 @@
 """The `irgym` command."""
 
-import os
 import sys
-from typing import Annotated, Protocol
+from contextlib import suppress
+from dataclasses import fields
+from typing import Annotated, NoReturn, Protocol, get_args, get_origin
 
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, subcommand
@@ -16,10 +17,13 @@ from irgym.cli.imitate import Imitate
 from irgym.cli.programs import Programs
 from irgym.cli.replay import Replay
 from irgym.cli.report import Report
+from irgym.cli.streams import OutputError, drop_output, watched_output
 from irgym.cli.train import Train
 from irgym.cli.tune import Tune
+from irgym.cli.words import check_words, sentence
 from irgym.cli.worker import Worker
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, StorageError
+from irgym.core.interrupts import INTERRUPTED, raise_when_interrupted
 
 
 class Command(Protocol):
@@ -52,22 +56,54 @@ Commands = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit with 2 and one sentence where the input is bad, with 130 when interrupted."""
+    raise_when_interrupted()
+    try:
+        with watched_output():
+            _run(sys.argv[1:] if arguments is None else arguments)
+    except IrgymError as error:
+        _end(sentence(error), 2)
+    except KeyboardInterrupt:
+        _end("interrupted", INTERRUPTED)
+    except (OutputError, BrokenPipeError) as error:
+        drop_output()
+        if isinstance(error.__cause__ or error, BrokenPipeError):
+            # Whoever read our output has gone, as in `irgym programs loops | head`: nothing is left to say.
+            sys.exit(1)
+        _end(f"the output cannot be written ({error.__cause__}): free some space, or send it elsewhere", 2)
+
+
+def _run(words: list[str]) -> None:
+    check_words(words, _many())
     command: Command = tyro.cli(
         Commands,  # pyright: ignore[reportArgumentType]
         prog="irgym",
         description="Reinforcement learning and search for compiler optimisation, on real compilers.",
-        args=arguments,
+        args=words,
         config=(OmitSubcommandPrefixes,),
     )
     try:
         command.run()
-    except IrgymError as error:
-        print(f"irgym: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:
-        # Whoever read our output has gone, as in `irgym programs loops | head`: nothing is left to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("irgym: interrupted", file=sys.stderr)
-        sys.exit(130)
+    except FileNotFoundError as error:
+        if not str(error.strerror).startswith("No usable temporary directory"):
+            raise
+        raise StorageError(
+            "there is no usable temporary folder: set TMPDIR to a folder that is writable and has room"
+        ) from error
+
+
+def _many() -> frozenset[str]:
+    """Return the options that take several values."""
+    commands = [get_args(command)[0] for command in get_args(Commands)]
+    return frozenset(
+        f"--{field.name.replace('_', '-')}"
+        for command in commands
+        for field in fields(command)
+        if get_origin(field.type) is tuple
+    )
+
+
+def _end(text: str, code: int) -> NoReturn:
+    """Exit with a line on stderr."""
+    with suppress(OSError):  # nothing can be said where stderr is full, too
+        print(f"irgym: {text}", file=sys.stderr)
+    sys.exit(code)
