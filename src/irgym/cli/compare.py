@@ -8,7 +8,15 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed
+from irgym.cli.options import (
+    budget,
+    check_file,
+    check_limit,
+    check_most,
+    check_objective,
+    check_seed,
+    dataset_named,
+)
 from irgym.cli.output import console, identify_policy, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, spread
 from irgym.core.errors import IrgymError
@@ -76,7 +84,7 @@ class Compare:
         environment = ENVIRONMENTS.load(self.environment)
         for objective in (self.objective, *self._others()):
             check_objective(environment, objective)
-        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        dataset = dataset_named(environment, self.dataset)
         uris = list(self.programs) or spread(dataset.split(self.split), self.limit)
         methods = environment.default_methods if self.methods is None else self.methods.split(",")
 
@@ -122,6 +130,7 @@ class Compare:
             raise IrgymError("--inputs and --unvalidated exclude each other: give one of them")
         if self.inputs is not None and self.inputs < 1:
             raise IrgymError(f"{self.inputs} inputs check nothing: give at least 1, or --unvalidated")
+        check_most(self.inputs, "inputs")
         return 0 if self.unvalidated else self.inputs
 
     def _done(self, recorded: Path | None) -> Comparison | None:

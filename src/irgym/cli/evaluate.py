@@ -54,9 +54,9 @@ class Evaluate:
         evaluation = self.folder / "evaluation.json"
         check_file(evaluation)
         environment = ENVIRONMENTS.load(problem.environment)
-        programs = environment.dataset(self.dataset or problem.dataset).split(self.split)
-        uris = spread(programs, self.limit)
-        objective = self.objective or problem.objective
+        dataset = environment.dataset(problem.dataset if self.dataset is None else self.dataset)
+        uris = spread(dataset.split(self.split), self.limit)
+        objective = problem.objective if self.objective is None else self.objective
         check_objective(environment, objective)
         method = f"policy:{self.folder}"
         out = console()

@@ -25,6 +25,7 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
     """
     defaults = {field.name: field.default for field in fields(sort)}
     arguments = ["--seed", str(seed)]
+    given: set[str] = set()
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or name not in defaults:
@@ -32,6 +33,9 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
                 f"{word!r} is no hyper-parameter of {what}: write name=value with one of "
                 + ", ".join(defaults)
             )
+        if name in given:
+            raise IrgymError(f"{name} of {what} is given twice: give it once, its values joined by commas")
+        given.add(name)
         argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(sort)[name])]
         try:
             # tyro prints a page about options that the user did not write.

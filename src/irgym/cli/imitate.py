@@ -12,7 +12,17 @@ import tyro
 from tyro.conf import Positional
 
 from irgym.cli.hyperparameters import configured
-from irgym.cli.options import budget, check_file, check_limit, check_objective, check_seed, task_of
+from irgym.cli.options import (
+    budget,
+    check_count,
+    check_file,
+    check_limit,
+    check_most,
+    check_objective,
+    check_seed,
+    dataset_named,
+    task_of,
+)
 from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
@@ -71,9 +81,10 @@ class Imitate:
         limits = budget(self.evaluations, self.seconds)
         if self.searched or not self.recorded:
             check_limit(self.searched)
-        check_limit(self.rounds)
+        check_count(self.rounds, "rounds", "to learn from")
         if self.programs < 0:
             raise IrgymError(f"schedules cannot be transferred to {self.programs} programs: give 0 or more")
+        check_most(self.programs, "programs")
         check_seed(self.seed)
         check_file(self.policy)
         check_file(self.json)
@@ -83,7 +94,7 @@ class Imitate:
 
         environment = ENVIRONMENTS.load(self.environment)
         check_objective(environment, self.objective)
-        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        dataset = dataset_named(environment, self.dataset)
         config = configured(ImitationConfig, self.set, self.seed, "imitation")
         config.check()
         searches = Searches(

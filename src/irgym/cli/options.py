@@ -1,17 +1,20 @@
 """Options that several commands share, checked before any work is done."""
 
-import math
 from pathlib import Path
 from typing import Any
 
-from irgym.core.environment import Environment
-from irgym.core.errors import IrgymError
+from irgym.core.environment import Dataset, Environment
+from irgym.core.errors import IrgymError, StorageError
 from irgym.core.files import check_writable
 from irgym.core.task import Task, form_of
 from irgym.search.session import Budget
 
 DEFAULT_SECONDS = 10.0
 """Time of a search where neither time nor evaluations are given."""
+
+
+MOST = 10**9
+"""Greatest number and greatest time in seconds that an option takes: more is a slip of the pen."""
 
 
 def budget(evaluations: int | None, seconds: float | None) -> Budget:
@@ -22,9 +25,42 @@ def budget(evaluations: int | None, seconds: float | None) -> Budget:
     """
     if evaluations is None and seconds is None:
         seconds = DEFAULT_SECONDS
-    if seconds == math.inf:
-        raise IrgymError("a search needs an end: give a finite number of seconds")
-    return Budget(evaluations, seconds)
+    limits = Budget(evaluations, seconds)
+    check_most(evaluations, "evaluations")
+    check_most(seconds, "seconds")
+    return limits
+
+
+def check_most(number: float | None, what: str) -> None:
+    """Make sure that a number is none that can only be a mistake.
+
+    Raises:
+        IrgymError: It is.
+    """
+    if number is not None and number > MOST:
+        raise IrgymError(f"{number:g} {what} are too many: give at most {MOST}")
+
+
+def check_seconds(seconds: float | None, purpose: str) -> None:
+    """Make sure that some time is left for what it is meant for, and that it ends.
+
+    Raises:
+        IrgymError: It is too short, or does not end.
+    """
+    if seconds is not None and not seconds > 0:
+        raise IrgymError(f"{seconds:g} seconds are too short {purpose}: give more than 0")
+    check_most(seconds, "seconds")
+
+
+def check_count(number: int | None, what: str, purpose: str) -> None:
+    """Make sure that there is at least one of something.
+
+    Raises:
+        IrgymError: There is none, or so many that it can only be a mistake.
+    """
+    if number is not None and number < 1:
+        raise IrgymError(f"{number} {what} are too few {purpose}: give at least 1")
+    check_most(number, what)
 
 
 def check_seed(seed: int) -> None:
@@ -45,6 +81,7 @@ def check_limit(limit: int | None) -> None:
     """
     if limit is not None and limit < 1:
         raise IrgymError(f"a limit of {limit} leaves no program: give at least 1")
+    check_most(limit, "programs")
 
 
 def check_file(path: Path | None) -> None:
@@ -55,6 +92,20 @@ def check_file(path: Path | None) -> None:
     """
     if path is not None:
         check_writable(path)
+
+
+def check_name(folder: Path) -> None:
+    """Make sure that a folder's name is text, as TensorBoard asks.
+
+    Raises:
+        StorageError: It has bytes that are no UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise StorageError(
+            f"{folder} has bytes in its name that are no UTF-8: choose another name"
+        ) from error
 
 
 def check_export(task: Task[Any], path: Path | None) -> None:
@@ -80,6 +131,15 @@ def check_objective(environment: Environment, objective: str | None) -> None:
         raise IrgymError(
             f"{environment.name} has no objective {objective!r}: choose among {', '.join(known)}"
         )
+
+
+def dataset_named(environment: Environment, name: str | None) -> Dataset:
+    """Return a data set of an environment, by default its own.
+
+    Raises:
+        ProgramError: There is none of that name.
+    """
+    return environment.dataset(environment.default_dataset if name is None else name)
 
 
 def task_of(

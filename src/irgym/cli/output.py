@@ -17,6 +17,7 @@ from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.files import write_file
 from irgym.core.policy import Policy
 from irgym.core.task import Task
+from irgym.core.uri import is_file
 from irgym.evaluate.basis import file_digest
 
 
@@ -77,10 +78,8 @@ def policy_path(environment: Environment, name: str) -> Path:
     shipped = environment.policies()
     if name in shipped:
         return shipped[name]
-    path = Path(name)
-    if path.is_dir():
-        path = path / "policy.pt"
-    if not path.is_file():
+    path = next((one for one in (Path(name) / "policy.pt", Path(name)) if is_file(one)), None)
+    if path is None:
         raise IrgymError(
             f"there is no policy {name!r}: name a run folder"
             + (f", or one of {', '.join(shipped)}" if shipped else "")

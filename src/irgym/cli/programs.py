@@ -6,7 +6,7 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file
+from irgym.cli.options import check_file, dataset_named
 from irgym.cli.output import write_json
 from irgym.core.environment import ENVIRONMENTS
 
@@ -28,7 +28,7 @@ class Programs:
         """Print the URIs."""
         check_file(self.json)
         environment = ENVIRONMENTS.load(self.environment)
-        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        dataset = dataset_named(environment, self.dataset)
         print(
             f"# {dataset.name}: {dataset.description}; {len(dataset.train)} train, {len(dataset.test)} test"
         )

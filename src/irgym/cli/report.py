@@ -23,7 +23,8 @@ class Report:
 
     def run(self) -> None:
         """Write the page."""
-        out = self.out or self.folder / "report.html"
+        out = self.folder / "report.html" if self.out is None else self.out
+        check_file(self.out)
         check_file(self.json)
         write_report(self.folder, out)
         print(f"written: {out}")

@@ -8,14 +8,23 @@ import tyro
 from tyro.conf import Positional
 
 from irgym.cli.hyperparameters import configured
-from irgym.cli.options import check_file, check_objective, check_seed, task_of
+from irgym.cli.options import (
+    check_count,
+    check_file,
+    check_most,
+    check_name,
+    check_objective,
+    check_seconds,
+    check_seed,
+    dataset_named,
+    task_of,
+)
 from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
+from irgym.core.environment import ENVIRONMENTS, Bench, reward_of, spread
 from irgym.core.errors import IrgymError
-from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.evaluate.run import read_problem
-from irgym.prediction.screen import Screen
+from irgym.prediction.screen import Screen, check_share
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
@@ -75,11 +84,11 @@ class Train:
         from irgym.agents.training import train
 
         environment = ENVIRONMENTS.load(self.environment)
-        dataset = environment.dataset(self.dataset or environment.default_dataset)
+        dataset = dataset_named(environment, self.dataset)
         if not dataset.train:
             raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
         check_objective(environment, self.objective)
-        reward = _reward(environment, self.reward)
+        reward = reward_of(environment, self.reward)
         config = configured(AGENTS.load(self.agent), self.set, self.seed, self.agent)
         if bool(self.validate) != bool(config.validate_every):
             raise IrgymError(
@@ -122,19 +131,14 @@ class Train:
 
     def _check(self) -> None:
         check_seed(self.seed)
-        if self.seconds is not None and not self.seconds > 0:
-            raise IrgymError(f"{self.seconds:g} seconds are too short to train: give more than 0")
-        if self.iterations is not None and self.iterations < 1:
-            raise IrgymError(f"{self.iterations} iterations are too few to train: give at least 1")
+        check_name(self.folder)
+        check_seconds(self.seconds, "to train")
+        check_count(self.iterations, "iterations", "to train")
         if self.validate < 0:
             raise IrgymError(f"there are no {self.validate} programs to validate on: give 0 or more")
-
-
-def _reward(environment: Environment, name: str) -> Reward:
-    rewards = environment.rewards()
-    if name not in rewards:
-        raise IrgymError(f"{environment.name} has no reward {name!r}: choose among {', '.join(rewards)}")
-    return rewards[name]
+        check_most(self.validate, "programs to validate on")
+        if self.screen is not None:
+            check_share(self.screen)
 
 
 def _peak(bench: Bench, task: Task[Any]) -> float | None:

@@ -53,8 +53,8 @@ class Tune:
         check_export(task, self.export)
         name, policy_name = self._method(environment)
         strategy = SEARCHES.load(name)()
-        policy = load_policy(environment, policy_name, task) if policy_name else None
-        label = f"{name} search" + (f" led by policy {policy_name}" if policy_name else "")
+        policy = None if policy_name is None else load_policy(environment, policy_name, task)
+        label = f"{name} search" + ("" if policy_name is None else f" led by policy {policy_name}")
         out = console()
         with environment.bench(self.farm, self.backend) as bench, out.status(f"{task.uri}: {label}"):
             finding, result = tune(environment, bench, task, strategy, limits, self.seed, policy)
@@ -71,10 +71,10 @@ class Tune:
     def _method(self, environment: Environment) -> tuple[str, str | None]:
         """Return the names of the search and of the policy; the output says which were chosen."""
         led = self.search is not None and needs_policy(SEARCHES.load(self.search)())
-        if self.policy and self.search and not led:
+        if self.policy is not None and self.search is not None and not led:
             raise IrgymError(f"the search {self.search} takes no policy: choose guided or rollout")
-        if self.policy or led:
-            return self.search or "guided", self.policy or "default"
+        if self.policy is not None or led:
+            return self.search or "guided", "default" if self.policy is None else self.policy
         if self.search is None and "default" in environment.policies() and importlib.util.find_spec("torch"):
             return "guided", "default"
         return self.search or "evolutionary", None

@@ -1,7 +1,9 @@
 """The Gymnasium view: episodes over a set of programs, an evaluator and a reward."""
 
 import math
-from collections.abc import Sequence
+import pickle
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium
@@ -10,8 +12,8 @@ from gymnasium import spaces
 
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
 from irgym.core.cost import Evaluator
-from irgym.core.environment import ENVIRONMENTS, Bench
-from irgym.core.errors import IrgymError
+from irgym.core.environment import ENVIRONMENTS, Bench, reward_from
+from irgym.core.errors import IrgymError, RenderModeError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import EpisodeCosts, Reward
 from irgym.core.schedule import Schedule
@@ -31,8 +33,38 @@ def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
 
 
 def action_of(space: ActionSpace, value: np.int64 | int | IntArray) -> Action:
-    """Return the action that an element of `gym_space` stands for."""
-    return space.flat[int(value)] if space.listable else space.from_vector(np.asarray(value))
+    """Return the action that an element of `gym_space` stands for.
+
+    Raises:
+        IrgymError: It is no element.
+    """
+    given = _numbers(value)
+    if space.listable:
+        if given.shape or not 0 <= given < len(space.flat):
+            raise IrgymError(
+                f"an action is a whole number from 0 to {len(space.flat) - 1}, not {_brief(value)}"
+            )
+        return space.flat[int(given)]
+    sizes = np.array(space.dimensions)
+    if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
+        raise IrgymError(
+            f"an action is a vector of {len(sizes)} whole numbers, each less than those of "
+            f"action_space.nvec, not {_brief(value)}"
+        )
+    return space.from_vector(given)
+
+
+def _numbers(value: Any) -> IntArray:
+    """Return whole numbers as an array; anything else as one that no action is."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # lists of unequal lengths
+        return np.array([[-1]])
+    return given if given.dtype.kind in "iu" else np.array([[-1]])
+
+
+def _brief(value: Any) -> str:
+    return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
 class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
@@ -54,7 +86,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         dataset: Name of a data set; by default the environment's own.
         split: `train` or `test`.
         observation: Name of an observation, or several: a dictionary of them is then observed.
-        reward: Reward function; by default the environment's.
+        reward: Reward function, or the name of one of the environment's; by default its `default`.
         evaluator: Where costs come from; by default the environment's, which measures in a child
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
@@ -77,7 +109,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         dataset: str | None = None,
         split: str = "train",
         observation: str | Sequence[str] | None = None,
-        reward: Reward | None = None,
+        reward: Reward | str | None = None,
         evaluator: Evaluator | None = None,
         horizon: int | None = None,
         backend: str | None = None,
@@ -85,17 +117,27 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         render_mode: str | None = None,
         objective: str | None = None,
     ) -> None:
+        self._arguments = {
+            "environment": environment,
+            "programs": programs,
+            "dataset": dataset,
+            "split": split,
+            "observation": observation,
+            "reward": reward,
+            "evaluator": evaluator,
+            "horizon": horizon,
+            "backend": backend,
+            "peak_gflops": peak_gflops,
+            "render_mode": render_mode,
+            "objective": objective,
+        }
         self.environment = ENVIRONMENTS.load(environment)
-        if programs is not None and not programs:
-            raise IrgymError("programs is empty: give at least one URI")
-        if horizon is not None and horizon < 1:
-            raise IrgymError(f"a horizon of {horizon} steps is too short: give at least 1")
+        _check_number("horizon", horizon, int, 1)
+        _check_number("peak_gflops", peak_gflops, float, 0)
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise IrgymError(f"there is no render mode {render_mode!r}: choose ansi")
-        self.programs = tuple(
-            programs or self.environment.dataset(dataset or self.environment.default_dataset).split(split)
-        )
-        self.reward = reward or self.environment.default_reward
+            raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi")
+        self.programs = self._drawn_from(programs, dataset, split)
+        self.reward = reward_from(self.environment, reward)
         self.backend = backend
         self.objective = objective
         self.horizon_override = horizon
@@ -115,14 +157,27 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
+    def _drawn_from(self, programs: Sequence[str] | None, dataset: str | None, split: str) -> tuple[str, ...]:
+        """Return the programs of the episodes."""
+        if programs is not None:
+            return _texts("programs", programs, "URI")
+        chosen = self.environment.dataset(self.environment.default_dataset if dataset is None else dataset)
+        uris = chosen.split(split)
+        if not uris:
+            raise IrgymError(
+                f"the data set {chosen.name} has no programs in the split {split}: choose another"
+            )
+        return uris
+
     def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
         views = self.environment.observations()
-        names = [next(iter(views))] if observation is None else observation
-        names = [names] if isinstance(names, str) else list(names)
+        if not views:
+            raise IrgymError(f"{self.environment.name} has no observations: Gymnasium environments need one")
+        names = next(iter(views)) if observation is None else observation
+        names = (names,) if isinstance(names, str) else _texts("observation", names, f"of {', '.join(views)}")
         unknown = [name for name in names if name not in views]
-        if unknown or not names:
-            wrong = f"there is no observation {unknown[0]!r}" if unknown else "no observation is named"
-            raise IrgymError(f"{wrong}: choose among {', '.join(views)}")
+        if unknown:
+            raise IrgymError(f"there is no observation {unknown[0]!r}: choose among {', '.join(views)}")
         return tuple(views[name] for name in names)
 
     def _task_of(self, uri: str) -> Task[Any]:
@@ -134,8 +189,21 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             task = self._tasks[uri] = task.analysed() if self.reward.shaped else task
         return task
 
+    @property
+    def horizon(self) -> int:
+        """Number of steps after which the current episode is cut off."""
+        return self.horizon_override or self._task.horizon
+
+    def end_within(self, steps: int) -> None:
+        """Cut off episodes after so many steps, where they do not end earlier anyhow.
+
+        A `TimeLimit` around this environment does the same, but without the reward that an episode's end has.
+        """
+        self.horizon_override = min(steps, self.horizon_override or steps)
+
     def _begin(self, task: Task[Any]) -> None:
         self._task = task
+        self._playing = False
         self._schedule = Schedule()
         self._text = ""
         self._steps = 0
@@ -183,33 +251,47 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode on a program drawn at random, or on `options["program"]`."""
+        """Begin an episode on a program drawn at random, or on `options["program"]`.
+
+        Raises:
+            IrgymError: There is no such option or program.
+        """
+        uri = _program_option(options)
         super().reset(seed=seed)
-        uri = (options or {}).get("program")
         if uri is None:
             uri = self.programs[int(self.np_random.integers(len(self.programs)))]
         self._begin(self._task_of(uri))
         self._first = self.cost()
+        self._playing = True
         return self._observation(), self._info(applied=True)
 
     def step(self, action: np.int64 | int | IntArray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Apply an action; one that the mask forbids changes nothing."""
+        """Apply an action; one that the mask forbids changes nothing.
+
+        Raises:
+            IrgymError: There is no such action, or no episode has begun.
+        """
+        if not self._playing:
+            raise IrgymError("no episode has begun: call reset before step")
         chosen = action_of(self._task.space, action)
         applied = self._task.space.allows(self._mask, chosen)
         before = self._state
         final_before = self._task.terminal(before)
         previous = self.cost() if self.reward.every_step else self._first
         if applied:
-            self._enter(self._task.step(before, chosen))
-            self._schedule = self._schedule.then(chosen)
-            # Word by word: to write the whole schedule at each step would take quadratic time.
-            self._text = f"{self._text} {self._task.space.text(chosen)}".lstrip()
+            self._apply(chosen)
         self._steps += 1
         terminated = self._task.terminal(self._state)
-        truncated = not terminated and self._steps >= (self.horizon_override or self._task.horizon)
+        truncated = not terminated and self._steps >= self.horizon
         final = (terminated and not final_before) or truncated
         reward = self._reward(previous, before, final)
         return self._observation(), reward, terminated, truncated, self._info(applied)
+
+    def _apply(self, action: Action) -> None:
+        self._enter(self._task.step(self._state, action))
+        self._schedule = self._schedule.then(action)
+        # Word by word: to write the whole schedule at each step would take quadratic time.
+        self._text = f"{self._text} {self._task.space.text(action)}".lstrip()
 
     def _reward(self, previous: float, before: Any, final: bool) -> float:
         if math.isinf(self._first):
@@ -253,3 +335,81 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         """End the child process, where the environment started one."""
         if self._own_bench is not None:
             self._own_bench.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what makes this environment again in another process, the current episode included.
+
+        Raises:
+            IrgymError: It has an evaluator that cannot be pickled.
+        """
+        try:
+            pickle.dumps(self._arguments["evaluator"])
+        except Exception as error:
+            raise IrgymError(
+                f"the evaluator of this environment cannot be pickled ({error}): leave it out, and each copy "
+                "of the environment measures for itself"
+            ) from error
+        return {
+            "arguments": self._arguments,
+            "horizon": self.horizon_override,
+            "uri": self._task.uri,
+            "actions": self._schedule.actions,
+            "costs": self._costs,
+            "spec": self.spec,
+            "random": (self._np_random, self._np_random_seed),
+            "course": {name: getattr(self, name) for name in ("_peak", "_steps", "_first", "_playing")},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the environment, and play the episode as far as it was."""
+        TaskEnv.__init__(self, **state["arguments"])
+        self.horizon_override = state["horizon"]
+        self.spec = state["spec"]
+        self._np_random, self._np_random_seed = state["random"]
+        self._begin(self._task_of(state["uri"]))
+        for action in state["actions"]:
+            self._apply(action)
+        self._costs = dict(state["costs"])
+        for name, value in state["course"].items():
+            setattr(self, name, value)
+
+
+def _check_number(name: str, value: Any, kind: type, low: int) -> None:
+    """Make sure that an argument is a number of the right kind, at least `low`, or above it if it is real."""
+    if value is None:
+        return
+    whole = kind is int
+    right = isinstance(value, int | np.integer | (int if whole else float | np.floating)) and not isinstance(
+        value, bool
+    )
+    if not right or not (value >= low if whole else low < value < math.inf):
+        bound = f"a whole number of at least {low}" if whole else f"a finite number above {low}"
+        raise IrgymError(f"{name} must be {bound}, not {_brief(value)}: give another, or leave it out")
+
+
+def _texts(name: str, values: Any, what: str) -> tuple[str, ...]:
+    """Return an argument that is a list of texts."""
+    wanted = f"give a list of at least one {what}"
+    if isinstance(values, str) or not isinstance(values, Collection):
+        raise IrgymError(f"{name} must be a list, not {_brief(values)}: {wanted}")
+    texts = tuple(cast(Collection[Any], values))
+    if not texts:
+        raise IrgymError(f"{name} is empty: {wanted}")
+    for text in texts:
+        if not isinstance(text, str):
+            raise IrgymError(f"{name} has {_brief(text)}, which is no text: {wanted}")
+    return texts
+
+
+def _program_option(options: Any) -> str | None:
+    """Return the program that the options of `reset` name, if they do."""
+    if options is not None and not isinstance(options, Mapping):
+        raise IrgymError(f"the options of reset are a dictionary, not {_brief(options)}")
+    given = cast(Mapping[Any, Any], options or {})
+    unknown = [name for name in given if name != "program"]
+    if unknown:
+        raise IrgymError(f"reset has no option {_brief(unknown[0])}: its only one is 'program'")
+    uri = given.get("program")
+    if uri is not None and not isinstance(uri, str):
+        raise IrgymError(f"the option program of reset is a URI, not {_brief(uri)}")
+    return uri

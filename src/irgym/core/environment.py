@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError, ProgramError
@@ -70,6 +70,40 @@ def dataset_of(datasets: Mapping[str, Callable[[], Dataset]], name: str) -> Data
     if name not in datasets:
         raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
     return datasets[name]()
+
+
+def reward_of(environment: "Environment", name: str) -> Reward:
+    """Return one of an environment's rewards.
+
+    Raises:
+        IrgymError: There is none of that name; the message lists those that exist.
+    """
+    rewards = environment.rewards()
+    if name not in rewards:
+        raise IrgymError(f"{environment.name} has no reward {name!r}: choose among {', '.join(rewards)}")
+    return rewards[name]
+
+
+def reward_from(environment: "Environment", reward: Any) -> Reward:
+    """Return a reward that is given as such, by its name, or as None for the environment's default.
+
+    Raises:
+        IrgymError: It is none of these.
+    """
+    if reward is None:
+        return environment.default_reward
+    if isinstance(reward, str):
+        return reward_of(environment, reward)
+    if (
+        isinstance(reward, type)
+        or not callable(reward)
+        or not hasattr(reward, "every_step")
+        or not hasattr(reward, "shaped")
+    ):
+        raise IrgymError(
+            f"{reward!r} is no reward: give one, or the name of one: {', '.join(environment.rewards())}"
+        )
+    return cast(Reward, reward)
 
 
 @dataclass(frozen=True)
@@ -281,6 +315,7 @@ ENVIRONMENTS: Registry[Environment] = Registry(
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },
+    kind=Environment,
 )
 
 

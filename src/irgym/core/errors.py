@@ -30,3 +30,15 @@ class StorageError(IrgymError):
 
 class FarmError(IrgymError):
     """A farm does not answer, has no workers, or has workers that must not work together."""
+
+
+class PluginError(IrgymError):
+    """A part that another package registers cannot be imported, or is not what it says."""
+
+
+class RenderModeError(IrgymError, TypeError):
+    """An environment does not render that way.
+
+    It is a `TypeError` as well: Stable-Baselines3's `make_vec_env` asks for `rgb_array`, and if it meets a
+    `TypeError` it goes on without.
+    """

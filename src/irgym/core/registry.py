@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, PluginError
 
 T = TypeVar("T")
 
@@ -19,11 +19,13 @@ class Registry(Generic[T]):
         sort: What the parts are, for messages: `search`.
         group: Entry-point group in which other packages add parts: `irgym.searches`.
         builtin: Name to `package.module:attribute` of our own.
+        kind: What those of other packages must be instances of; None: whatever they are.
     """
 
     sort: str
     group: str
     builtin: Mapping[str, str]
+    kind: type[Any] | None = None
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
@@ -35,12 +37,28 @@ class Registry(Generic[T]):
 
         Raises:
             IrgymError: There is no part of that name; the message lists those that exist.
+            PluginError: Another package says that it has one, and fails when it is imported.
         """
         if name in self.builtin:
             module, attribute = self.builtin[name].split(":")
             return cast(T, getattr(import_module(module), attribute))
         for entry in entry_points(group=self.group):
             if entry.name == name:
-                part: Any = entry.load()
-                return cast(T, part)
+                return cast(T, self._imported(entry))
         raise IrgymError(f"there is no {self.sort} {name!r}: choose among {', '.join(self.names())}")
+
+    def _imported(self, entry: EntryPoint) -> Any:
+        package = entry.dist.name if entry.dist else "another package"
+        try:
+            part: Any = entry.load()
+        except (Exception, SystemExit) as error:  # whatever it does, it must not end a list of parts
+            raise PluginError(
+                f"the {self.sort} {entry.name!r} of {package} cannot be imported from {entry.value} "
+                f"({type(error).__name__}: {error}): mend that package, or uninstall it"
+            ) from error
+        if self.kind is not None and not isinstance(part, self.kind):
+            raise PluginError(
+                f"the {self.sort} {entry.name!r} of {package} is no {self.kind.__name__} ({entry.value}): "
+                "mend that package, or uninstall it"
+            )
+        return part

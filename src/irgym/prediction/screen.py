@@ -26,6 +26,16 @@ class _Candidate(NamedTuple):
     predictors: FloatArray
 
 
+def check_share(share: float) -> None:
+    """Make sure that a share of programs can be measured.
+
+    Raises:
+        IrgymError: It is none, or more than all.
+    """
+    if not 0.0 < share <= 1.0:
+        raise IrgymError(f"a share of {share:g} cannot be measured: choose more than 0 and at most 1")
+
+
 class Screen:
     """An evaluator that measures a share of the new programs of each batch, and predicts the others' costs.
 
@@ -48,8 +58,7 @@ class Screen:
     """
 
     def __init__(self, evaluator: Evaluator, tasks: Sequence[Task[Any]], share: float, seed: int) -> None:
-        if not 0.0 < share <= 1.0:
-            raise IrgymError(f"a share of {share:g} cannot be measured: choose more than 0 and at most 1")
+        check_share(share)
         check_predictable(tasks[0])
         if tasks[0].recorded(tasks[0].job(tasks[0].initial()).schedule) is None:
             raise IrgymError(

@@ -65,6 +65,8 @@ class Budget:
             raise IrgymError(f"a budget of {self.evaluations} evaluations is too small: give at least 1")
         if self.seconds is not None and not self.seconds > 0:
             raise IrgymError(f"a budget of {self.seconds:g} seconds is too small: give more than 0")
+        if self.seconds == math.inf:
+            raise IrgymError("a search needs an end: give a finite number of seconds")
 
 
 @dataclass(frozen=True)
