@@ -1,8 +1,10 @@
 """Running methods side by side on the same programs: what `irgym compare` and `irgym evaluate` do."""
 
 import datetime
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from irgym.core.environment import Bench, Environment
@@ -43,7 +45,7 @@ def run_comparison(
 ) -> Comparison:
     """Run every method on every program.
 
-    A method that fails on a program gets a row that says why; the rest goes on.
+    A method that fails on a program, be it by a bug, gets a row that says why; the rest goes on.
 
     Args:
         environment: Where the programs come from.
@@ -71,7 +73,7 @@ def run_comparison(
     if not uris or not methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
     tasks = [environment.task(uri, backend) for uri in uris]
-    tasks = [task.under(objective) for task in tasks] if objective else tasks
+    tasks = tasks if objective is None else [task.under(objective) for task in tasks]
     policies = _Policies(identify, lambda name: load_policy(name, tasks[0]))
     chosen = [parse_method(text, environment, policies.load) for text in dict.fromkeys(methods)]
     others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
@@ -200,11 +202,23 @@ class _Course:
 
 
 def _attempt(method: Method, conditions: Conditions, task: Task[Any]) -> Outcome:
-    """Return the outcome of a method on a program; of a failure, a row that says why."""
+    """Return the outcome of a method on a program; of a failure, even by a bug in it, a row that says why."""
     try:
         return method.solve(conditions, task)
     except IrgymError as error:
-        return Outcome(Row(task.uri, method.name, None, None, None, None, None, False, detail=str(error)))
+        detail = str(error)
+    except Exception as error:  # noqa: BLE001 (a method of whoever's making; the row tells it, and others go on)
+        detail = _bug(error)
+    return Outcome(Row(task.uri, method.name, None, None, None, None, None, False, detail=detail))
+
+
+def _bug(error: Exception) -> str:
+    """Return in one sentence what went wrong, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    lines = str(error).splitlines() or ["no reason given"]
+    reason = lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"  # between them is another traceback
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"it has a bug: {type(error).__name__} in {where} ({reason}); report it to whoever wrote it"
 
 
 def _settings(

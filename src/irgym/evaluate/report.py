@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from irgym.core.errors import StorageError
 from irgym.core.files import read_json, read_json_lines, write_file
+from irgym.core.uri import is_folder
 from irgym.core.values import MismatchError, Range, conform
 from irgym.evaluate import html
 from irgym.evaluate.plots import anytime_curves, per_program, training_curves
@@ -52,7 +53,7 @@ def write_report(run: Path, out: Path) -> None:
             cannot be written.
         BackendError: matplotlib is not installed.
     """
-    if not run.is_dir():
+    if not is_folder(run):
         raise StorageError(f"there is no folder {run}: name one that irgym train or irgym compare wrote")
     metrics = _read_metrics(run / "metrics.jsonl")
     comparison = read_comparison(run / "comparison.json")
