@@ -1,5 +1,6 @@
 """A toy of pass ordering: op counts that the states know, passes without effect, masked once tried."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +11,8 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, dataset_of
+from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -68,8 +69,8 @@ class PassTask(Task[Module]):
 
     def __init__(self, uri: str, objective: str = "ops", pause_s: float = 0.0) -> None:
         family, _, counts = uri.removeprefix("passes://").partition("/")
-        if not uri.startswith("passes://") or counts.count("-") != SORTS - 1:
-            raise ProgramError(f"{uri} is no module: choose another")
+        if not re.fullmatch(rf"passes://[a-z0-9]+/[0-9]{{1,9}}(-[0-9]{{1,9}}){{{SORTS - 1}}}", uri):
+            raise ProgramError(f"{uri!r} is no module: choose another")
         self.uri = uri
         self.objective = objective
         self.family = family
@@ -139,13 +140,15 @@ class PassEnvironment(Environment):
         return [BackendStatus("toy", True, "1")]
 
     def task(self, uri: str, backend: str | None = None) -> PassTask:
+        if backend not in (None, "toy"):
+            raise BackendError(f"passes has no back end {backend!r}: choose toy")
         return PassTask(uri)
 
     def dataset_names(self) -> list[str]:
         return ["all"]
 
     def dataset(self, name: str) -> Dataset:
-        return Dataset("all", "modules", URIS, URIS)
+        return dataset_of({"all": lambda: Dataset("all", "modules", URIS, URIS)}, name)
 
     def observations(self) -> Mapping[str, Any]:
         return {}

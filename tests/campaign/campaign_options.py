@@ -1,0 +1,233 @@
+"""Bad values for every option of every command, read off the commands' own definitions.
+
+A new option is tried by itself: whatever its type, each of the type's bad values must be refused. Values that
+are bad for most options and right for one are listed in `RIGHT`.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from irgym.cli.main import Commands
+
+PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
+
+BASES: dict[str, tuple[str, ...]] = {
+    "envs": (),
+    "programs": ("passes",),
+    "tune": (PROGRAM, "--search", "random", "--evaluations", "4"),
+    "replay": (PROGRAM, "fold0 fold2"),
+    "train": ("passes", "--run", "new", "--iterations", "1", "--set", "episodes=2", "hidden=8"),
+    "imitate": (
+        *("passes", "--out", "new.pt", "--searched", "1", "--programs", "0", "--evaluations", "4"),
+        *("--set", "epochs=1", "hidden=8"),
+    ),
+    "evaluate": ("{inputs}/run", "--limit", "1"),
+    "compare": ("passes", "--methods", "base", "--limit", "1"),
+    "report": ("{inputs}/run", "--out", "new.html"),
+    "cache": ("stats",),
+    "worker": ("dask://127.0.0.1:1", "--timeout-s", "0.1"),
+    "farm": ("status", "dask://127.0.0.1:1"),
+}
+"""A right use of each command that takes no time; the last two find no farm there."""
+
+NO_FARM = ("worker", "farm")
+
+LONG = "n" * 5000
+HUGE = str(10**30)
+
+WHOLE = ("", "x", "1.5", "nan", "inf", "1e3", "0x10", "-1", "0", HUGE, f"-{HUGE}", "1,2", " ")
+REAL = ("", "x", "nan", "inf", "-inf", "1e999", "-1", "0", "-0.0", "1e300", "1,5")
+WORD = (
+    "",
+    " ",
+    "nonsense",
+    "-",
+    "1",
+    "[/b]",
+    "[red]x[/red]",
+    "é\u202ename",
+    "a\nb",
+    LONG,
+    "%s{0}\\",
+    ",",
+    ":",
+    "a=b",
+)
+READ = (
+    *("", " ", ".", "/", "missing", "{inputs}/folder", "{inputs}/fifo", "{inputs}/garbage", "{inputs}/latin"),
+    *("/dev/null", "/dev/full", "missing/[/b]", "é\u202ename", "name-\udcff", LONG, "n" * 300),
+)
+WRITTEN = (
+    *("", "{inputs}/folder", "missing/file", "{inputs}/garbage/file", LONG),
+    *("/proc/nowhere/file", "missing/[/b]", "missing/name-\udcff", "{inputs}/garbage/[/b]"),
+)
+CHOICE = ("", "nonsense", "[/b]", "TRAIN", "\u00e9")
+
+BAD: dict[Any, tuple[str, ...]] = {int: WHOLE, float: REAL, str: WORD, Path: WRITTEN, Literal: CHOICE}
+
+READS = {("evaluate", "folder"), ("report", "folder")}
+"""Paths that a command reads; the others it writes."""
+
+
+class Option(NamedTuple):
+    """An option of a command.
+
+    Attributes:
+        command: The command.
+        name: The option with its dashes, or a positional's field name.
+        sort: `int`, `float`, `bool`, `str`, `Path` or `Literal`.
+        position: A positional's place.
+        many: Whether it takes several values.
+    """
+
+    command: str
+    name: str
+    sort: Any
+    position: int | None
+    many: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A command line and what is expected of it.
+
+    Attributes:
+        arguments: The command line; `{inputs}` stands for the folder of files to read.
+        words: Where the command must be refused, what the sentence on stderr says, one of these at least;
+            None: it must do its work.
+        why: What the row tries, for its name.
+        output: What a command that does its work prints, all of these.
+    """
+
+    arguments: tuple[str, ...]
+    words: tuple[str, ...] | None
+    why: str
+    output: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The row's name in the output of pytest."""
+        return ascii(f"{self.arguments[0] if self.arguments else '-'} {self.why}")[1:-1][:120]
+
+
+def options() -> Iterator[Option]:
+    """Yield all options of all commands."""
+    for annotated in get_args(Commands):
+        kind, label = get_args(annotated)
+        command = label.name
+        hints = get_type_hints(kind, include_extras=True)
+        position = 0
+        for field in fields(kind):
+            hint = hints[field.name]
+            extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+            hint = get_args(hint)[0] if extras else hint
+            name = next((extra.name for extra in extras if getattr(extra, "name", None)), None)
+            plain = (
+                [one for one in get_args(hint) if one is not type(None)]
+                if not isinstance(hint, type)
+                else [hint]
+            )
+            many = get_origin(hint) is tuple
+            sort = Literal if _literal(hint) else plain[0]
+            positional = bool(extras) and name is None
+            dashed = field.name if positional else f"--{(name or field.name).replace('_', '-')}"
+            yield Option(command, dashed, sort, position if positional else None, many)
+            position += positional
+
+
+def _literal(hint: Any) -> bool:
+    return get_origin(hint) is Literal or any(get_origin(one) is Literal for one in get_args(hint))
+
+
+def without(option: Option) -> list[str]:
+    """Return the words of `BASES` without an option and its values."""
+    base = list(BASES[option.command])
+    if option.name in base:
+        begin = base.index(option.name)
+        end = next((n for n in range(begin + 1, len(base)) if base[n].startswith("--")), len(base))
+        del base[begin:end]
+    return base
+
+
+def line(option: Option, value: str) -> tuple[str, ...]:
+    """Return the command line of `BASES` with one option set to a value, instead of what it has there."""
+    if option.position is not None:
+        base = list(BASES[option.command])
+        base[option.position] = value
+        return (option.command, *base)
+    # Only so can a value begin with a dash; several values cannot be given so.
+    given = (option.name, value) if option.many else (f"{option.name}={value}",)
+    return (option.command, *without(option), *given)
+
+
+RIGHT = {
+    ("--seed", "0"),
+    ("--validate", "0"),
+    ("imitate --programs", "0"),
+    ("replay schedule", " "),
+    ("replay schedule", ""),
+    ("train --run", "missing/[/b]"),
+    ("train --run", "missing/file"),
+}
+"""Values of `BAD` that are right for some option: pairs of `command --option` or `--option`, and value."""
+
+NOWHERE = {"worker": "no scheduler", "farm": "no farm"}
+"""What the commands say whose options were right, as nothing listens there."""
+
+HEADLINES = ("ppo on ", "no scheduler at ")
+"""What commands print first that find out only later that they cannot go on."""
+
+UNTRIED = {
+    ("worker", "--name"): WORD,  # any name will do
+    ("worker", "--timeout-s"): ("inf", "1e999", "1e300"),  # waits, as it was told
+    ("train", "--run"): ("{inputs}/folder",),  # a folder is right
+    ("compare", "--run-folder"): ("{inputs}/folder",),
+}
+"""Values that are not tried."""
+
+
+def rows() -> Iterator[Row]:
+    """Yield a row for each bad value of each option, and for each option given twice."""
+    for option in options():
+        sort = READ if (option.command, option.name) in READS else BAD.get(option.sort, ("maybe",))
+        for value in sort:
+            if value in UNTRIED.get((option.command, option.name), ()):
+                continue
+            names = (f"{option.command} {option.name}", option.name)
+            right = any((name, value) in RIGHT for name in names)
+            why = f"{option.name} = {value[:40]!r}"
+            yield Row(line(option, value), None if right else tuple(words(option, value)), why)
+        if option.position is None:
+            yield twice(option)
+
+
+def words(option: Option, value: str) -> Iterator[str]:
+    """Yield what the sentence may call a bad value: one of these must be in it."""
+    yield option.name.strip("-").removesuffix("s")
+    yield (
+        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in value)[:20]
+        or "''"
+    )
+    if option.sort in (int, float):
+        with suppress(ValueError):
+            yield f"{float(value):g}"
+    if option.name == "schedule":
+        yield "action"
+    if (option.command, option.name) in READS:
+        yield "nothing to report"
+    if option.sort is Path:
+        yield "cannot be written"
+    if option.command in NOWHERE:
+        yield NOWHERE[option.command]
+
+
+def twice(option: Option) -> Row:
+    """Return a row that gives an option two times."""
+    value = {bool: (), int: ("1",), float: ("1",), Literal: ("train",)}.get(option.sort, ("a",))
+    given = (option.name, *value) * 2
+    return Row(
+        (option.command, *without(option), *given), (f"{option.name} is given twice",), f"{option.name} twice"
+    )

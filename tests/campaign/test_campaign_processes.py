@@ -1,0 +1,155 @@
+"""What only a process of its own shows: interrupts, full and closed outputs, missing surroundings."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+IRGYM = (sys.executable, "-m", "irgym")
+QUICK = (*IRGYM, "programs", "loops", "--dataset", "mm_random:count=9000")
+
+TIME_LIMIT_S = 100.0
+
+
+def ended(*command: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    given = {"capture_output": True, "text": True, "timeout": TIME_LIMIT_S, "check": False} | options
+    return subprocess.run(command, **given)  # pyright: ignore
+
+
+def one_line(text: str, *words: str) -> None:
+    assert text.startswith("irgym: ") and text.count("\n") == 1, text
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    "module", ["gymnasium.core", "irgym.core.environment", "rich.console", "tyro", "irgym.cli.main"]
+)
+def test_an_interrupt_while_modules_are_imported(module: str) -> None:
+    # With -v Python tells of each module that it has imported.
+    with subprocess.Popen(
+        [*IRGYM[:1], "-v", *IRGYM[1:], "envs"], stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if line.startswith(f"import '{module}'"))
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+        assert process.wait(TIME_LIMIT_S) == 130
+    said = [line for line in rest.splitlines() if line.startswith("irgym: ")]
+    assert said == ["irgym: interrupted"] and "Traceback" not in rest
+
+
+def test_an_interrupt_while_a_command_runs(tmp_path: Path) -> None:
+    command = (*IRGYM, "tune", "loops://mm/16x16x16", "--search", "random", "--seconds", "90")
+    environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        while not list(tmp_path.glob("costs.sqlite")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIME_LIMIT_S)
+    assert process.returncode == 130 and not out
+    one_line(err, "interrupted")
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "arguments", [("envs",), ("--help",), ("programs", "loops"), ("cache", "stats")], ids=" ".join
+)
+def test_a_full_output(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    with FULL.open("w") as full:
+        environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)}
+        result = ended(
+            *IRGYM, *arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE, env=environment
+        )
+    assert result.returncode == 2
+    one_line(result.stderr, "the output cannot be written", "No space left")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [("envs",), ("tune", "--seed", "x"), ("tune", "x")], ids=" ".join)
+def test_nothing_can_be_said_anywhere(arguments: tuple[str, ...]) -> None:
+    with FULL.open("w") as full:
+        result = ended(*IRGYM, *arguments, capture_output=False, stdout=full, stderr=full)
+    assert result.returncode == 2
+
+
+def closing(*descriptors: int) -> Callable[[], None]:
+    def close() -> None:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    return close
+
+
+def test_closed_outputs(tmp_path: Path) -> None:
+    environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)}
+    out = ended(*IRGYM, "cache", "stats", preexec_fn=closing(0, 1), env=environment)
+    assert out.returncode == 0 and not out.stderr
+    err = ended(*IRGYM, "programs", "nowhere", preexec_fn=closing(2))
+    assert err.returncode == 2 and not err.stdout, "what is no result does not get among the results"
+    every = ended(*IRGYM, "replay", "loops://mm/4x4x4", "", preexec_fn=closing(0, 1, 2), env=environment)
+    assert every.returncode == 0
+    assert (tmp_path / "costs.sqlite").read_bytes().startswith(b"SQLite"), (
+        "the cache is not taken for the output"
+    )
+
+
+def test_a_reader_that_leaves() -> None:
+    with subprocess.Popen(QUICK, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait(TIME_LIMIT_S) == 1
+
+
+def test_an_output_of_few_letters() -> None:
+    result = ended(*IRGYM, "envs", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0 and "loops" in result.stdout and not result.stderr
+
+
+def test_no_usable_temporary_folder(tmp_path: Path) -> None:
+    # As root every folder can be written: so there is but one, and it is not there.
+    program = (
+        "import tempfile; tempfile._candidate_tempdir_list = lambda: ['/proc/nowhere']; "
+        "from irgym.cli.main import main; main(['replay', 'loops://mm/4x4x4', ''])"
+    )
+    result = ended(sys.executable, "-c", program, env=os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)})
+    assert result.returncode == 2
+    one_line(result.stderr, "no usable temporary folder", "TMPDIR")
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo", "loop", "nowhere"])
+def test_a_cache_folder_of_a_wrong_kind(kind: str, tmp_path: Path) -> None:
+    place = tmp_path / kind
+    {
+        "file": place.touch,
+        "fifo": lambda: os.mkfifo(place),
+        "loop": lambda: place.symlink_to(place),
+        "nowhere": str,
+    }[kind]()
+    folder = Path("/proc/nowhere") if kind == "nowhere" else place
+    result = ended(*IRGYM, "cache", "stats", env=os.environ | {"IRGYM_CACHE_DIR": str(folder)})
+    assert result.returncode == 2
+    one_line(result.stderr, "IRGYM_CACHE_DIR")
+
+
+def test_arguments_that_are_no_unicode(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/name-\xff"
+    command = [*map(os.fsencode, IRGYM), b"programs", b"loops", b"--split", b"test", b"--json", name]
+    result = subprocess.run(command, capture_output=True, timeout=TIME_LIMIT_S, check=False)
+    assert result.returncode == 0 and not result.stderr and Path(os.fsdecode(name)).is_file()
+    wrong = subprocess.run(
+        [*command[:4], b"\xff\xfe"], capture_output=True, timeout=TIME_LIMIT_S, check=False
+    )
+    assert wrong.returncode == 2
+    one_line(wrong.stderr.decode(), r"\udcff\udcfe")
