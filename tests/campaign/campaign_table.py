@@ -251,7 +251,7 @@ SETTINGS = tuple(
         "1",
         "--set",
         *words,
-        words=(words[-1].partition("=")[0],),
+        words=(words[-1].partition("=")[0], "no policy at /missing"),
     )
     for words in (
         *(

@@ -85,7 +85,7 @@ def test_defaults_fit_together(family: Family):
         ("hlo://", "choose among gpt2"),
         ("hlo://gpt3", "choose among gpt2"),
         ("hlo://gpt2/layers=1", "malformed"),
-        ("hlo://gpt2?depth=1", "it has mode, shape"),
+        ("hlo://gpt2?depth=1", "its options: mode, shape"),
         ("hlo://gpt2?layers", "name=value"),
         ("hlo://gpt2?layers=1&&scan=true", "name=value"),
         ("hlo://gpt2?layers=1&layers=2", "twice"),
