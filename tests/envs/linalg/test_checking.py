@@ -83,7 +83,22 @@ def added_mask(factor: str) -> str:
     )
 
 
+def gated(factor: str) -> str:
+    """Return what no standard-normal number gets through."""
+    return elementwise(
+        "f32",
+        "f32",
+        "%c = arith.constant 100.5 : f32",
+        "%z = arith.constant 0.0 : f32",
+        f"%f = arith.constant {factor} : f32",
+        "%d = arith.subf %a, %c : f32",
+        "%p = arith.maximumf %d, %z : f32",
+        "%r = arith.mulf %p, %f : f32",
+    )
+
+
 WRONG = {
+    "what a relu holds back": (gated("1.0"), gated("7.0")),
     "1e-6 x": (scaled("1.0e-6"), scaled("-7.0e-6")),
     "2e-5 x": (scaled("2.0e-5"), scaled("0.0")),
     "2e-5 x, a little off": (scaled("2.0e-5"), scaled("2.0002e-5")),

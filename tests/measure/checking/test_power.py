@@ -70,6 +70,18 @@ def test_inputs_that_round_to_nothing_are_no_better():
     assert found.blind and not found.idle
 
 
+def test_inputs_are_drawn_anew_where_results_do_not_depend_on_them():
+    def draw(scale):
+        x = X * np.float32(scale)
+        relu = expect(lambda x: np.maximum(x - np.float32(100), 0), x)
+        return problem([x], [relu], {"other inputs": [np.maximum(x[::-1] - np.float32(100), 0)]})
+
+    found = best_problem(draw)
+    assert found.inputs[0].max() > 100 and not found.unseen
+    never = best_problem(lambda scale: problem([X], [exactly(X * 0)], {"other inputs": [X * 0]}))
+    assert not never.blind and never.unseen == {0}
+
+
 def test_a_slightly_wrong_answer_must_show_in_one_number():
     expected = expect(np.tanh, X)
     for off, blind in ((0, {}), (0.1, {}), (0.9, {0: "a term"}), (2, {})):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irgym.measure.checking.expected import Expected
-from irgym.measure.checking.numbers import Array, Bools, Doubles, doubles, is_fractional, whole
+from irgym.measure.checking.numbers import Array, Bools, Doubles, is_fractional, numbers_of
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ def compare(expected: Expected, found: Array) -> Agreement:
         return Agreement(math.inf, f"{kind} instead of {expected.values.dtype}{list(expected.values.shape)}")
     if not found.size or (_plain(expected) and np.array_equal(found, expected.values)):
         return Agreement()
-    fractional = is_fractional(found.dtype)
-    numbers = doubles(found) if fractional else whole(found)
-    wrong, error = _inexact(expected, numbers) if fractional else _unequal(expected, numbers)
+    wanted, numbers = expected.numbers, numbers_of(found)
+    compared = _inexact if is_fractional(found.dtype) else _unequal
+    wrong, error = compared(expected, wanted, numbers)
     count = int(np.count_nonzero(wrong))
     if not count:
         return Agreement(error)
-    off = _distance(expected.numbers, numbers)
+    off = _distance(wanted, numbers)
     if count <= expected.jumps and bool((off[wrong] <= expected.jump).all()):
         return Agreement(1.0)
-    return Agreement(error, _words(expected, numbers, wrong, count))
+    return Agreement(error, _words(expected, wanted, numbers, wrong))
 
 
 def _plain(expected: Expected) -> bool:
@@ -70,9 +70,8 @@ def _plain(expected: Expected) -> bool:
     return expected.allowance is None and not expected.keeps_zeros and expected.values.dtype.kind in "fiu"
 
 
-def _inexact(expected: Expected, numbers: Doubles) -> tuple[Bools, float]:
+def _inexact(expected: Expected, wanted: Doubles, numbers: Doubles) -> tuple[Bools, float]:
     """Return which floating-point numbers are off by more than they may, and the greatest share of that."""
-    wanted = expected.numbers
     off = _distance(wanted, numbers)
     if expected.allowance is None:
         wrong: Bools = off > 0.0
@@ -100,16 +99,15 @@ def _distance(wanted: Array, numbers: Array) -> Doubles:
     return off
 
 
-def _unequal(expected: Expected, numbers: Array) -> tuple[Bools, float]:
-    wrong: Bools = numbers != expected.numbers
+def _unequal(expected: Expected, wanted: Array, numbers: Array) -> tuple[Bools, float]:
+    wrong: Bools = numbers != wanted
     return wrong, math.inf if wrong.any() else 0.0
 
 
-def _words(expected: Expected, numbers: Array, wrong: Bools, count: int) -> str:
+def _words(expected: Expected, wanted: Array, numbers: Array, wrong: Bools) -> str:
     place = tuple(int(one) for one in np.argwhere(wrong)[0])
-    wanted, got = expected.numbers[place], numbers[place]
-    number = f"{count} of {wrong.size} numbers differ, " if wrong.size > 1 else ""
-    text = f"{number}the first at {list(place)}: {got!s} instead of {wanted!s}"
+    count = f"{np.count_nonzero(wrong)} of {wrong.size} numbers differ, " if wrong.size > 1 else ""
+    text = f"{count}the first at {list(place)}: {numbers[place]!s} instead of {wanted[place]!s}"
     if expected.allowance is not None:
         text += f", which may be off by {expected.allowance[place]:.3g}"
     return text

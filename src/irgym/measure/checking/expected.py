@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.measure.checking.numbers import (
     Array,
@@ -34,6 +35,8 @@ FLIPS = 4
 JUMP = 1e3
 """An element jumped where it moved this many times as far as half of those of its magnitude."""
 
+Floats = NDArray[np.floating]
+
 _NOWHERE = -2000
 """An exponent below that of any double: that of zero."""
 
@@ -44,21 +47,27 @@ class Expected:
 
     Attributes:
         values: What the original computes, or an array of the result's shape and type.
-        numbers: What is expected as numbers: doubles for floating-point types (complex ones as their parts).
         allowance: How far each number may be off, same shape; None where all must be equal.
         ignored: Numbers that say nothing, as rounding makes them infinite or no number; None for none.
         jumps: How many numbers may be off by more.
         jump: How far these may be off.
         keeps_zeros: Whether the signs of zeros count: where values are only moved.
+        reference: What is expected in double precision, where `values` are not it.
     """
 
     values: Array
-    numbers: Array
-    allowance: Doubles | None = None
+    allowance: Floats | None = None
     ignored: Bools | None = None
     jumps: int = 0
     jump: float = 0.0
     keeps_zeros: bool = False
+    reference: Doubles | None = None
+
+    @property
+    def numbers(self) -> Array:
+        """What is expected as numbers: doubles for floating-point types (complex ones as their parts)."""
+        # Not kept: results may have hundreds of millions of elements.
+        return numbers_of(self.values) if self.reference is None else self.reference
 
 
 def exactly(values: Array, keeps_zeros: bool = False) -> Expected:
@@ -68,7 +77,7 @@ def exactly(values: Array, keeps_zeros: bool = False) -> Expected:
         values: The result.
         keeps_zeros: Whether a zero must have its sign, as where values are only moved.
     """
-    return Expected(values, numbers_of(values), keeps_zeros=keeps_zeros)
+    return Expected(values, keeps_zeros=keeps_zeros)
 
 
 def within(values: Array, reference: Doubles, allowance: Doubles) -> Expected:
@@ -79,7 +88,7 @@ def within(values: Array, reference: Doubles, allowance: Doubles) -> Expected:
         reference: What each element is.
         allowance: Greatest absolute error of each.
     """
-    return Expected(values, reference, allowance)
+    return Expected(values, allowance, reference=reference)
 
 
 def rounded(values: Array, samples: Sequence[Array]) -> Expected:
@@ -107,10 +116,10 @@ def rounded(values: Array, samples: Sequence[Array]) -> Expected:
     last_bits = LAST_BITS * (eps * magnitude + tiny)
     jumped = moved > JUMP * (typical + last_bits)
     allowance = last_bits + SLACK * np.maximum(typical, np.where(jumped, 0.0, moved))
+    double = values.dtype.itemsize >= (16 if values.dtype.kind == "c" else 8)
     return Expected(
         values,
-        numbers,
-        allowance,
+        allowance if double else allowance.astype(np.float32),
         ignored if ignored.any() else None,
         FLIPS * int(np.count_nonzero(jumped)),
         FLIPS * float(moved.max(initial=0.0, where=jumped)),
@@ -161,4 +170,4 @@ def _whole(values: Array, samples: Sequence[Array]) -> Expected:
         other = whole(sample)
         jumps = max(jumps, int(np.count_nonzero(other != numbers)))
         size = max(size, float(np.max(np.abs(other.astype(np.float64) - numbers.astype(np.float64)))))
-    return Expected(values, numbers, jumps=FLIPS * jumps, jump=FLIPS * size)
+    return Expected(values, jumps=FLIPS * jumps, jump=FLIPS * size)

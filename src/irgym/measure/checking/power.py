@@ -65,6 +65,8 @@ def blind_spots(
 
 def unmoved(expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]]) -> frozenset[int]:
     """Return the places of results that are the same in all wrong answers that the program itself gives."""
+    if not computed:
+        return frozenset()
     return frozenset(
         place
         for place, one in enumerate(expected)

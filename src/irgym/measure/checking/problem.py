@@ -29,6 +29,11 @@ class Problem:
     blind: Mapping[int, str] = field(default_factory=dict[int, str])
     idle: frozenset[int] = frozenset()
 
+    @property
+    def unseen(self) -> frozenset[int]:
+        """Places of the results that are blind or idle."""
+        return self.idle | self.blind.keys()
+
     def judge(self, results: Sequence[Array]) -> Agreement:
         """Compare results with what they must be."""
         return agreement(self.expected, results)
@@ -52,20 +57,19 @@ def problem(
 
 
 def best_problem(draw: Callable[[float], Problem]) -> Problem:
-    """Return the first problem on which all wrong answers show, else the one with fewest blind results.
+    """Return the first problem on which all wrong answers show and all results depend on the inputs.
+
+    Where there is none, it is the one with the fewest results of which either does not hold: the inputs may
+    round to nothing, or a relu may let none of them through.
 
     Args:
         draw: Makes the problem of inputs that are scaled by a factor; `SCALES` are tried in order.
     """
-    first = best = draw(SCALES[0])
+    best = draw(SCALES[0])
     for scale in SCALES[1:]:
-        if not best.blind:
+        if not best.unseen:
             break
-        other = draw(scale)
-        # Inputs that round to nothing give results that nothing is wrong with.
-        unseen = len(other.blind) + len(other.idle - first.idle - other.blind.keys())
-        if unseen < len(best.blind):
-            best = other
+        best = min(best, draw(scale), key=lambda one: len(one.unseen))
     return best
 
 
