@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +63,11 @@ def sentence(error: BaseException) -> str:
     return text
 
 
+def shown(value: object) -> str:
+    """Return a value as the name of a test, the same in every process: without addresses."""
+    return re.sub(r" at 0x\w+", "", ascii(value))[:60]
+
+
 ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     *(
         ({"programs": programs}, "programs")
@@ -88,7 +94,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.filterwarnings("ignore:.*render_mode")
-@pytest.mark.parametrize(("options", "word"), ARGUMENTS, ids=lambda value: ascii(value)[:60])
+@pytest.mark.parametrize(("options", "word"), ARGUMENTS, ids=shown)
 def test_bad_arguments_of_make(make: Make, options: dict[str, Any], word: str) -> None:
     with pytest.raises(IrgymError) as caught:
         make(**options)
@@ -128,7 +134,7 @@ ACTIONS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda value: ascii(value)[:40])
+@pytest.mark.parametrize("action", ACTIONS, ids=shown)
 def test_actions_that_are_none(make: Make, action: Any) -> None:
     env = cast(TaskEnv, make().unwrapped)
     env.reset(seed=0)
@@ -265,7 +271,7 @@ def test_an_environment_without_observations() -> None:
 @pytest.mark.parametrize(
     "uri",
     ["", ":", "\0", "loops:\0", "nowhere://x", LONG, "loops", "LOOPS://mm/4x4x4"],
-    ids=lambda uri: ascii(uri)[:20],
+    ids=shown,
 )
 def test_uris_of_no_environment(uri: str) -> None:
     with pytest.raises(IrgymError):
