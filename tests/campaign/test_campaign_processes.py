@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,21 +82,18 @@ def test_nothing_can_be_said_anywhere(arguments: tuple[str, ...]) -> None:
     assert result.returncode == 2
 
 
-def closing(*descriptors: int) -> Callable[[], None]:
-    def close() -> None:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-    return close
+def closing(*descriptors: int) -> tuple[str, ...]:
+    """Return the beginning of a command that runs the rest with these closed."""
+    return "sh", "-c", f'exec {" ".join(f"{one}>&-" for one in descriptors)}; exec "$@"', "sh"
 
 
 def test_closed_outputs(tmp_path: Path) -> None:
     environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)}
-    out = ended(*IRGYM, "cache", "stats", preexec_fn=closing(0, 1), env=environment)
+    out = ended(*closing(0, 1), *IRGYM, "cache", "stats", env=environment)
     assert out.returncode == 0 and not out.stderr
-    err = ended(*IRGYM, "programs", "nowhere", preexec_fn=closing(2))
+    err = ended(*closing(2), *IRGYM, "programs", "nowhere")
     assert err.returncode == 2 and not err.stdout, "what is no result does not get among the results"
-    every = ended(*IRGYM, "replay", "loops://mm/4x4x4", "", preexec_fn=closing(0, 1, 2), env=environment)
+    every = ended(*closing(0, 1, 2), *IRGYM, "replay", "loops://mm/4x4x4", "", env=environment)
     assert every.returncode == 0
     assert (tmp_path / "costs.sqlite").read_bytes().startswith(b"SQLite"), (
         "the cache is not taken for the output"

@@ -246,7 +246,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("train", "loops", "--run", "x", "--seconds", "-1"): ("more than 0",),
     ("train", "loops", "--run", "x", "--iterations", "0"): ("at least 1",),
     ("train", "loops", "--run", "x", "--validate", "-1"): ("0 or more",),
-    ("train", "loops", "--run", "x", "--resume"): ("not a training run",),
+    ("train", "loops", "--run", "x", "--resume"): ("there is no run in x",),
     ("imitate", "loops", "--out", "/nowhere/a.pt"): ("/nowhere/a.pt", "choose"),
     ("imitate", "loops", "--out", "x", "--searched", "0"): ("at least 1",),
     ("imitate", "loops", "--out", "x", "--programs", "-1"): ("0 or more",),

@@ -69,7 +69,7 @@ class PassTask(Task[Module]):
 
     def __init__(self, uri: str, objective: str = "ops", pause_s: float = 0.0) -> None:
         family, _, counts = uri.removeprefix("passes://").partition("/")
-        if not re.fullmatch(rf"passes://[a-z0-9]+/[0-9]{{1,9}}(-[0-9]{{1,9}}){{{SORTS - 1}}}", uri):
+        if not re.fullmatch(rf"passes://[a-z0-9\[\]]+/[0-9]{{1,9}}(-[0-9]{{1,9}}){{{SORTS - 1}}}", uri):
             raise ProgramError(f"{uri!r} is no module: choose another")
         self.uri = uri
         self.objective = objective

@@ -77,8 +77,8 @@ def write_files(files: Mapping[Path, Content], previous: Mapping[Path, Path] | N
         raise
     except OSError as error:
         raise StorageError(
-            f"cannot write {path} ({error.strerror}): free some space, or choose another place, an existing "
-            "folder that is writable"
+            f"cannot write {path} ({error.strerror}): free some space, or choose an existing folder that is "
+            "writable"
         ) from error
 
 

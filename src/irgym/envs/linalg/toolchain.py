@@ -16,9 +16,15 @@ INSTALL = "pip install 'irgym[linalg]'"
 
 CODE = (
     "envs/linalg/bindings.py",
+    "envs/linalg/checking.py",
+    "envs/linalg/cleaning.py",
+    "envs/linalg/coarsening.py",
     "envs/linalg/compiler.py",
     "envs/linalg/description.py",
+    "envs/linalg/domains.py",
+    "envs/linalg/exactness.py",
     "envs/linalg/function_text.py",
+    "envs/linalg/intervals.py",
     "envs/linalg/openmp.py",
     "envs/linalg/operations.py",
     "envs/linalg/runner.py",
