@@ -85,7 +85,8 @@ class World:
 
     def start(self, *arguments: str, mark: str, output: Path) -> "subprocess.Popen[bytes]":
         """Start an irgym command whose processes carry a mark."""
-        environment = {**os.environ, MARK: mark, "IRGYM_CACHE_DIR": str(self.cache.parent)}
+        own = {"IRGYM_CACHE_DIR": str(self.cache.parent), "XDG_CONFIG_HOME": str(self.folder / "config")}
+        environment = {**os.environ, **own, MARK: mark}
         with output.open("wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-m", "irgym", *arguments], env=environment, stdout=file, stderr=file
