@@ -69,6 +69,7 @@ class World:
         mounted: Whether it is a file system of its own.
         endpoint: Where the farm's scheduler listens.
         workers: The farm's workers.
+        unharmed: Seconds that commands take, by their kinds and farms.
         faults: What went wrong, in words.
     """
 
@@ -76,6 +77,7 @@ class World:
     mounted: bool
     endpoint: str = ""
     workers: list["subprocess.Popen[bytes]"] = field(default_factory=list["subprocess.Popen[bytes]"])
+    unharmed: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     faults: list[str] = field(default_factory=list[str])
 
     @property
@@ -100,6 +102,18 @@ class World:
         _until(lambda: "works for" in output.read_text(), 60, f"{name} does not join")
         output.unlink()
         self.workers.append(worker)
+
+    def seconds(self, kind: str, farm: str, options: Options) -> float:
+        """Return how long a command takes that nothing happens to; the first of its sort is tried."""
+        if (kind, farm) not in self.unharmed:
+            number = 1_000_000 + len(self.unharmed)
+            output = Path(tempfile.gettempdir()) / "irgym-chaos.txt"
+            begin = time.monotonic()
+            process = self.start(*_command(self, kind, farm, number, options), mark="calm", output=output)
+            if process.wait(300) != 0:
+                self.faults.append(f"{kind} {farm} fails without any harm: {output.read_text()[-300:]}")
+            self.unharmed[kind, farm] = time.monotonic() - begin
+        return self.unharmed[kind, farm]
 
     def mount(self, options: str) -> None:
         """Mount the file system again with other options."""
@@ -132,7 +146,7 @@ def _round(world: World, rng: random.Random, number: int, options: Options) -> s
     farm = rng.choice(("", "local:2", world.endpoint))
     harms = ["kill", "terminate", "interrupt", *HARMLESS[: 4 if farm == world.endpoint else 3]]
     harm = rng.choice([*harms, "full", "unwritable"] if world.mounted else harms)
-    moment = rng.uniform(0.3, 10.0)
+    moment = rng.uniform(0.1, 1.0) * world.seconds(kind, farm, options)
     place = f"{number}: {harm} of {kind} {farm or 'in one process'} after {moment:.1f} s"
     before = _rows(world)
     output = Path(tempfile.gettempdir()) / "irgym-chaos.txt"
@@ -151,7 +165,7 @@ def _round(world: World, rng: random.Random, number: int, options: Options) -> s
         again = _ended(
             world, world.start(*command, *_resume(kind), mark=mark, output=output), f"{place}, again"
         )
-        if again == 2 and "is not a training run" in output.read_text():  # it had not begun
+        if again == 2 and "there is no run in" in output.read_text():  # it had not begun
             again = _ended(world, world.start(*command, mark=mark, output=output), f"{place}, anew")
         if again != 0:
             world.faults.append(f"{place}: the command fails again: {output.read_text()[-300:]}")

@@ -26,7 +26,8 @@ def test_a_second_demo_is_told_of_the_first(tmp_path: Path):
         f'#!/bin/sh\nif [ "$1" = -m ]; then echo installing; exec sleep 60; fi\nexec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
-    make = ["make", "-C", str(tmp_path), f"PYTHON={python}"]
+    # --no-print-directory: make test runs this within a make of its own.
+    make = ["make", "--no-print-directory", "-C", str(tmp_path), f"PYTHON={python}"]
     with subprocess.Popen([*make, "-s", "demo"], stdout=subprocess.PIPE, start_new_session=True) as first:
         assert first.stdout is not None
         try:
@@ -34,7 +35,7 @@ def test_a_second_demo_is_told_of_the_first(tmp_path: Path):
             owner = (tmp_path / ".demo.lock").read_text().strip()
             (tmp_path / "runs" / "demo").mkdir(parents=True)
             for target in ("demo", "again-demo"):
-                second = subprocess.run([*make, target], capture_output=True, text=True, timeout=30)
+                second = subprocess.run([*make, target], capture_output=True, text=True, timeout=120)
                 assert second.returncode == 2 and f"process {owner} does the same" in second.stderr
             assert (tmp_path / "runs" / "demo").is_dir(), "nothing of the first was removed"
         finally:

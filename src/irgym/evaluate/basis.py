@@ -6,7 +6,6 @@ A row that is taken over into another run must be what that run would have measu
 import hashlib
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import metadata
@@ -15,6 +14,7 @@ from typing import Any
 
 from irgym.core.environment import Bench, Environment
 from irgym.core.task import Task
+from irgym.measure.sources import ROOT, files_of, hash_of
 
 DIGITS = 16
 """Length of a digest, in hexadecimal digits."""
@@ -79,22 +79,14 @@ def file_digest(path: Path) -> str:
 @cache
 def _source_digest(module: str) -> str:
     """Return a digest of irgym's sources, and of the package that a module belongs to."""
-    digest = hashlib.sha256()
+    own = hash_of(files_of(["."], ROOT), ROOT)
     top = module.partition(".")[0]
-    package = top if sys.modules[top].__file__ else module  # folders without __init__.py are no files
-    for file in sorted({*_sources("irgym"), *_sources(package)}):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:DIGITS]
-
-
-def _sources(package: str) -> Iterator[Path]:
-    """Yield the sources of a package, or of a module that is in none."""
-    file = Path(sys.modules[package].__file__ or "")
-    if file.name != "__init__.py":
-        yield file
-        return
-    for suffix in ("py", "cc"):
-        yield from file.parent.rglob(f"*.{suffix}")
+    if top == ROOT.name:
+        return own
+    # Folders without __init__.py are no files: there it is the module alone.
+    file = Path(sys.modules[top].__file__ or sys.modules[module].__file__ or "")
+    places = ["."] if file.name == "__init__.py" else [file.name]
+    return f"{own}+{hash_of(files_of(places, file.parent), file.parent)}"
 
 
 @cache

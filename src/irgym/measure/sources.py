@@ -40,8 +40,18 @@ def digest_of(*places: str, root: Path = ROOT) -> str:
     Raises:
         FileNotFoundError: One of them is missing.
     """
+    return hash_of(files_of((*MEASURING, *places), root), root)
+
+
+def hash_of(files: Sequence[Path], root: Path) -> str:
+    """Return a hash of the names and contents of files.
+
+    Args:
+        files: The files, in a fixed order.
+        root: The folder that their names are relative to.
+    """
     digest = hashlib.sha256()
-    for file in files_of((*MEASURING, *places), root):
+    for file in files:
         content = file.read_bytes()
         digest.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode())
         digest.update(content)

@@ -25,6 +25,7 @@ from irgym.measure.farm.members import (
     queue_length,
 )
 from irgym.measure.machine import fingerprint
+from irgym.measure.variables import machine_key
 
 KIND = Kind("0.1+abc", "x86_64-1", "a machine")
 
@@ -75,6 +76,6 @@ def test_the_queue_counts_what_each_run_last_held_back():
 
 def test_kinds_differ_by_machine_and_irgym_and_not_by_text():
     own = own_kind()
-    assert own.machine == fingerprint().key
+    assert own.machine == machine_key(fingerprint())
     assert replace(own, text="?").resource == own.resource
     assert len({own.resource, replace(own, machine="m").resource, replace(own, irgym="0").resource}) == 3

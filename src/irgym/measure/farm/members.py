@@ -1,23 +1,21 @@
 """The workers of a farm: of what kind they are, and what they do."""
 
 import asyncio
-import hashlib
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from distributed import rpc
 
-import irgym
 from irgym.core.errors import FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.machine import fingerprint
+from irgym.measure.sources import digest_of
 from irgym.measure.variables import machine_key
 
 TAG = "irgym"
@@ -62,11 +60,7 @@ class Kind:
 def own_kind() -> Kind:
     """Return the kind that this process would be as a worker."""
     machine = fingerprint()
-    folder = Path(irgym.__file__).parent
-    digest = hashlib.sha256()
-    for file in sorted(file for layer in WORKING for file in (folder / layer).rglob("*.py")):
-        digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
-    return Kind(f"{version('irgym')}+{digest.hexdigest()[:8]}", machine_key(machine), machine.text())
+    return Kind(f"{version('irgym')}+{digest_of(*WORKING)}", machine_key(machine), machine.text())
 
 
 @dataclass(frozen=True)
