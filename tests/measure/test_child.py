@@ -406,3 +406,23 @@ def test_no_descriptors_leak(child, planted):
         child.call(planted("leave", 1))
     child.call(planted("double", 1))
     assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("moment", ["_reap", "_close", "ends_within"])
+def test_what_an_interrupt_cuts_short_is_ended_by_closing_again(moment, child, planted, monkeypatch):
+    assert child.call(planted("double", 21)) == Returned(42)
+    process = child._process
+    original, calls = getattr(type(process), moment), []
+
+    def interrupted(self, *arguments):
+        calls.append(None)
+        result = original(self, *arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(type(process), moment, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        child.close()
+    child.close()
+    assert not process.alive() and child._process is None

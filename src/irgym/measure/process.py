@@ -163,8 +163,8 @@ class Process:
 
     def finish(self) -> None:
         """Let an idle process end by itself; kill one that does not."""
-        os.close(self._requests)
-        self._requests = -1
+        requests, self._requests = self._requests, -1
+        _close(requests)
         self.ends_within(0.5)
         self.kill()
 
@@ -201,18 +201,21 @@ class Process:
         return Crashed(self.epitaph(), doubtful=bool(name) and name not in FAULTS)
 
     def _reap(self) -> None:
+        """Take leave of the dead process; once more where an interrupt came in between."""
         self._status = self._popen.wait()
+        if self._output.closed:
+            return
         size = self._output.seek(0, os.SEEK_END)
         self._output.seek(max(0, size - _TAIL_BYTES))
         self._last_words = " ".join(self._output.read().decode(errors="replace").split())
         self._close()
 
     def _close(self) -> None:
-        self._output.close()
-        for descriptor in (self._requests, self._answers, self._lifeline):
-            if descriptor >= 0:
-                os.close(descriptor)
+        descriptors = self._requests, self._answers, self._lifeline
         self._requests = self._answers = self._lifeline = -1
+        for descriptor in descriptors:
+            _close(descriptor)
+        self._output.close()
 
     def send(self, payload: bytes) -> None:
         """Queue a request and write as much of it as the pipe takes."""
@@ -271,6 +274,11 @@ def _modules(limits: Limits) -> dict[str, str]:
     """Return where the process finds modules: where this one does, unless its limits say otherwise."""
     path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return {"PYTHONPATH": limits.environment.get("PYTHONPATH", path)}
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
 
 
 def _signal(status: int) -> str:

@@ -24,9 +24,8 @@ ROUNDINGS = 4.0
 """See `_allowance`."""
 
 TOLERANCE = (
-    "equal on whole numbers whose sums no rounding touches; on standard-normal numbers each sum within"
-    f" {ROUNDINGS:g} x 2^-23 x root of its length x root of the sum of its squared products; against numpy"
-    " in float64"
+    "equal on whole numbers whose sums nothing rounds, within a few roundings of each sum on standard-normal"
+    " ones; against numpy in float64"
 )
 """What is allowed, in words."""
 
