@@ -13,6 +13,7 @@ from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation
 from irgym.envs.linalg import checking
+from irgym.envs.linalg.compiler import CompileError
 from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.checking.problem import Problem
@@ -159,7 +160,7 @@ def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
     """Yield for each right schedule the program, its text and the validation, on both kinds of inputs.
 
     Those of a program follow one another, so that what it is checked on is made once. A schedule that
-    compiles for too long is passed over.
+    compiles for too long is passed over, and so is one that does not compile, which is printed.
     """
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, closing(Child(LIMITS)) as child:
@@ -169,6 +170,9 @@ def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
             state, schedule = random_state(task, rng)
             reply = child.call(task.validation(state, 2, seed))
             if isinstance(reply, TimedOut | OutOfMemory):
+                continue
+            if isinstance(reply, Raised) and isinstance(reply.user_error, CompileError):
+                print(f"NOT COMPILED linalg {task.uri} {schedule.text(task.space)!r}: {reply.message}")
                 continue
             said = reply.value if isinstance(reply, Returned) else None
             if said is None:
