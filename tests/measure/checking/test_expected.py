@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as arrays
 
 from irgym.measure.checking.agreement import agreement, compare
 from irgym.measure.checking.expected import exactly, rounded, within
+from irgym.measure.checking.power import blind_spots
 
 SHAPES = arrays.array_shapes(max_dims=3, max_side=8)
 FLOATS = arrays.arrays(np.float32, SHAPES, elements=st.floats(width=32))
@@ -175,3 +176,22 @@ def test_references_bound_each_sum():
     expected = within(np.zeros(2, np.float32), reference, np.array([1e-3, 1e-6]))
     assert compare(expected, np.array([1.0005, 1.0], np.float32)).error == pytest.approx(0.5, rel=1e-3)
     assert not compare(expected, np.array([1.0, 1.0005], np.float32)).ok
+
+
+SCALARS = (1.5, 0.0, -0.0, np.nan, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("wanted", SCALARS)
+def test_numbers_without_dimensions_are_compared_too(wanted):
+    value = np.asarray(wanted, np.float32)
+    moves = ([], [value], [np.asarray(2.0, np.float32)], [np.asarray(np.nan, np.float32)])
+    for expected in (exactly(value), *(rounded(value, samples) for samples in moves)):
+        for found in SCALARS:
+            said = compare(expected, np.asarray(found, np.float32))
+            if expected.ignored is None and (expected.allowance is None or expected.allowance < 1e-3):
+                assert said.ok == (found == wanted or bool(np.isnan(found) and np.isnan(wanted)))
+        for answer in (np.asarray(one, np.float32) for one in SCALARS):
+            blind_spots([expected], {"other": [answer]}, {"slight": [answer]})
+    whole = np.asarray(7, np.int32)
+    assert compare(rounded(whole, [np.asarray(8, np.int32)]), np.asarray(9, np.int32)).ok
+    assert not compare(rounded(whole, [whole]), np.asarray(9, np.int32)).ok

@@ -78,7 +78,7 @@ def _inexact(expected: Expected, wanted: Doubles, numbers: Doubles) -> tuple[Boo
         share = np.where(wrong, np.inf, 0.0)
     else:
         wrong = off > expected.allowance
-        share = off / np.maximum(expected.allowance, np.finfo(np.float64).tiny)
+        share = np.asarray(off / np.maximum(expected.allowance, np.finfo(np.float64).tiny))
     if expected.keeps_zeros:
         wrong |= (wanted == 0.0) & (np.signbit(wanted) != np.signbit(numbers)) & ~np.isnan(numbers)
     if expected.ignored is not None:
@@ -90,7 +90,8 @@ def _inexact(expected: Expected, wanted: Doubles, numbers: Doubles) -> tuple[Boo
 def _distance(wanted: Array, numbers: Array) -> Doubles:
     """Return how far numbers are off: nothing for NaN from NaN, infinitely for it from anything else."""
     with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(numbers.astype(np.float64) - wanted.astype(np.float64))
+        # numpy makes a number, not an array, of what has no dimensions.
+        off = np.asarray(np.abs(numbers.astype(np.float64) - wanted.astype(np.float64)))
     lost = np.isnan(off)
     if lost.any():
         alike = (numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted))

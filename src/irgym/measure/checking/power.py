@@ -86,7 +86,7 @@ def _shows(expected: Expected, numbers: Array) -> bool:
         count = int(np.count_nonzero(changed))
         if not count:
             return True
-        off = np.abs(numbers.astype(np.float64) - wanted.astype(np.float64))
+        off = np.asarray(np.abs(numbers.astype(np.float64) - wanted.astype(np.float64)))
     seen = changed if expected.allowance is None else changed & ~(off <= expected.allowance)
     if expected.ignored is not None:
         seen = seen & ~expected.ignored
