@@ -56,8 +56,8 @@ Commands = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit with 2 and one sentence where the input is bad, with 130 when interrupted."""
-    raise_when_interrupted()
     try:
+        raise_when_interrupted()  # in here: from now on somebody waits for them
         with watched_output():
             _run(sys.argv[1:] if arguments is None else arguments)
     except IrgymError as error:
