@@ -51,8 +51,11 @@ def test_a_program_without_a_peer_is_compared(irgym: Command, program: str, tmp_
 
 
 def test_swaps_are_compared_without_a_policy_to_name(irgym: Command, monkeypatch: pytest.MonkeyPatch):
-    # A minute of torch.compile is left out.
-    methods = [method for method in LINALG_SWAPS.default_methods if method != "torch-compile"]
+    # What takes long is left out: torch.compile alone takes a minute.
+    assert not any(method.endswith(":default") for method in LINALG_SWAPS.default_methods)
+    methods = [
+        method for method in LINALG_SWAPS.default_methods if method in ("base", "evolutionary", "numpy")
+    ]
     monkeypatch.setattr(type(LINALG_SWAPS), "default_methods", tuple(methods))
     programs = ("--programs", "linalg-swaps://relu/8x16", "--evaluations", "2")
     result = irgym("compare", "linalg-swaps", *programs)
