@@ -104,7 +104,7 @@ class World:
         self.workers.append(worker)
 
     def seconds(self, kind: str, farm: str, options: Options) -> float:
-        """Return how long a command takes that nothing happens to; the first of its sort is tried."""
+        """Return how long a command takes that nothing happens to; the first of its kind is tried."""
         if (kind, farm) not in self.unharmed:
             number = 1_000_000 + len(self.unharmed)
             output = Path(tempfile.gettempdir()) / "irgym-chaos.txt"

@@ -12,13 +12,13 @@ from linalg_fuzz import PROGRAMS, random_state
 from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation
-from irgym.envs.linalg import checking
-from irgym.envs.linalg.compiler import CompileError
+from irgym.envs.linalg.checking import prepared as checking
+from irgym.envs.linalg.compiling.compiler import CompileError
 from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.checking.problem import Problem
-from irgym.measure.child import Child
-from irgym.measure.protocol import OutOfMemory, Raised, Returned, TimedOut
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import OutOfMemory, Raised, Returned, TimedOut
 
 SMALL = (
     *PROGRAMS,

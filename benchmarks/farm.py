@@ -21,13 +21,13 @@ from tempfile import TemporaryDirectory
 import tyro
 
 from irgym.core.cost import Call, Measurement, Outcome
-from irgym.measure.child import Child
 from irgym.measure.farm import Farm, LocalFarm
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import Limits, Reply, Returned
 from irgym.measure.machine import load
-from irgym.measure.protocol import Limits, Reply, Returned
 
 READY = ("waits for", "works for")
 """What processes of a farm say when they are ready."""

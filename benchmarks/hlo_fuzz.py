@@ -19,7 +19,8 @@ from irgym.core.schedule import Schedule
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.families import FAMILIES
 from irgym.envs.hlo.passes import STOP
-from irgym.envs.hlo.task import HloState, HloTask
+from irgym.envs.hlo.state import HloState
+from irgym.envs.hlo.task import HloTask
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from irgym.core.reward import RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import replay
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.task import HloTask
-from irgym.search.rollout import outcome, rollout
+from irgym.search.strategies.rollout import outcome, rollout
 
 OURS: dict[str, tuple[str, dict[str, Any], Reward]] = {
     "PPO": ("ppo", {}, RelativeImprovement()),
@@ -37,7 +37,7 @@ OURS: dict[str, tuple[str, dict[str, Any], Reward]] = {
     "A2C": ("a2c", {}, RelativeImprovement()),
     "DQN": ("dqn", {}, RelativeImprovement()),
 }
-PEERS: dict[str, tuple[str, dict[str, Any]]] = {
+BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     "TRPO (sb3-contrib)": ("trpo", {"n_steps": 128}),
     "PPO (sb3)": ("ppo", {"n_steps": 128}),
     "MaskablePPO (sb3-contrib)": ("maskable-ppo", {"n_steps": 128}),
@@ -142,12 +142,12 @@ def run_ours(learner: str, seed: int, options: Options) -> Result:
     return Result(learner, seed, curve, gain, seconds)
 
 
-def run_peer(learner: str, seed: int, options: Options) -> Result:
+def run_baseline(learner: str, seed: int, options: Options) -> Result:
     """Train a learner of Stable-Baselines3 with its own defaults but for the widths."""
     import torch
 
     from irgym.agents.sb3 import train_sb3
-    from irgym.core.env import TaskEnv
+    from irgym.gym.env import TaskEnv
     from irgym.measure.evaluators import Inline
 
     torch.set_num_threads(1)
@@ -155,7 +155,7 @@ def run_peer(learner: str, seed: int, options: Options) -> Result:
     uris = [task.uri for task in tasks]
     curve: list[tuple[int, float]] = []
     started = time.perf_counter()
-    algorithm, changes = PEERS[learner]
+    algorithm, changes = BASELINES[learner]
     policy = train_sb3(
         algorithm,
         lambda: TaskEnv("hlo", programs=uris, evaluator=Inline()),
@@ -176,7 +176,7 @@ def run(learner: str, seed: int, options: Options) -> Result:
     """Train a learner in this process, which keeps to one core."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
-    started: Callable[..., Result] = run_ours if learner in OURS else run_peer
+    started: Callable[..., Result] = run_ours if learner in OURS else run_baseline
     return started(learner, seed, options)
 
 
@@ -230,7 +230,7 @@ def plot(results: list[Result], path: Path) -> None:
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
-    jobs = [(learner, seed) for seed in range(options.seeds) for learner in (*OURS, *PEERS)]
+    jobs = [(learner, seed) for seed in range(options.seeds) for learner in (*OURS, *BASELINES)]
     context = get_context("spawn")
     results: list[Result] = []
     # A process for each training: whatever a learner leaves behind, the next one begins afresh.

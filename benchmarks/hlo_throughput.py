@@ -24,8 +24,9 @@ from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.modules import ProgramModules
 from irgym.envs.hlo.passes import STOP
 from irgym.envs.hlo.pool import Pool
+from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Store
-from irgym.envs.hlo.task import HloState, HloTask
+from irgym.envs.hlo.task import HloTask
 from irgym.measure.bench import MeasuringBench
 
 

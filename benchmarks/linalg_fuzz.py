@@ -16,7 +16,8 @@ import tyro
 from irgym.core.cost import Call, Job, Outcome
 from irgym.core.schedule import Schedule
 from irgym.envs.linalg.environment import LIMITS, LINALG
-from irgym.envs.linalg.task import LinalgState, LinalgTask
+from irgym.envs.linalg.state import LinalgState
+from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.timing import Timing

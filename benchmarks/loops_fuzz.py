@@ -14,8 +14,9 @@ from irgym.core.cost import Validation
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.loops.codegen.backends import BACKENDS
 from irgym.envs.loops.environment import LOOPS
-from irgym.envs.loops.task import LoopsState, LoopsTask
-from irgym.measure.child import Child, Limits, Returned
+from irgym.envs.loops.state import LoopsState
+from irgym.envs.loops.task import LoopsTask
+from irgym.measure.isolation.child import Child, Limits, Returned
 
 
 @dataclass(frozen=True)

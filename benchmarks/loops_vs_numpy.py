@@ -79,7 +79,7 @@ def main(options: Options) -> None:
         )
     mean = statistics.geometric_mean(ratios)
     print(f"geometric mean of the ratios to numpy {mean:.2f}, least {min(ratios):.2f}")
-    print(f"{found[-1]['machine']}; peer: {found[-1]['peer']}")
+    print(f"{found[-1]['machine']}; baseline: {found[-1]['baseline']}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import gymnasium
 import numpy as np
 import torch
-from stable_baselines3 import PPO as PeerPPO
+from stable_baselines3 import PPO as BaselinePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from irgym.agents.ppo import PPO, PPOConfig
@@ -150,9 +150,9 @@ def ours(workload: Workload, lr: float = 3e-4, seed: int = 0) -> PPO:
     return config.build(Problem([CodeTask()], Mismatches(), RelativeImprovement(every_step=False)))
 
 
-def peer(workload: Workload, lr: float = 3e-4, seed: int = 0) -> PeerPPO:
+def baseline(workload: Workload, lr: float = 3e-4, seed: int = 0) -> BaselinePPO:
     """Return SB3's learner."""
-    return PeerPPO(
+    return BaselinePPO(
         "MlpPolicy",
         DummyVecEnv([CodeEnv] * workload.environments),
         n_steps=LENGTH,
@@ -173,7 +173,7 @@ def ours_rate(learner: PPO, steps: int) -> float:
     return done / (time.perf_counter() - start)
 
 
-def peer_rate(learner: PeerPPO, steps: int) -> float:
+def baseline_rate(learner: BaselinePPO, steps: int) -> float:
     """Train for `steps` environment steps; return steps a second."""
     start, before = time.perf_counter(), learner.num_timesteps
     learner.learn(steps, reset_num_timesteps=False)
@@ -190,10 +190,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for name, workload in WORKLOADS.items():
-        learners = ours(workload), peer(workload)
-        ours_rate(learners[0], 1024), peer_rate(learners[1], 1024)
+        learners = ours(workload), baseline(workload)
+        ours_rate(learners[0], 1024), baseline_rate(learners[1], 1024)
         rates = [
-            (ours_rate(learners[0], arguments.steps), peer_rate(learners[1], arguments.steps))
+            (ours_rate(learners[0], arguments.steps), baseline_rate(learners[1], arguments.steps))
             for _ in range(arguments.repetitions)
         ]
         ratios = sorted(a / b for a, b in rates)

@@ -6,8 +6,8 @@ import tyro
 
 from irgym.core.schedule import replay
 from irgym.envs.loops.environment import LOOPS
-from irgym.search.evolutionary import Evolutionary
 from irgym.search.session import Budget, run_search
+from irgym.search.strategies.evolutionary import Evolutionary
 
 
 def main(uri: str = "loops://mm/128x128x128", seconds: float = 5.0, out: Path = Path("kernel.c")) -> None:

@@ -21,7 +21,7 @@ _numbers = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that the tests of this run share; with several processes the first makes it for all."""
-    for variable in REMOVED:  # peers that tests run in this process refuse to be held to slow kernels
+    for variable in REMOVED:  # baselines that tests run in this process refuse to be held to slow kernels
         os.environ.pop(variable, None)
     if BUILT in os.environ:
         return

@@ -5,6 +5,6 @@ from irgym.core.interrupts import leave_when_interrupted, started_as_command
 if started_as_command():
     leave_when_interrupted()  # before the imports that take time
 
-from irgym.core.gym_registration import register_all
+from irgym.gym.registration import register_all
 
 register_all()

@@ -11,10 +11,10 @@ import numpy as np
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError
 from irgym.core.files import make_folder, write_files
-from irgym.envs.linalg.programs import SUFFIX
-from irgym.envs.linalg.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file
-from irgym.envs.linalg.toolchain import compiler_version
-from irgym.measure.child import Child
+from irgym.envs.linalg.compiling.toolchain import compiler_version
+from irgym.envs.linalg.programs.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file
+from irgym.envs.linalg.programs.uris import SUFFIX
+from irgym.measure.isolation.child import Child
 
 __all__ = ["from_torch"]
 
@@ -52,11 +52,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
             "TensorFlow is loaded here, beside which torch-mlir cannot be: call from_torch in a process that "
             "does not import tensorflow"
         )
-    from irgym.envs.linalg.torch_import import trace
+    from irgym.envs.linalg.importing.torch_import import trace
 
     name = type(module).__name__
     imported = trace(module, inputs)
-    call = Call("irgym.envs.linalg.importing:program_of_torch", (imported.text, name, imported.tables))
+    call = Call(
+        "irgym.envs.linalg.importing.modules:program_of_torch", (imported.text, name, imported.tables)
+    )
     with Child(LIMITS) as child:
         text, constants = answer(child, call, name)
     arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants

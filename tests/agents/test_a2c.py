@@ -4,9 +4,9 @@ import dials
 import numpy as np
 import pytest
 import torch
-from courses import learns
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainings import learns
 
 from irgym.agents import AGENTS
 from irgym.agents.a2c import A2CConfig

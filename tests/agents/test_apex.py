@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import wild
-from courses import contents, equal, learns
+from trainings import contents, equal, learns
 
 from irgym.agents.apex import ApexConfig, epsilons
 from irgym.agents.run_folder import RunFolder
@@ -17,7 +17,7 @@ from irgym.core.reward import RelativeImprovement
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
-from irgym.measure.protocol import Limits
+from irgym.measure.isolation.protocol import Limits
 
 LEARNS = ApexConfig(
     iterations=60,
@@ -54,7 +54,7 @@ def wild_on(farm, behaviour, cache=None):
     return replace(on(farm, cache=cache), tasks=tasks, makers=makers)
 
 
-def course(problem, config=QUICK, iterations=4):
+def trained(problem, config=QUICK, iterations=4):
     """Return all that a learner has come to after some iterations."""
     learner = config.build(problem)
     outcomes = [learner.iterate()[0] for _ in range(iterations)]
@@ -68,15 +68,15 @@ def test_learns_the_dials(farm, reward):
     assert learns(LEARNS, problem, 0.9 * best)
 
 
-def test_a_course_depends_on_the_seed_and_the_actors_and_not_on_the_workers(farm):
-    alone = course(on(farm))
+def test_a_training_depends_on_the_seed_and_the_actors_and_not_on_the_workers(farm):
+    alone = trained(on(farm))
     with LocalFarm(2, LIMITS) as two:
-        assert equal(course(on(two)), alone)
-    assert not equal(course(on(farm), replace(QUICK, seed=1)), alone)
-    assert not equal(course(on(farm), replace(QUICK, actors=4)), alone)
+        assert equal(trained(on(two)), alone)
+    assert not equal(trained(on(farm), replace(QUICK, seed=1)), alone)
+    assert not equal(trained(on(farm), replace(QUICK, actors=4)), alone)
 
 
-def test_a_course_is_the_same_on_workers_of_a_scheduler(farm, tmp_path):
+def test_a_training_is_the_same_on_workers_of_a_scheduler(farm, tmp_path):
     pytest.importorskip("distributed")
     from farm_site import Site
 
@@ -87,7 +87,7 @@ def test_a_course_is_the_same_on_workers_of_a_scheduler(farm, tmp_path):
         site.serve()
         site.workers("anna")
         with DaskFarm(site.endpoint, LIMITS) as far:
-            assert equal(course(on(far)), course(on(farm)))
+            assert equal(trained(on(far)), trained(on(farm)))
     finally:
         site.close()
 
@@ -146,10 +146,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one(farm, tmp_path):
 
 def test_recorded_costs_repeat_a_training_of_which_each_measurement_differs(farm, tmp_path):
     with CostCache(tmp_path / "costs.sqlite") as cache:
-        first = course(wild_on(farm, "scatter", cache))
+        first = trained(wild_on(farm, "scatter", cache))
         rows = cache.stats().rows
         farm.close()  # its process had remembered what it measured
-        assert equal(course(wild_on(farm, "scatter", cache)), first)
+        assert equal(trained(wild_on(farm, "scatter", cache)), first)
         assert cache.stats().rows == rows > 20
 
 

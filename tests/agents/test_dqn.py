@@ -4,7 +4,7 @@ import dials
 import numpy as np
 import pytest
 import torch
-from courses import learns
+from trainings import learns
 
 from irgym.agents.dqn import DQNConfig
 from irgym.core.errors import IrgymError

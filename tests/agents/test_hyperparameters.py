@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import dials
 import pytest
-from courses import contents
+from trainings import contents
 
 from irgym.agents import AGENTS
 from irgym.agents.a2c import A2CConfig
@@ -121,7 +121,7 @@ def test_a_reward_that_is_no_number_stops_the_training(name: str, tmp_path):
 def whole(run) -> None:
     """The last checkpoint and the policy are there, finite, and of the same iteration."""
     assert TorchPolicy.load(run / "policy.pt").finite
-    done = RunFolder(run).restore()["course"]["iteration"]
+    done = RunFolder(run).restore()["progress"]["iteration"]
     assert len(contents(run)) == done
 
 

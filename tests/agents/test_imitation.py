@@ -81,7 +81,7 @@ def test_of_equally_good_schedules_the_likeliest_is_shown():
         assert greedy_share(policy, [both], PROBLEM.evaluator) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("actions", ["structured", "chained", "flat"])
+@pytest.mark.parametrize("actions", ["structured", "autoregressive", "flat"])
 def test_a_clone_repeats_what_it_was_shown_and_ppo_starts_from_it(actions, tmp_path):
     shown = best(transfer(WHOLE, PROBLEM.tasks, PROBLEM.evaluator))
     policy = clone(replace(CONFIG, actions=actions), shown)

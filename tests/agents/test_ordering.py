@@ -6,7 +6,7 @@ import numpy as np
 import ordering
 import pytest
 import torch
-from courses import equal, learns
+from trainings import equal, learns
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
@@ -71,7 +71,7 @@ def test_resuming_is_exact(name, tmp_path):
     whole = config.build(problem)
     for _ in range(3):
         whole.iterate()
-    storage.write(tmp_path / "state.pt", {"sort": "state", "learner": whole.state_dict()})
+    storage.write(tmp_path / "state.pt", {"kind": "state", "learner": whole.state_dict()})
     resumed = config.build(problem)
     resumed.load_state_dict(storage.read(tmp_path / "state.pt", "state")["learner"])
     for _ in range(3):

@@ -4,9 +4,9 @@ import dials
 import numpy as np
 import pytest
 import torch
-from courses import learns
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trainings import learns
 
 from irgym.agents import AGENTS
 from irgym.agents.advantages import advantages_and_returns, group_advantages, normalise
@@ -17,7 +17,7 @@ LEARNS = PPOConfig(iterations=60, episodes=96, epochs=6, minibatch=128, lr=3e-3,
 VARIANTS = {
     "plain": LEARNS,
     "flat": replace(LEARNS, actions="flat", entropy=0.02, iterations=40),
-    "chained": replace(LEARNS, actions="chained", entropy=0.05),
+    "autoregressive": replace(LEARNS, actions="autoregressive", entropy=0.05),
     "group": replace(LEARNS, group=8),
     "epsilon": replace(LEARNS, epsilon=0.3),
     "mlir-rl": replace(LEARNS, advantages="max-abs", value_epochs=4, value_clip=0.5, target_kl=0.2),

@@ -125,7 +125,7 @@ def test_saving_is_exact(tmp_path):
     for seed in range(4):
         replays[0].add(trajectories([4, 1, 5], seed), 2, 0.9)
     replays[0].prioritise(np.arange(23), np.random.default_rng(1).random(23).astype(np.float32) * 3)
-    storage.write(tmp_path / "r.pt", {"sort": "r", "replay": replays[0].state_dict()})
+    storage.write(tmp_path / "r.pt", {"kind": "r", "replay": replays[0].state_dict()})
     replays[1].load_state_dict(storage.read(tmp_path / "r.pt", "r")["replay"])
     for replay in replays:
         replay.add(trajectories([3, 6], 9), 2, 0.9)

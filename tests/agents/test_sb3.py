@@ -8,15 +8,15 @@ import gymnasium
 import numpy as np
 import ordering
 import pytest
-from courses import SEEDS
+from trainings import SEEDS
 
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
-from irgym.core.env import TaskEnv, action_of, gym_mask, gym_space
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
+from irgym.gym.env import TaskEnv, action_of, gym_mask, gym_space
 
 sb3 = pytest.importorskip("irgym.agents.sb3")
 pytest.importorskip("sb3_contrib")
@@ -204,7 +204,7 @@ def test_dqn_refuses_actions_too_many_to_list(unlisted):
 
 @pytest.mark.parametrize("name", sb3.ALGORITHMS)
 def test_every_algorithm_runs_on_a_task_and_reports_its_course(name, monkeypatch):
-    monkeypatch.setattr("irgym.core.env.ENVIRONMENTS", ordering.ENVIRONMENTS)
+    monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", ordering.ENVIRONMENTS)
     seen = []
     policy = sb3.train_sb3(
         name,

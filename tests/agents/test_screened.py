@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dials
 import pytest
-from courses import contents, equal
+from trainings import contents, equal
 
 pytest.importorskip("sklearn")
 
@@ -68,7 +68,7 @@ def test_it_resumes_exactly(tmp_path: Path):
     train(PPO, PROBLEM, tmp_path / "parts", resume=True, screen=screened(dials.Inline()))
     assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
     whole, parts = (RunFolder(tmp_path / name).restore() for name in ("whole", "parts"))
-    del whole["course"]["seconds"], parts["course"]["seconds"]
+    del whole["progress"]["seconds"], parts["progress"]["seconds"]
     assert equal(whole, parts)
     assert contents(tmp_path / "whole")[-1]["predicted"] > 0
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import dials
 import pytest
-from courses import contents, equal
+from trainings import contents, equal
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
@@ -77,7 +77,7 @@ def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(name, where, tmp_
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert process.returncode == -signal.SIGKILL, process.stderr
     assert len(contents(killed)) == (4 if where == "evaluating" else 5)
-    assert RunFolder(killed).restore()["course"]["iteration"] == 4
+    assert RunFolder(killed).restore()["progress"]["iteration"] == 4
     train(config, problem, killed, resume=True)
     assert contents(killed) == contents(whole)
     states = [RunFolder(run).restore()["learner"] for run in (whole, killed)]
@@ -183,7 +183,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(StorageError, match="No space left on device"):
         train(PPO, problem, run, resume=True, iterations=4)
     monkeypatch.undo()
-    assert RunFolder(run).restore()["course"]["iteration"] == 2
+    assert RunFolder(run).restore()["progress"]["iteration"] == 2
     assert isinstance(TorchPolicy.load(run / "policy.pt"), TorchPolicy)
 
 

@@ -78,14 +78,14 @@ class Option(NamedTuple):
     Attributes:
         command: The command.
         name: The option with its dashes, or a positional's field name.
-        sort: `int`, `float`, `bool`, `str`, `Path` or `Literal`.
+        type: `int`, `float`, `bool`, `str`, `Path` or `Literal`.
         position: A positional's place.
         many: Whether it takes several values.
     """
 
     command: str
     name: str
-    sort: Any
+    type: Any
     position: int | None
     many: bool
 
@@ -131,10 +131,10 @@ def options() -> Iterator[Option]:
                 else [hint]
             )
             many = get_origin(hint) is tuple
-            sort = Literal if _literal(hint) else plain[0]
+            plainest = Literal if _literal(hint) else plain[0]
             positional = bool(extras) and name is None
             dashed = field.name if positional else f"--{(name or field.name).replace('_', '-')}"
-            yield Option(command, dashed, sort, position if positional else None, many)
+            yield Option(command, dashed, plainest, position if positional else None, many)
             position += positional
 
 
@@ -192,8 +192,8 @@ UNTRIED = {
 def rows() -> Iterator[Row]:
     """Yield a row for each bad value of each option, and for each option given twice."""
     for option in options():
-        sort = READ if (option.command, option.name) in READS else BAD.get(option.sort, ("maybe",))
-        for value in sort:
+        values = READ if (option.command, option.name) in READS else BAD.get(option.type, ("maybe",))
+        for value in values:
             if value in UNTRIED.get((option.command, option.name), ()):
                 continue
             names = (f"{option.command} {option.name}", option.name)
@@ -211,14 +211,14 @@ def words(option: Option, value: str) -> Iterator[str]:
         "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in value)[:20]
         or "''"
     )
-    if option.sort in (int, float):
+    if option.type in (int, float):
         with suppress(ValueError):
             yield f"{float(value):g}"
     if option.name == "schedule":
         yield "action"
     if (option.command, option.name) in READS:
         yield "nothing to report"
-    if option.sort is Path:
+    if option.type is Path:
         yield "cannot be written"
     if option.command in NOWHERE:
         yield NOWHERE[option.command]
@@ -226,7 +226,7 @@ def words(option: Option, value: str) -> Iterator[str]:
 
 def twice(option: Option) -> Row:
     """Return a row that gives an option two times."""
-    value = {bool: (), int: ("1",), float: ("1",), Literal: ("train",)}.get(option.sort, ("a",))
+    value = {bool: (), int: ("1",), float: ("1",), Literal: ("train",)}.get(option.type, ("a",))
     given = (option.name, *value) * 2
     return Row(
         (option.command, *without(option), *given), (f"{option.name} is given twice",), f"{option.name} twice"

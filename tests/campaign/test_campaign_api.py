@@ -20,12 +20,12 @@ import irgym  # noqa: F401
 from irgym.agents.events import without_tensorflow
 from irgym.cli.main import main
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.env import TaskEnv
 from irgym.core.environment import ENVIRONMENTS, environment_of
 from irgym.core.errors import IrgymError, PluginError
-from irgym.core.gym_registration import register_all
 from irgym.core.reward import LogSpeedup
 from irgym.evaluate.comparison import run_comparison
+from irgym.gym.env import TaskEnv
+from irgym.gym.registration import register_all
 from irgym.search import SEARCHES
 from irgym.search.session import Budget
 
@@ -147,7 +147,7 @@ def test_actions_that_are_none(make: Make, action: Any) -> None:
 @pytest.mark.parametrize("action", [0, [0], [-1] * 9, [0.5] * 9, "x", None, [10**9] * 9], ids=str)
 def test_vectors_that_are_no_action(action: Any) -> None:
     from irgym.core.actions import ActionKind, ActionSpace
-    from irgym.core.env import action_of
+    from irgym.gym.env import action_of
 
     space = ActionSpace((ActionKind("tile", (tuple(range(8)),) * 8),))
     assert not space.listable

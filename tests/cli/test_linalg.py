@@ -1,4 +1,4 @@
-"""Commands on the user's own MLIR, which no peer computes."""
+"""Commands on the user's own MLIR, which no baseline computes."""
 
 import json
 from pathlib import Path
@@ -34,12 +34,12 @@ def test_a_file_is_tuned_exported_and_replayed(irgym: Command, program: str, tmp
     result = irgym("tune", program, *search, *output)
     assert result.code == 0 and "no function that computes" in result.out, result.err
     data = json.loads((tmp_path / "tuned.json").read_text())
-    assert data["validated"] and data["torch_ratio"] is None and "torch has no function" in data["peer"]
+    assert data["validated"] and data["torch_ratio"] is None and "torch has no function" in data["baseline"]
     assert "func.func" in (tmp_path / "tuned.mlir").read_text()
     assert irgym("replay", program, data["schedule"]).code == 0
 
 
-def test_a_program_without_a_peer_is_compared(irgym: Command, program: str, tmp_path: Path):
+def test_a_program_without_a_baseline_is_compared(irgym: Command, program: str, tmp_path: Path):
     methods = ("--methods", "base,evolutionary,torch", "--programs", program, "--evaluations", "4")
     result = irgym("compare", "linalg", *methods, "--json", tmp_path / "compared.json")
     assert result.code == 0, result.err

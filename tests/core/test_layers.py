@@ -12,19 +12,20 @@ import irgym
 ROOT = Path(irgym.__file__).parent
 ALLOWED = {
     "core": {"core"},
+    "gym": {"core", "gym"},
     "measure": {"core", "measure"},
     "prediction": {"core", "prediction"},
     "search": {"core", "measure", "prediction", "search"},
     "nets": {"core", "measure", "nets"},
     "envs": {"core", "measure", "envs"},
-    "agents": {"core", "measure", "prediction", "search", "nets", "agents"},
-    "evaluate": {"core", "measure", "prediction", "search", "nets", "agents", "evaluate"},
-    "cli": {"core", "measure", "prediction", "search", "nets", "agents", "evaluate", "cli"},
+    "agents": {"core", "gym", "measure", "prediction", "search", "nets", "agents"},
+    "evaluate": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluate"},
+    "cli": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluate", "cli"},
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {
-    Path("envs/linalg/networks.py"),
-    Path("envs/linalg/torch_import.py"),
+    Path("envs/linalg/programs/networks.py"),
+    Path("envs/linalg/importing/torch_import.py"),
 }  # imported on use only
 
 
@@ -44,6 +45,41 @@ def test_dependencies_point_one_way(layer: str):
         for name in imports(path):
             if name.startswith("irgym."):
                 assert name.split(".")[1] in ALLOWED[layer], f"{path} imports {name}"
+
+
+def modules() -> dict[str, Path]:
+    """Return all modules of irgym by name."""
+    found: dict[str, Path] = {}
+    for path in ROOT.rglob("*.py"):
+        parts = ["irgym", *path.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imported(name: str, known: dict[str, Path]) -> set[str]:
+    """Return the modules of irgym that a module imports when it is imported, or for its types."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(known[name].read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {part if part in known else node.module for part in inner}
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, functions)]
+    return (found & known.keys()) - {name}
+
+
+def test_no_imports_go_in_circles():
+    known = modules()
+    graph = {name: imported(name, known) for name in known}
+    while free := [name for name, needed in graph.items() if not needed & graph.keys()]:
+        for name in free:
+            del graph[name]
+    # What is left is in circles, or imports what is.
+    assert not graph, {name: sorted(needed & graph.keys()) for name, needed in graph.items()}
 
 
 def test_environments_do_not_import_each_other():

@@ -36,14 +36,14 @@ def validate(uri: str, values: tuple[int, int], inputs: int) -> Validation:
     return Validation(uri != "toy://wrong" or values == (0, 0), 0.0, "equality", inputs)
 
 
-def peer(name: str, uri: str) -> Measurement:
+def baseline(name: str, uri: str) -> Measurement:
     if name == "absent":
         raise IrgymError("absent is not installed: run pip install 'absent[all]'")
     return Measurement(Outcome.OK, ({"numpy": 2000.0, "other": 4000.0}[name],))
 
 
 def versus(name: str, uri: str, values: tuple[int, int]) -> Versus:
-    ours, theirs = measure(uri, values).cost, peer(name, uri).cost
+    ours, theirs = measure(uri, values).cost, baseline(name, uri).cost
     return Versus(
         tuple(theirs / ours * noise for noise in (0.99, 1.0, 1.3)), theirs, ours, "numpy 9, 1 thread"
     )
@@ -106,7 +106,7 @@ class ToyEnvironment(Environment):
     summary = "two numbers"
     default_dataset = "all"
     default_reward = LogSpeedup()
-    reference_peer = "numpy"
+    reference_baseline = "numpy"
 
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("toy", True, "1")]

@@ -47,17 +47,17 @@ def test_every_program_and_method_has_one_row(compare):
 def test_searches_find_the_optimum_and_say_so(compare):
     row = row_of(compare(), "evolutionary")
     assert row.cost == 1000.0 and row.speedup == 6.0 and row.validated
-    assert row.peer_ratio == pytest.approx(2.0)
+    assert row.baseline_ratio == pytest.approx(2.0)
     assert row.evaluations == 16 and row.seconds > 0
     assert sorted(row.schedule.split()) == ["set_0_3", "set_1_2"]
 
 
-def test_base_and_peers(compare):
+def test_base_and_baselines(compare):
     comparison = compare()
     base, numpy, other = (row_of(comparison, method) for method in ("base", "numpy", "other"))
     assert (base.speedup, base.cost, base.schedule, base.evaluations) == (1.0, 6000.0, "", 0)
-    assert (numpy.speedup, numpy.peer_ratio) == (3.0, 1.0)
-    assert (other.speedup, other.peer_ratio) == (1.5, 0.5)
+    assert (numpy.speedup, numpy.baseline_ratio) == (3.0, 1.0)
+    assert (other.speedup, other.baseline_ratio) == (1.5, 0.5)
     assert other.detail == "numpy 9, 1 thread"
 
 
@@ -92,7 +92,9 @@ def test_json_round_trip_and_its_keys(compare):
     assert data["machine"] and data["settings"]["date"]
 
 
-@pytest.mark.parametrize("data", [None, [], {}, {"rows": 3, "peer": "numpy"}, {"peer": None, "rows": [{}]}])
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"rows": 3, "baseline": "numpy"}, {"baseline": None, "rows": [{}]}]
+)
 def test_other_json_is_refused_in_a_sentence(data):
     with pytest.raises(StorageError, match="not a comparison"):
         Comparison.from_json(data)
@@ -149,7 +151,7 @@ def test_summary_means_verdicts_and_ties():
 
 def test_the_best_is_taken_program_by_program_and_failures_do_not_count():
     lucky = rows("lucky", [9.0, 9.0, 9.0])
-    lucky = [lucky[0], *(replace(row, cost=None, speedup=None, peer_ratio=None) for row in lucky[1:])]
+    lucky = [lucky[0], *(replace(row, cost=None, speedup=None, baseline_ratio=None) for row in lucky[1:])]
     lines = summarise([*rows("steady", [2.0, 2.0, 2.0]), *lucky])
     assert lines[0].to_best.mean == pytest.approx((2 / 9) ** (1 / 3)) and lines[1].failed == 2
     assert lines[1].to_best.n == 1 and lines[1].to_best.mean == 1.0

@@ -160,7 +160,7 @@ def test_many_programs_become_curves(tmp_path):
         ("metrics.jsonl", "[1, 2]\n"),
         ("metrics.jsonl", b"\xff\xfe\x00bad\n"),
         ("comparison.json", '{"rows": ['),
-        ("comparison.json", '{"peer": "numpy", "rows": [{"program": 1}]}'),
+        ("comparison.json", '{"baseline": "numpy", "rows": [{"program": 1}]}'),
         ("evaluation.json", "3"),
         ("evaluation.json", b"\xff\xfe"),
         ("steps.json", '[{"action": "split"}]'),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from irgym.core.cost import Call
-from irgym.measure.child import Child, Limits
+from irgym.measure.isolation.child import Child, Limits
 
 
 @pytest.fixture(autouse=True)

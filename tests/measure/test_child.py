@@ -12,7 +12,7 @@ import pytest
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
-from irgym.measure.child import (
+from irgym.measure.isolation.child import (
     Child,
     ChildError,
     Crashed,
@@ -215,7 +215,8 @@ def test_time_in_which_the_process_is_stopped_does_not_count(planted, tmp_path):
 def test_time_in_which_everything_is_stopped_does_not_count(tmp_path):
     notes = tmp_path / "notes"
     program = (
-        "import sys; from irgym.core.cost import Call; from irgym.measure.child import Child, Limits\n"
+        "import sys; from irgym.core.cost import Call\n"
+        "from irgym.measure.isolation.child import Child, Limits\n"
         "print(Child(Limits(timeout_s=0.6)).call(Call('planted:note_and_nap', (sys.argv[1], 0.4))))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
@@ -363,7 +364,7 @@ def members_of(group):
 def test_the_child_dies_with_its_parent_even_while_it_hangs(planted, tmp_path):
     pids = tmp_path / "pids"
     program = (
-        "import sys; from irgym.core.cost import Call; from irgym.measure.child import Child\n"
+        "import sys; from irgym.core.cost import Call; from irgym.measure.isolation.child import Child\n"
         "Child().call(Call('planted:spawn_sleeper', (sys.argv[1],)))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}

@@ -8,7 +8,7 @@ from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import CHUNK, Inline, Measured, Recorded, resolve
 from irgym.measure.farm import LocalFarm
-from irgym.measure.protocol import Limits, Returned
+from irgym.measure.isolation.protocol import Limits, Returned
 
 
 class CountingFarm:

@@ -12,7 +12,7 @@ import pytest
 
 from irgym.core.errors import StorageError
 from irgym.measure import locks
-from irgym.measure.child import Child, Limits
+from irgym.measure.isolation.child import Child, Limits
 from irgym.measure.locks import holder_of, lock_file
 from irgym.measure.machine import SLOT, Slot, core_lock
 

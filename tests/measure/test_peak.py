@@ -9,7 +9,7 @@ import pytest
 
 from irgym.core.cost import Call
 from irgym.measure import peak
-from irgym.measure.child import Child, Returned
+from irgym.measure.isolation.child import Child, Returned
 from irgym.measure.machine import fingerprint
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.peak import Peak, measure_peak

@@ -8,30 +8,30 @@ from pathlib import Path
 import pytest
 
 from irgym.envs.hlo import toolchain as hlo
-from irgym.envs.linalg import toolchain as linalg
+from irgym.envs.linalg.compiling import toolchain as linalg
 from irgym.envs.loops.codegen import backends as loops
 from irgym.measure.sources import MEASURING, ROOT, digest_of, files_of
 
 CODE = {"loops": loops.CODE, "hlo": hlo.CODE, "linalg": linalg.CODE}
-WRITERS = {"linalg": ["envs/linalg/script.py"]}
+WRITERS = {"linalg": ["envs/linalg/scheduling/script.py"]}
 """What makes the argument that runners get of a schedule."""
 
 ELSEWHERE = {
     "what callers and runners hand each other": ["core/"],
-    "peers are timed in turn and never recorded": [
-        "envs/linalg/peers.py",
+    "baselines are timed in turn and never recorded": [
+        "envs/linalg/baselines.py",
         "envs/loops/baselines.py",
-        "envs/loops/tvm_peer.py",
+        "envs/loops/tvm_baseline.py",
         "measure/peak.py",
-        "measure/peers.py",
+        "measure/baselines.py",
     ],
     "the program's content is in the key": [
-        "envs/linalg/families.py",
-        "envs/linalg/networks.py",
-        "envs/linalg/operators.py",
-        "envs/linalg/programs.py",
+        "envs/linalg/programs/families.py",
+        "envs/linalg/programs/networks.py",
+        "envs/linalg/programs/operators.py",
+        "envs/linalg/programs/uris.py",
     ],
-    "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/lattice.py"],
+    "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/programs/lattice.py"],
     "features of policies": ["envs/hlo/opcodes.py"],
     "who waits for whom": ["measure/locks.py"],
     "what builds the engine asks of its own child": [

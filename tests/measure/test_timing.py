@@ -106,21 +106,21 @@ def test_interleaved_rounds_alternate_and_compare(clock):
 
         return inner
 
-    pairs = interleave(logged("ours", 50_000), logged("peer", 100_000), rounds=15)
+    pairs = interleave(logged("ours", 50_000), logged("baseline", 100_000), rounds=15)
     assert pairs == [(50_000, 100_000)] * 15
-    assert order[4:8] == ["ours", "peer", "peer", "ours"]
+    assert order[4:8] == ["ours", "baseline", "baseline", "ours"]
 
 
 def test_disturbed_rounds_are_taken_again(clock):
     ours, _ = clock.candidate(100_000, off_cpu=[0, 0, 5_000_000])
-    peer, _ = clock.candidate(200_000)
-    assert interleave(ours, peer, rounds=15) == [(100_000, 200_000)] * 15
+    baseline, _ = clock.candidate(200_000)
+    assert interleave(ours, baseline, rounds=15) == [(100_000, 200_000)] * 15
 
 
 def test_interleaving_ends_on_a_machine_that_never_calms_down(clock):
     ours, _ = clock.candidate(100_000, off_cpu=[10**6] * 1000)
-    peer, asked = clock.candidate(200_000)
-    pairs = interleave(ours, peer, rounds=4)
+    baseline, asked = clock.candidate(200_000)
+    pairs = interleave(ours, baseline, rounds=4)
     assert len(pairs) == 4
     assert len(asked) <= 2 + 4 * (1 + Timing().retakes)
     assert all(math.isfinite(ours_ns) for ours_ns, _ in pairs)

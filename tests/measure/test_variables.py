@@ -6,8 +6,8 @@ import pytest
 
 from irgym.measure.farm.local import LocalFarm
 from irgym.measure.farm.protocol import conditions
+from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import fingerprint
-from irgym.measure.protocol import Limits
 from irgym.measure.variables import THREADS, for_child, keyed, machine_key
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from irgym.measure import watch
-from irgym.measure.watch import GRACE, STOPPED_S, Watch
+from irgym.measure.isolation import watch
+from irgym.measure.isolation.watch import GRACE, STOPPED_S, Watch
 
 
 class World:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from irgym.core.actions import ActionKind, ActionSpace, Mask
 from irgym.nets import heads
-from irgym.nets.layout import ActionLayout, ChainedLayout, FlatLayout, StructuredLayout
+from irgym.nets.layout import ActionLayout, AutoregressiveLayout, FlatLayout, StructuredLayout
 
 SPACE = ActionSpace(
     (
@@ -53,7 +53,7 @@ def links_for(layout: ActionLayout, seed: int = 0) -> np.ndarray | None:
 
 
 def brute_force(
-    layout: ActionLayout, scores: np.ndarray, legal: np.ndarray, links: np.ndarray | None = None
+    layout: ActionLayout, scores: np.ndarray, legal: np.ndarray, pair_scores: np.ndarray | None = None
 ) -> np.ndarray:
     """Log-probability of every flat action, -inf where illegal, one softmax after the other."""
     table = np.full((len(scores), len(layout.space.flat)), -np.inf)
@@ -62,9 +62,9 @@ def brute_force(
             total = 0.0
             for segment in np.flatnonzero(layout.active[choice[0]]):
                 own = scores[row, segment].astype(np.float64)
-                if links is not None:
+                if pair_scores is not None:
                     for pair in np.flatnonzero(layout.later == segment):
-                        own = own + links[pair, choice[layout.earlier[pair]]]
+                        own = own + pair_scores[pair, choice[layout.earlier[pair]]]
                 weights = np.where(legal[row, segment], np.exp(own), 0)
                 with np.errstate(divide="ignore"):
                     total += np.log(weights[choice[segment]] / max(weights.sum(), 1e-300))
@@ -72,15 +72,15 @@ def brute_force(
     return table
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, AutoregressiveLayout, FlatLayout])
 @given(space=spaces, seed=st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_log_probabilities_and_entropy_equal_brute_force(make, space, seed):
     layout = make(space)
     masks, scores = masks_and_scores(layout, seed)
     legal = layout.legal(masks)
-    links = links_for(layout, seed)
-    table = brute_force(layout, scores, legal, links)
+    pair_scores = links_for(layout, seed)
+    table = brute_force(layout, scores, legal, pair_scores)
     for row, mask in enumerate(masks):
         assert np.array_equal(np.isfinite(table[row]), space.flat_mask(mask))
     np.testing.assert_allclose(np.exp(table).sum(axis=1), 1.0)
@@ -89,24 +89,24 @@ def test_log_probabilities_and_entropy_equal_brute_force(make, space, seed):
     for place, action in enumerate(space.flat):
         choices = torch.as_tensor(layout.choices([action] * len(masks)))
         evaluated = heads.evaluate(
-            *tensors, choices, layout, None if links is None else torch.as_tensor(links)
+            *tensors, choices, layout, None if pair_scores is None else torch.as_tensor(pair_scores)
         )
         allowed = np.isfinite(table[:, place])
         np.testing.assert_allclose(evaluated.log_prob.numpy()[allowed], table[allowed, place], atol=1e-4)
-        if links is None:
+        if pair_scores is None:
             np.testing.assert_allclose(evaluated.entropy.numpy(), entropy, atol=1e-4)
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, AutoregressiveLayout, FlatLayout])
 @given(space=spaces, seed=st.integers(0, 10_000), epsilon=st.sampled_from([0.0, 0.3, 0.99]))
 @settings(max_examples=60, deadline=None)
 def test_samples_are_legal_and_report_both_log_probabilities(make, space, seed, epsilon):
     layout = make(space)
     masks, scores = masks_and_scores(layout, seed)
     legal = layout.legal(masks)
-    links = links_for(layout, seed)
-    table = brute_force(layout, scores, legal, links)
-    draw = heads.sample(scores, legal, layout, np.random.default_rng(seed), epsilon, links)
+    pair_scores = links_for(layout, seed)
+    table = brute_force(layout, scores, legal, pair_scores)
+    draw = heads.sample(scores, legal, layout, np.random.default_rng(seed), epsilon, pair_scores)
     actions = layout.actions(draw.choices)
     assert np.array_equal(layout.choices(actions), draw.choices)
     for row, (mask, action) in enumerate(zip(masks, actions, strict=True)):
@@ -118,21 +118,21 @@ def test_samples_are_legal_and_report_both_log_probabilities(make, space, seed, 
         assert draw.behaviour_logp[row] == pytest.approx(mixture, abs=1e-4)
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, AutoregressiveLayout])
 @pytest.mark.parametrize("epsilon", [0.0, 0.5])
 def test_sample_frequencies_follow_the_mixture(make, epsilon):
     layout = make(SPACE)
-    links = links_for(layout)
+    pair_scores = links_for(layout)
     masks, scores = masks_and_scores(layout, seed=3, count=1)
     legal = layout.legal(masks)
     count = 40_000
     repeat = np.repeat(scores, count, axis=0), np.repeat(legal, count, axis=0)
-    draw = heads.sample(*repeat, layout, np.random.default_rng(0), epsilon, links)
+    draw = heads.sample(*repeat, layout, np.random.default_rng(0), epsilon, pair_scores)
     places = [SPACE.flat_index(action) for action in layout.actions(draw.choices)]
     seen = np.bincount(places, minlength=len(SPACE.flat)) / count
     allowed = SPACE.flat_mask(masks[0])
     expected = (1 - epsilon) * np.exp(
-        brute_force(layout, scores, legal, links)[0]
+        brute_force(layout, scores, legal, pair_scores)[0]
     ) + epsilon * allowed / allowed.sum()
     np.testing.assert_allclose(seen, expected, atol=0.01)
 
@@ -152,7 +152,7 @@ def test_epsilon_greedy_explores_uniformly_over_legal_actions():
     )
 
 
-@pytest.mark.parametrize("make", [StructuredLayout, ChainedLayout, FlatLayout])
+@pytest.mark.parametrize("make", [StructuredLayout, AutoregressiveLayout, FlatLayout])
 def test_a_single_legal_action_is_certain_and_its_gradient_finite(make):
     layout = make(SPACE)
     mask = SPACE.mask([False, False, True, False], [False] * SPACE.param_count)
@@ -181,12 +181,12 @@ def test_greedy_takes_the_best_kind_and_then_its_best_choices():
 
 
 def test_the_best_choice_in_a_chain_knows_those_before_it():
-    layout = ChainedLayout(SPACE)
+    layout = AutoregressiveLayout(SPACE)
     _, scores = masks_and_scores(layout, seed=1, count=1)
     only_tile = SPACE.mask([False, False, False, True], [True] * SPACE.param_count)
-    links = np.zeros((len(layout.earlier), layout.width, layout.width), dtype=np.float32)
+    pair_scores = np.zeros((len(layout.earlier), layout.width, layout.width), dtype=np.float32)
     pair = int(np.flatnonzero((layout.earlier == 2) & (layout.later == 4))[0])
-    best = heads.greedy(scores, layout.legal([only_tile]), layout, links)
-    links[pair, best[0, 2], 1 - best[0, 4]] = 50.0
-    turned = heads.greedy(scores, layout.legal([only_tile]), layout, links)
+    best = heads.greedy(scores, layout.legal([only_tile]), layout, pair_scores)
+    pair_scores[pair, best[0, 2], 1 - best[0, 4]] = 50.0
+    turned = heads.greedy(scores, layout.legal([only_tile]), layout, pair_scores)
     assert (turned[0, :4] == best[0, :4]).all() and turned[0, 4] == 1 - best[0, 4]

@@ -13,7 +13,7 @@ from irgym.core.actions import ActionKind, ActionSpace
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
-from irgym.nets.layout import ChainedLayout, FlatLayout, StructuredLayout
+from irgym.nets.layout import AutoregressiveLayout, FlatLayout, StructuredLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 
@@ -23,12 +23,12 @@ SPEC = MlpSpec(6, (8, 8))
 
 def networks():
     torch.manual_seed(0)
-    chained = Actor(SPEC, ChainedLayout(SPACE))
-    assert chained.links is not None
-    torch.nn.init.normal_(chained.links)
+    autoregressive = Actor(SPEC, AutoregressiveLayout(SPACE))
+    assert autoregressive.pair_scores is not None
+    torch.nn.init.normal_(autoregressive.pair_scores)
     return [
         Actor(SPEC, StructuredLayout(SPACE)),
-        chained,
+        autoregressive,
         Actor(SPEC, FlatLayout(SPACE)),
         QNetwork(SPEC, FlatLayout(SPACE)),
     ]
@@ -40,7 +40,7 @@ def inputs(count=4):
     return list(rng.normal(size=(count, 6)).astype(np.float32)), masks
 
 
-@pytest.mark.parametrize("network", networks(), ids=["structured", "chained", "flat", "q"])
+@pytest.mark.parametrize("network", networks(), ids=["structured", "autoregressive", "flat", "q"])
 def test_a_saved_policy_acts_like_the_original(network, tmp_path):
     policy = TorchPolicy(network, "loops")
     policy.save(tmp_path / "policy.pt")
@@ -115,7 +115,7 @@ def test_files_without_normalisation_are_read():
     del values["normalise"]
     assert spec_from_dict(values) == SPEC
     with pytest.raises(IrgymError, match="install the version that made it"):
-        spec_from_dict({**values, "sort": "crystal-ball"})
+        spec_from_dict({**values, "kind": "crystal-ball"})
 
 
 class Graph:
@@ -134,7 +134,7 @@ def test_an_observation_names_its_encoder(monkeypatch):
         @classmethod
         def suited_to(cls, observation, hidden, activation, *, normalise=False):
             assert isinstance(observation, Graph)
-            return cls(1, tuple(hidden), activation, normalise, sort="crystal-ball")
+            return cls(1, tuple(hidden), activation, normalise, kind="crystal-ball")
 
     monkeypatch.setattr(sys.modules["irgym.nets.encoders"], "Ball", Ball, raising=False)
     monkeypatch.setitem(ENCODERS.builtin, "crystal-ball", "irgym.nets.encoders:Ball")
@@ -176,10 +176,10 @@ def foreign_files():
     buffers = {}
     for name, content in {
         "list": [1, 2],
-        "checkpoint": {"sort": "checkpoint"},
-        "incomplete": {"sort": "policy", "format": 1},
-        "newer": {"sort": "policy", "format": 99},
-        "harmful": {"sort": "policy", "format": 1, "weights": Harmful()},
+        "checkpoint": {"kind": "checkpoint"},
+        "incomplete": {"kind": "policy", "format": 1},
+        "newer": {"kind": "policy", "format": 99},
+        "harmful": {"kind": "policy", "format": 1, "weights": Harmful()},
     }.items():
         buffer = io.BytesIO()
         torch.save(content, buffer)

@@ -20,7 +20,7 @@ def samples(count: int, sign: float = 1.0) -> Samples:
 
 
 def error(model: CostModel, truth: Samples) -> float:
-    return float(np.abs(model.predict(truth.predictors) - truth.targets).mean())
+    return float(np.abs(model.predict(truth.cost_features) - truth.targets).mean())
 
 
 def test_it_learns_and_says_nothing_before():
@@ -54,13 +54,13 @@ def test_the_past_spares_measurements():
 def test_a_model_continues_exactly():
     model, fresh = CostModel(samples(50)), samples(30)
     model.learn(samples(40))
-    model.predict(fresh.predictors)
+    model.predict(fresh.cost_features)
     model.learn(samples(7))
     again = CostModel.of(model.state_dict())
     later = samples(20)
     for one in (model, again):
         one.learn(later)
-    np.testing.assert_array_equal(model.predict(fresh.predictors), again.predict(fresh.predictors))
+    np.testing.assert_array_equal(model.predict(fresh.cost_features), again.predict(fresh.cost_features))
 
 
 def test_failures_count_as_very_slow():

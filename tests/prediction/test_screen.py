@@ -9,7 +9,7 @@ import pytest
 import told
 from told import Told, measured
 
-from irgym.core.cost import Memory
+from irgym.core.cost import CostHistory
 from irgym.core.errors import IrgymError
 from irgym.prediction.recorded import recorded_samples
 from irgym.prediction.screen import Screen
@@ -37,7 +37,7 @@ def identity(job):
 def test_it_measures_its_share_and_predicts_the_rest_well(tmp_path):
     evaluator, farm = measured(tmp_path)
     screen = Screen(evaluator, TASKS, 0.25, seed=0)
-    assert isinstance(evaluator, Memory)
+    assert isinstance(evaluator, CostHistory)
     assert not any(one.predicted for one in screen.evaluate(jobs(TASKS, 80, 0)))
     for batch in range(1, 5):
         asked = jobs(TASKS, 60, batch)
@@ -114,7 +114,7 @@ def test_records_of_other_toolchains_and_programs_are_left_out(tmp_path):
     evaluator.evaluate(both[50:])
     tasks = {task.uri: task for task in TASKS}
     samples = recorded_samples(evaluator, TASKS[0], tasks.get)
-    assert samples.predictors.shape == (count, 9)
+    assert samples.cost_features.shape == (count, 9)
     firsts = {task.uri: cost(task.job(task.initial())) for task in TASKS}
     expected = sorted({identity(job): math.log(cost(job) / firsts[job.program]) for job in known}.values())
     np.testing.assert_allclose(sorted(samples.targets), expected)

@@ -70,7 +70,7 @@ class PairTask(Task[Cells]):
     def terminal(self, state: Cells) -> bool:
         return state.stopped
 
-    def predictors(self, state: Cells) -> np.ndarray:
+    def cost_features(self, state: Cells) -> np.ndarray:
         return np.array(state.values, dtype=float)
 
     def recorded(self, schedule: str) -> Cells:

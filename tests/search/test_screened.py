@@ -7,15 +7,17 @@ from passes import URIS, PassBench, PassTask
 
 from irgym.core.errors import BackendError, IrgymError
 from irgym.prediction import model
-from irgym.search.evolutionary import Evolutionary
-from irgym.search.screened import Screened
 from irgym.search.session import Budget, run_search
+from irgym.search.strategies.evolutionary import Evolutionary
+from irgym.search.strategies.screened import Screened
 
 
-def found(strategy, evaluations, memory=None):
+def found(strategy, evaluations, history=None):
     """Return the geometric mean of the best costs of five searches."""
     budget = Budget(evaluations)
-    results = [run_search(strategy, Knobs(), Remembering(), budget, seed, memory=memory) for seed in range(5)]
+    results = [
+        run_search(strategy, Knobs(), Remembering(), budget, seed, history=history) for seed in range(5)
+    ]
     return np.exp(np.mean([np.log(result.cost) for result in results]))
 
 

@@ -42,7 +42,7 @@ class Knobs(Task[State]):
     def observe(self, state: State) -> np.ndarray:
         return np.array(state, dtype=np.float32)
 
-    def predictors(self, state: State) -> np.ndarray:
+    def cost_features(self, state: State) -> np.ndarray:
         return np.array(state, dtype=float)
 
     def recorded(self, schedule: str) -> State:

@@ -11,7 +11,7 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, dataset_of
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, Pipeline, dataset_of
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
@@ -19,7 +19,7 @@ from irgym.core.task import Task
 from irgym.measure.bench import MeasuringBench
 
 SORTS = 8
-"""Sorts of redundant operations. Pass `fold_k` removes sort k and leaves half as many of the next one."""
+"""Sorts of redundant operations. Pass `fold_k` removes kind k and leaves half as many of the next one."""
 PASSES = (*(f"fold{k}" for k in range(SORTS)), *(f"expand{k}" for k in range(SORTS)))
 IDLE = tuple(f"idle{k}" for k in range(44))
 SPACE = ActionSpace(tuple(ActionKind(name) for name in (*PASSES, *IDLE, "stop")))
@@ -37,16 +37,16 @@ class Module:
 
 
 def apply(name: str, ops: tuple[int, ...]) -> tuple[int, ...]:
-    """Run a pass. An expansion moves a sort to another, at the price of an operation."""
+    """Run a pass. An expansion moves a kind to another, at the price of an operation."""
     after = list(ops)
-    sort = int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
+    kind = int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
     if name.startswith("fold"):
-        after[sort] = 0
-        if sort + 1 < SORTS:
-            after[sort + 1] += ops[sort] // 2
-    elif name.startswith("expand") and ops[sort]:
-        after[sort] = 0
-        after[(sort + 3) % SORTS] += ops[sort] + 1
+        after[kind] = 0
+        if kind + 1 < SORTS:
+            after[kind + 1] += ops[kind] // 2
+    elif name.startswith("expand") and ops[kind]:
+        after[kind] = 0
+        after[(kind + 3) % SORTS] += ops[kind] + 1
     return tuple(after)
 
 
@@ -126,7 +126,7 @@ class PassTask(Task[Module]):
 
 
 class PassEnvironment(Environment):
-    """Its default schedule folds each sort once, in order."""
+    """Its default schedule folds each kind once, in order."""
 
     name = "passes"
     summary = "a toy of pass ordering"
@@ -168,8 +168,8 @@ class PassEnvironment(Environment):
     def baselines(self) -> list[Baseline]:
         return []
 
-    def pipelines(self) -> list[Baseline]:
-        return [Baseline("core", "folds each sort once, in order")]
+    def pipelines(self) -> list[Pipeline]:
+        return [Pipeline("core", "folds each kind once, in order")]
 
     def pipeline(self, name: str, task: Task[Any]) -> Schedule:
         if name != "core":
@@ -177,7 +177,7 @@ class PassEnvironment(Environment):
         return Schedule.parse(" ".join(f"fold{k}" for k in (0, 1, 2, 3)), SPACE)
 
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        raise IrgymError(f"there is no peer {name!r}: leave it out")
+        raise IrgymError(f"there is no baseline {name!r}: leave it out")
 
     def policies(self) -> Mapping[str, Path]:
         return {}

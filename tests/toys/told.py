@@ -10,13 +10,13 @@ import numpy as np
 from irgym.core.cost import Call
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import Measured
-from irgym.measure.protocol import Reply, Returned
+from irgym.measure.isolation.protocol import Reply, Returned
 
 
 class Told(dials.Dials):
     """A cost is told from the dials' digits beside the code, in a form that has to be learnt."""
 
-    def predictors(self, state: dials.State) -> np.ndarray:
+    def cost_features(self, state: dials.State) -> np.ndarray:
         return np.array(
             [*state[0], *self.code, *(a == b for a, b in zip(state[0], self.code, strict=True))], float
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from irgym.agents.learner import AgentConfig
 
 AGENTS: "Registry[type[AgentConfig]]" = Registry(
-    sort="agent",
+    kind="agent",
     group="irgym.agents",
     builtin={
         "ppo": "irgym.agents.ppo:PPOConfig",

@@ -89,7 +89,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
             )
         )
         legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-        taken = heads.evaluate(scores, legal, choices, self.layout, self.network.actor.links)
+        taken = heads.evaluate(scores, legal, choices, self.layout, self.network.actor.pair_scores)
         gains = torch.as_tensor(normalise(advantages, config.advantages))
         policy_loss = -(gains * taken.log_prob).mean()
         value_loss = (values - torch.as_tensor(returns)).square().mean()
@@ -105,7 +105,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
+        """Return all that determines the rest of the training, as tensors and plain values."""
         return {**super().state_dict(), "descent": self.descent.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
-from irgym.nets.actor_critic import ActorCritic, links_of
+from irgym.nets.actor_critic import ActorCritic, pair_scores_of
 from irgym.nets.encoders import Batch
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
@@ -61,9 +61,9 @@ class ActorCriticConfig(Hyperparameters):
     """Weight of the value loss in a joint step."""
     max_grad_norm: Positive = 0.5
     """The gradient is scaled down to this norm."""
-    actions: Literal["structured", "chained", "flat"] = "structured"
-    """How actions are chosen: a kind, and its parameters apart from each other; chained: each parameter knows
-    those before it; flat: one of all combinations."""
+    actions: Literal["structured", "autoregressive", "flat"] = "structured"
+    """structured: kind and parameters, each for itself; autoregressive: each parameter knows those before
+    it; flat: one of all combinations."""
     hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
@@ -73,7 +73,7 @@ class ActorCriticConfig(Hyperparameters):
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
-    """Whether the value, and it alone, sees what a state's cost can be told from too (`Task.predictors`).
+    """Whether the value, and it alone, sees what a state's cost can be told from too (`Task.cost_features`).
 
     As the cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
     """
@@ -150,8 +150,8 @@ class ActorCriticLearner(Generic[C]):
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
             with torch.inference_mode():
                 scores = self.network.actor.forward(batch).numpy()
-            links = links_of(self.network.actor)
-            return heads.sample(scores, legal, self.layout, self.rng, epsilon, links)
+            pair_scores = pair_scores_of(self.network.actor)
+            return heads.sample(scores, legal, self.layout, self.rng, epsilon, pair_scores)
 
         drawn = draw_tasks(self.problem.tasks, self.config.episodes // group, self.rng)
         tasks = [task for task in drawn for _ in range(group)]
@@ -171,7 +171,7 @@ class ActorCriticLearner(Generic[C]):
         return TorchPolicy(self.network.actor)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
+        """Return all that determines the rest of the training, as tensors and plain values."""
         return {
             "iteration": self.iteration,
             "network": self.network.state_dict(),

@@ -2,7 +2,7 @@
 
 Acting and learning overlap: while the actors play the episodes of an iteration, the learner takes its
 gradient steps on those of the iterations before. Both begin with the same weights and end before the
-iteration does, so that nothing is under way between iterations, and a course depends on no clock.
+iteration does, so that nothing is under way between iterations, and a training depends on no clock.
 """
 
 import logging
@@ -25,7 +25,7 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.measure.evaluators import Measured, error_of, failure_of
-from irgym.measure.protocol import Raised, Reply, Returned
+from irgym.measure.isolation.protocol import Raised, Reply, Returned
 
 FEWEST = 8
 """Actors where none are asked for, at least: with fewer, their epsilons hardly differ."""
@@ -39,7 +39,7 @@ class ApexConfig(QLearnerConfig):
 
     name: ClassVar[str] = "Ape-X"
     actors: CountOrNone = 0
-    """Calls that share the episodes of an iteration; a course depends on it, and not on the farm's workers.
+    """Calls that share the episodes of an iteration; a training depends on it, and not on the farm's workers.
 
     0 for as many as the farm has workers when the training starts, and at least 8.
     """

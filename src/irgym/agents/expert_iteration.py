@@ -13,16 +13,16 @@ import numpy as np
 
 from irgym.agents.hyperparameters import CountOrNone, Hyperparameters, Seed
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
-from irgym.core.cost import Evaluator, Memory
+from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import spread
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.task import Task
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.recorded import records_by_program
-from irgym.search.guided import Guided
-from irgym.search.rollout import outcome, rollout
 from irgym.search.session import Budget, Strategy, run_search
+from irgym.search.strategies.guided import Guided
+from irgym.search.strategies.rollout import outcome, rollout
 
 Report = Callable[[str], None]
 
@@ -106,7 +106,7 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
         IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
         StorageError: The cache cannot be read.
     """
-    records = records_by_program(evaluator, tasks[0], None) if isinstance(evaluator, Memory) else {}
+    records = records_by_program(evaluator, tasks[0], None) if isinstance(evaluator, CostHistory) else {}
     known: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:

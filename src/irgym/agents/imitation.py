@@ -51,8 +51,8 @@ class ImitationConfig(Hyperparameters):
     """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
-    actions: Literal["structured", "chained", "flat"] = "structured"
-    """Kinds and parameters are scored apart; chained: each parameter knows those before; flat: at once."""
+    actions: Literal["structured", "autoregressive", "flat"] = "structured"
+    """As in `ppo`: structured, autoregressive or flat."""
     exchanged: CountOrNone = 0
     """Copies of each step in which each row of the observation but the first is the first row of some other
     step, or empty: for observations whose first row is what the action is for, and whose others are its
@@ -124,7 +124,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
         for start in range(0, len(order), config.minibatch):
             part = order[start : start + config.minibatch]
             scores = actor.forward(actor.encoder.select(batch, part))
-            evaluated = heads.evaluate(scores, legal[part], choices[part], layout, actor.links)
+            evaluated = heads.evaluate(scores, legal[part], choices[part], layout, actor.pair_scores)
             descent.step(-evaluated.log_prob.mean())
     return TorchPolicy(actor)
 

@@ -50,7 +50,7 @@ class Learner(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
+        """Return all that determines the rest of the training, as tensors and plain values."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -61,7 +61,7 @@ class Metrics:
 
 
 @dataclass
-class Course:
+class Progress:
     """Where a training stands, apart from its learner."""
 
     iteration: int = 0
@@ -87,17 +87,17 @@ class Course:
 
 
 def metrics_of(
-    course: Course,
+    progress: Progress,
     outcomes: Outcomes,
     statistics: Statistics,
     validation: float | None,
     elapsed: float,
     quality: Quality | None,
 ) -> Metrics:
-    """Return the metrics of an iteration that `course` has counted already.
+    """Return the metrics of an iteration that `progress` has counted already.
 
     Args:
-        course: Where the training stands after it.
+        progress: Where the training stands after it.
         outcomes: What its episodes came to.
         statistics: Of its gradient steps.
         validation: Mean return of the greedy policy, where it was measured.
@@ -108,14 +108,14 @@ def metrics_of(
     finished = np.isfinite(first) & np.isfinite(last)
     known = np.isfinite(first) & np.isfinite(best)
     return Metrics(
-        iteration=course.iteration,
-        episodes=course.episodes,
-        env_steps=course.env_steps,
-        evaluations=course.evaluations,
-        cached=course.cached,
-        failures=course.failures,
-        predicted=course.predicted,
-        seconds=course.seconds,
+        iteration=progress.iteration,
+        episodes=progress.episodes,
+        env_steps=progress.env_steps,
+        evaluations=progress.evaluations,
+        cached=progress.cached,
+        failures=progress.failures,
+        predicted=progress.predicted,
+        seconds=progress.seconds,
         evaluations_per_s=outcomes.evaluations / elapsed,
         reward_mean=float(outcomes.returns.mean()),
         speedup=float(np.exp(np.log(first[finished] / last[finished]).mean())) if finished.any() else None,

@@ -83,4 +83,4 @@ def start_from(path: Path, actor: Actor) -> None:
 
 def _shape(actor: Actor) -> tuple[object, ...]:
     """Return what must agree for one actor's weights to suit another."""
-    return actor.spec, actor.layout.sort
+    return actor.spec, actor.layout.kind

@@ -154,8 +154,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
         with torch.inference_mode():
             scores = self.network.actor.forward(trajectories.observations)
             legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-            links = self.network.actor.links
-            return heads.evaluate(scores, legal, choices, self.layout, links).log_prob.numpy()
+            pair_scores = self.network.actor.pair_scores
+            return heads.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
 
     def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
         """Return what to learn from, and the share of the returns' variance that the values explain."""
@@ -233,8 +233,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
             scores, values = self.network.forward(steps.observations, steps.privileged)
         else:
             scores, values = self.network.actor.forward(steps.observations), steps.old_values
-        links = self.network.actor.links
-        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout, links)
+        pair_scores = self.network.actor.pair_scores
+        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout, pair_scores)
         log_ratio = evaluated.log_prob - steps.old_logp
         ratio = log_ratio.exp()
         surrogate = torch.minimum(
@@ -265,7 +265,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         return loss.mean()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
+        """Return all that determines the rest of the training, as tensors and plain values."""
         return {
             **super().state_dict(),
             "descent": self.descent.state_dict(),

@@ -188,7 +188,7 @@ class QLearner(Generic[C]):
         return TorchPolicy(self.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course, as tensors and plain values."""
+        """Return all that determines the rest of the training, as tensors and plain values."""
         return {
             "iteration": self.iteration,
             "updates": self.updates,

@@ -42,7 +42,7 @@ def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArr
     """
     rows: list[NDArray[np.float64]] = []
     for task, state in zip(tasks, states, strict=True):
-        row = task.predictors(state)
+        row = task.cost_features(state)
         if row is None:
             raise IrgymError(f"nothing tells the cost of {task.uri}: set value_features to false")
         rows.append(row)
@@ -76,10 +76,10 @@ def rollout(
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask of shape [B, S, W].
-        privileged: Whether the trajectories hold what only a critic sees: the tasks' predictors.
+        privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
 
     Raises:
-        IrgymError: No task lets any action be taken, or one has no predictors.
+        IrgymError: No task lets any action be taken, or one has no cost features.
     """
     episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged)
     measurements = problem.evaluator.evaluate(episodes.jobs)
@@ -114,7 +114,7 @@ def play(
         privileged: Whether the trajectories hold what only a critic sees.
 
     Raises:
-        IrgymError: No task lets any action be taken, or one has no predictors.
+        IrgymError: No task lets any action be taken, or one has no cost features.
     """
     if privileged or reward.shaped:
         analysed = {id(task): task.analysed() for task in tasks}
@@ -190,10 +190,10 @@ def _advance(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequenc
     if len(classes) == 1:
         return classes.pop().step_many(tasks, states, actions)
     stepped: list[Any] = list(states)
-    for sort in classes:
-        own = [type(task) is sort for task in tasks]
+    for kind in classes:
+        own = [type(task) is kind for task in tasks]
         chosen = list(compress(tasks, own)), list(compress(states, own)), list(compress(actions, own))
-        for place, state in zip(compress(range(len(tasks)), own), sort.step_many(*chosen), strict=True):
+        for place, state in zip(compress(range(len(tasks)), own), kind.step_many(*chosen), strict=True):
             stepped[place] = state
     return stepped
 

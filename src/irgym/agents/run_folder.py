@@ -139,7 +139,7 @@ class RunFolder:
         Raises:
             StorageError: It cannot be written; the checkpoint before it stays.
         """
-        storage.write(self.checkpoint, {"sort": "checkpoint", **state}, self.previous)
+        storage.write(self.checkpoint, {"kind": "checkpoint", **state}, self.previous)
 
     def restore(self) -> dict[str, Any]:
         """Return the newest checkpoint.

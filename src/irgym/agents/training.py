@@ -12,7 +12,7 @@ import torch
 
 from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import AgentConfig, Learner, Statistics
-from irgym.agents.metrics import Course, Metrics, metrics_of
+from irgym.agents.metrics import Metrics, Progress, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import rollout
@@ -21,12 +21,12 @@ from irgym.agents.tensorboard import Board
 from irgym.core.actions import BoolArray
 from irgym.core.task import Task
 from irgym.nets import heads
-from irgym.nets.actor_critic import links_of
+from irgym.nets.actor_critic import pair_scores_of
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.screen import Screen
 
-Progress = Callable[[Metrics], None]
+OnIteration = Callable[[Metrics], None]
 
 
 def train(
@@ -37,7 +37,7 @@ def train(
     resume: bool = False,
     iterations: int | None = None,
     seconds: float | None = None,
-    progress: Progress | None = None,
+    progress: OnIteration | None = None,
     validation: Sequence[Task[Any]] = (),
     environment: str = "",
     details: Mapping[str, Any] | None = None,
@@ -99,7 +99,7 @@ class _Training:
         validation: Programs that choose the policy to keep.
         environment: Name of the environment, for the policy's file.
         screen: See `train`.
-        course: Where it stands.
+        progress: Where it stands.
     """
 
     learner: Learner
@@ -108,29 +108,29 @@ class _Training:
     validation: Sequence[Task[Any]]
     environment: str
     screen: Screen | None
-    course: Course = field(default_factory=Course)
+    progress: Progress = field(default_factory=Progress)
 
     def restore(self) -> None:
         """Go back to the last checkpoint."""
         state = self.folder.restore()
         self.learner.load_state_dict(state["learner"])
-        self.course = Course(**state["course"])
+        self.progress = Progress(**state["progress"])
         if self.screen is not None:
             self.screen.load_state_dict(_arrays(state["screen"]))
-        self.folder.truncate_metrics(self.course.iteration)
+        self.folder.truncate_metrics(self.progress.iteration)
 
     def save(self) -> None:
         """Write a checkpoint; and the newest policy, unless a validation has chosen one."""
-        if not (self._validates and self.course.best_validation > -math.inf):
+        if not (self._validates and self.progress.best_validation > -math.inf):
             self._policy().save(self.folder.policy)
-        state = {"learner": self.learner.state_dict(), "course": asdict(self.course)}
+        state = {"learner": self.learner.state_dict(), "progress": asdict(self.progress)}
         if self.screen is not None:
             state["screen"] = _tensors(self.screen.state_dict())
         self.folder.save(state)
 
-    def run(self, iterations: int | None, seconds: float | None, progress: Progress | None) -> None:
+    def run(self, iterations: int | None, seconds: float | None, progress: OnIteration | None) -> None:
         """Iterate, record and save until the end; see `train` for the arguments."""
-        board = Board(self.folder.tensorboard, self.course.iteration)
+        board = Board(self.folder.tensorboard, self.progress.iteration)
         saved = time.monotonic()
         try:
             while not self.done(iterations, seconds):
@@ -148,8 +148,8 @@ class _Training:
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
         """Say whether it has gone on for so many iterations, or so long."""
-        return (iterations is not None and self.course.iteration >= iterations) or (
-            seconds is not None and self.course.seconds >= seconds
+        return (iterations is not None and self.progress.iteration >= iterations) or (
+            seconds is not None and self.progress.seconds >= seconds
         )
 
     def iterate(self) -> Metrics:
@@ -159,16 +159,16 @@ class _Training:
             outcomes, statistics = self.learner.iterate()
         self._check(outcomes, statistics)
         score: float | None = None
-        if self._validates and (self.course.iteration + 1) % self.learner.config.validate_every == 0:
+        if self._validates and (self.progress.iteration + 1) % self.learner.config.validate_every == 0:
             policy = self._policy()
             score = greedy_score(policy, self.validation, self.problem)
-            if score > self.course.best_validation:
-                self.course.best_validation = score
+            if score > self.progress.best_validation:
+                self.progress.best_validation = score
                 policy.save(self.folder.policy)
         elapsed = time.perf_counter() - start
-        self.course.count(outcomes, elapsed)
+        self.progress.count(outcomes, elapsed)
         quality = None if self.screen is None else self.screen.quality
-        return metrics_of(self.course, outcomes, statistics, score, elapsed, quality)
+        return metrics_of(self.progress, outcomes, statistics, score, elapsed, quality)
 
     def _check(self, outcomes: Outcomes, statistics: Statistics) -> None:
         """Make sure that there is something to go on from, before any file is replaced.
@@ -209,7 +209,7 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():
             scores = network.forward(batch).numpy()
-        choices = heads.greedy(scores, legal, network.layout, links_of(network))
+        choices = heads.greedy(scores, legal, network.layout, pair_scores_of(network))
         certain = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, certain, certain)
 

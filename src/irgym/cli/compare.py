@@ -33,7 +33,7 @@ class Compare:
     environment: Positional[str]
     """Name of the environment."""
     methods: str | None = None
-    """Separated by commas: base, a default schedule, a search, policy:DIR, guided:DIR, or a peer.
+    """Separated by commas: base, a default schedule, a search, policy:DIR, guided:DIR, or a baseline.
 
     By default the environment's own choice.
     """

@@ -100,8 +100,8 @@ def _mean(comparison: Comparison) -> str:
     """Return the geometric means in words."""
     [line] = comparison.summary
     means = [f"{gain_word(comparison.objective)} {interval_text(line.speedup, 'x')}"]
-    if comparison.peer:
-        means.append(f"ratio to {comparison.peer} {interval_text(line.peer_ratio)}")
+    if comparison.baseline:
+        means.append(f"ratio to {comparison.baseline} {interval_text(line.baseline_ratio)}")
     if comparison.reference:
         means.append(f"ratio to {comparison.reference} {interval_text(line.reference_ratio)}")
         means.append(f"gain ratio {interval_text(line.gain_ratio)}")
@@ -118,7 +118,7 @@ def _table(comparison: Comparison) -> Table:
         if row.cost is None or row.best_seen is None:
             table.add_row(row.program, f"failed: {row.detail}")
             continue
-        values = [row.peer_ratio] if comparison.peer else []
+        values = [row.baseline_ratio] if comparison.baseline else []
         values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
         table.add_row(
             row.program,

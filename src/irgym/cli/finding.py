@@ -21,7 +21,7 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         IrgymError: The environment's reference pipeline fails on this program.
     """
     work = task.ideal_cost(1.0)
-    peak = work / finding.peak.peer_ns if work and finding.peak else None
+    peak = work / finding.peak.baseline_ns if work and finding.peak else None
     reference = reference_of(environment, bench, task)
     checked = finding.validation
     return {
@@ -29,23 +29,23 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "schedule": finding.schedule.text(task.space),
         "objective": task.objective,
         "cost": finding.cost,
-        "baseline": finding.baseline,
+        "original_cost": finding.original_cost,
         "speedup": finding.speedup,
         "gflops": None if work is None else work / finding.cost,
         "peak_gflops": peak,
         "peak_share": finding.peak_share,
-        f"{environment.reference_peer or 'peer'}_ratio": finding.peer_ratio,
+        f"{environment.reference_baseline or 'baseline'}_ratio": finding.baseline_ratio,
         "reference": None if reference is None else reference.name,
         "reference_cost": None if reference is None else reference.cost,
         "reference_ratio": None if reference is None else over(reference.cost, finding.cost),
-        "gain_ratio": reference and gain_ratio(finding.baseline, reference.cost, finding.cost),
+        "gain_ratio": reference and gain_ratio(finding.original_cost, reference.cost, finding.cost),
         "steps": _steps(task, finding),
         "validated": checked is not None and checked.checked,
         "not_checkable": checked.blind or None if checked else None,
         "validation_error": None if checked is None else checked.error,
         "tolerance": None if checked is None else checked.tolerance,
         "program_after": task.describe(finding.state),
-        "peer": finding.versus.detail if finding.versus else finding.peerless or None,
+        "baseline": finding.versus.detail if finding.versus else finding.no_baseline or None,
         "machine": bench.machine,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
@@ -91,10 +91,12 @@ def _step_table(task: Task[Any], steps: list[dict[str, Any]]) -> Table:
 
 def _facts(task: Task[Any], finding: Finding, data: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the lines of the result: what is said, and what about it."""
-    cost, baseline = (cost_text(value, task.objective) for value in (finding.cost, finding.baseline))
+    cost, original_cost = (
+        cost_text(value, task.objective) for value in (finding.cost, finding.original_cost)
+    )
     gain = gain_word(task.objective)
     facts = [
-        (task.objective, f"{cost} (as written: {baseline})"),
+        (task.objective, f"{cost} (as written: {original_cost})"),
         (gain, f"{finding.speedup:.2f}x over the program as written"),
     ]
     if data["reference"]:
@@ -107,13 +109,13 @@ def _facts(task: Task[Any], finding: Finding, data: dict[str, Any]) -> list[tupl
                 f"({finding.peak.detail}; median of {len(finding.peak.ratios)} rounds)",
             )
         )
-    if finding.versus and finding.peer_ratio:
-        verdict = "faster" if finding.peer_ratio > 1 else "slower"
-        factor = max(finding.peer_ratio, 1 / finding.peer_ratio)
+    if finding.versus and finding.baseline_ratio:
+        verdict = "faster" if finding.baseline_ratio > 1 else "slower"
+        factor = max(finding.baseline_ratio, 1 / finding.baseline_ratio)
         rounds = f"median of {len(finding.versus.ratios)} rounds"
-        facts.append(("peer", f"{factor:.2f}x {verdict} than {finding.versus.detail}; {rounds}"))
-    if finding.peerless:
-        facts.append(("peer", f"none: {finding.peerless}"))
+        facts.append(("baseline", f"{factor:.2f}x {verdict} than {finding.versus.detail}; {rounds}"))
+    if finding.no_baseline:
+        facts.append(("baseline", f"none: {finding.no_baseline}"))
     facts.append(("validated", _validation_text(finding)))
     if "evaluations" in data:
         facts.append(

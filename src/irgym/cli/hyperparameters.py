@@ -11,11 +11,11 @@ import tyro
 from irgym.core.errors import IrgymError
 
 
-def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> Any:
+def configured(kind: type[Any], words: Sequence[str], seed: int, what: str) -> Any:
     """Return a configuration with the fields that `words` set.
 
     Args:
-        sort: Frozen dataclass with a field `seed`.
+        kind: Frozen dataclass with a field `seed`.
         words: Texts such as lr=3e-4; several values of one field are separated by commas.
         seed: The seed.
         what: Whose hyper-parameters they are, for the message.
@@ -23,7 +23,7 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
     Raises:
         IrgymError: A word is no name=value, there is no such field, or the value does not suit it.
     """
-    defaults = {field.name: field.default for field in fields(sort)}
+    defaults = {field.name: field.default for field in fields(kind)}
     arguments = ["--seed", str(seed)]
     given: set[str] = set()
     for word in words:
@@ -36,17 +36,17 @@ def configured(sort: type[Any], words: Sequence[str], seed: int, what: str) -> A
         if name in given:
             raise IrgymError(f"{name} of {what} is given twice: give it once, its values joined by commas")
         given.add(name)
-        argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(sort)[name])]
+        argument = [f"--{name.replace('_', '-')}", *_values(value, get_type_hints(kind)[name])]
         try:
             # tyro prints a page about options that the user did not write.
             with redirect_stderr(io.StringIO()):
-                _parse(sort, argument)
+                _parse(kind, argument)
         except SystemExit:
             raise IrgymError(
                 f"{name} of {what} cannot be {value!r}: give a value such as {defaults[name]}"
             ) from None
         arguments += argument
-    return _parse(sort, arguments)
+    return _parse(kind, arguments)
 
 
 def _values(text: str, kind: Any) -> list[str]:
@@ -57,5 +57,5 @@ def _values(text: str, kind: Any) -> list[str]:
     return [words.get(word.lower(), word) for word in text.split(",")]
 
 
-def _parse(sort: type[Any], arguments: list[str]) -> Any:
-    return tyro.cli(sort, args=arguments, config=(tyro.conf.FlagConversionOff,))
+def _parse(kind: type[Any], arguments: list[str]) -> Any:
+    return tyro.cli(kind, args=arguments, config=(tyro.conf.FlagConversionOff,))

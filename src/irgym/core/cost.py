@@ -131,7 +131,7 @@ class Record:
 
 
 @runtime_checkable
-class Memory(Protocol):
+class CostHistory(Protocol):
     """What remembers measurements, as evaluators with a cost cache do; all of one kind of machine."""
 
     def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:

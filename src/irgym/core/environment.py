@@ -108,7 +108,7 @@ def reward_from(environment: "Environment", reward: Any) -> Reward:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A peer that computes the same program: numpy, torch, another compiler.
+    """A baseline that computes the same program: numpy, torch, another compiler.
 
     Attributes:
         name: Name in tables.
@@ -119,6 +119,19 @@ class Baseline:
     name: str
     description: str
     remedy: str = field(default="")
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A compiler's own order of its transformations, as a schedule.
+
+    Attributes:
+        name: Name in tables.
+        description: One line.
+    """
+
+    name: str
+    description: str
 
 
 class Bench(Protocol):
@@ -185,7 +198,7 @@ class Environment(ABC):
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
         default_methods: What `compare` runs unless told otherwise.
-        reference_peer: The baseline that results are timed against side by side, if there is one.
+        reference_baseline: The baseline that results are timed against side by side, if there is one.
         reference_pipeline: The default schedule that costs are compared with, if there is one.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
     """
@@ -195,7 +208,7 @@ class Environment(ABC):
     default_dataset: str
     default_reward: Reward
     default_methods: tuple[str, ...] = ("base", "random", "greedy", "beam", "evolutionary")
-    reference_peer: str | None = None
+    reference_baseline: str | None = None
     reference_pipeline: str | None = None
     validation_inputs: int = 3
 
@@ -257,9 +270,9 @@ class Environment(ABC):
 
     @abstractmethod
     def baselines(self) -> list[Baseline]:
-        """Return the peers that a comparison may include."""
+        """Return the baselines that a comparison may include."""
 
-    def pipelines(self) -> list[Baseline]:
+    def pipelines(self) -> list[Pipeline]:
         """Return the compiler's own default schedules, which a comparison may include; there may be none."""
         return []
 
@@ -274,7 +287,7 @@ class Environment(ABC):
 
     @abstractmethod
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        """Return the call that checks a peer, and times it and `state` in turn; it returns a `Versus`."""
+        """Return the call that checks a baseline, and times it and `state` in turn; it returns a `Versus`."""
 
     def peak_call(self, task: Task[Any], state: Any) -> Call | None:
         """Return the call that times `state` and the machine's peak in turn; it returns a `Versus`.
@@ -291,23 +304,23 @@ class Environment(ABC):
 
 @dataclass(frozen=True)
 class Versus:
-    """Interleaved timings of a peer and of a state, measured in one process.
+    """Interleaved timings of a baseline and of a state, measured in one process.
 
     Attributes:
-        ratios: For each round, the peer's time over the state's: above 1, irgym is faster.
-        peer_ns: Least time of the peer, nanoseconds.
+        ratios: For each round, the baseline's time over the state's: above 1, irgym is faster.
+        baseline_ns: Least time of the baseline, nanoseconds.
         ours_ns: Least time of the state, nanoseconds.
-        detail: What the peer ran on: library, kernels, threads.
+        detail: What the baseline ran on: library, kernels, threads.
     """
 
     ratios: tuple[float, ...]
-    peer_ns: float
+    baseline_ns: float
     ours_ns: float
     detail: str
 
 
 ENVIRONMENTS: Registry[Environment] = Registry(
-    sort="environment",
+    kind="environment",
     group="irgym.environments",
     builtin={
         "loops": "irgym.envs.loops.environment:LOOPS",
@@ -315,7 +328,7 @@ ENVIRONMENTS: Registry[Environment] = Registry(
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },
-    kind=Environment,
+    expected=Environment,
 )
 
 

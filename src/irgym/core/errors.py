@@ -20,8 +20,8 @@ class BackendError(IrgymError):
     """A compiler, library or tool that is needed is missing or has the wrong version."""
 
 
-class PeerError(IrgymError):
-    """A peer is not installed, or cannot compute a program."""
+class BaselineError(IrgymError):
+    """A baseline is not installed, or cannot compute a program."""
 
 
 class StorageError(IrgymError):

@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """Parts of one sort, such as searches.
+    """Parts of one kind, such as searches.
 
     Attributes:
-        sort: What the parts are, for messages: `search`.
+        kind: What the parts are, for messages: `search`.
         group: Entry-point group in which other packages add parts: `irgym.searches`.
         builtin: Name to `package.module:attribute` of our own.
-        kind: What those of other packages must be instances of; None: whatever they are.
+        expected: What those of other packages must be instances of; None: whatever they are.
     """
 
-    sort: str
+    kind: str
     group: str
     builtin: Mapping[str, str]
-    kind: type[Any] | None = None
+    expected: type[Any] | None = None
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
@@ -45,7 +45,7 @@ class Registry(Generic[T]):
         for entry in entry_points(group=self.group):
             if entry.name == name:
                 return cast(T, self._imported(entry))
-        raise IrgymError(f"there is no {self.sort} {name!r}: choose among {', '.join(self.names())}")
+        raise IrgymError(f"there is no {self.kind} {name!r}: choose among {', '.join(self.names())}")
 
     def _imported(self, entry: EntryPoint) -> Any:
         package = entry.dist.name if entry.dist else "another package"
@@ -53,12 +53,13 @@ class Registry(Generic[T]):
             part: Any = entry.load()
         except (Exception, SystemExit) as error:  # whatever it does, it must not end a list of parts
             raise PluginError(
-                f"the {self.sort} {entry.name!r} of {package} cannot be imported from {entry.value} "
+                f"the {self.kind} {entry.name!r} of {package} cannot be imported from {entry.value} "
                 f"({type(error).__name__}: {error}): mend that package, or uninstall it"
             ) from error
-        if self.kind is not None and not isinstance(part, self.kind):
+        if self.expected is not None and not isinstance(part, self.expected):
             raise PluginError(
-                f"the {self.sort} {entry.name!r} of {package} is no {self.kind.__name__} ({entry.value}): "
+                f"the {self.kind} {entry.name!r} of {package} is no {self.expected.__name__} "
+                f"({entry.value}): "
                 "mend that package, or uninstall it"
             )
         return part

@@ -159,7 +159,7 @@ class Task(ABC, Generic[S]):
         del state
         return None
 
-    def predictors(self, state: S) -> NDArray[np.float64] | None:
+    def cost_features(self, state: S) -> NDArray[np.float64] | None:
         """Return what a learned model can tell the state's cost from, shape [K]; by default the analysis.
 
         Equal for states with equal jobs. K is the same for all programs of an environment, so that a model

@@ -12,8 +12,8 @@ from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.task import Task
 from irgym.evaluate.basis import Basis, basis_of
-from irgym.evaluate.grounds import Grounds
 from irgym.evaluate.methods import Conditions, Method, Outcome, parse_method, policy_of
+from irgym.evaluate.reference_costs import ReferenceCosts
 from irgym.evaluate.results import Comparison, Trace
 from irgym.evaluate.rows import Row
 from irgym.evaluate.tuning import Validator
@@ -85,14 +85,14 @@ def run_comparison(
         if left_out and note is not None:
             note(left_out)
     for task in tasks:
-        grounds: Grounds | None = None
+        reference_costs: ReferenceCosts | None = None
         for method in chosen:
             if course.has(task, method):
                 continue
             if progress is not None:
                 progress(task.uri, method.name)
-            grounds = grounds or Grounds(environment, bench, task, others)
-            course.add(task, method, _attempt(method, conditions, task), grounds)
+            reference_costs = reference_costs or ReferenceCosts(environment, bench, task, others)
+            course.add(task, method, _attempt(method, conditions, task), reference_costs)
     return course.results([(task.uri, method.name) for task in tasks for method in chosen])
 
 
@@ -164,7 +164,7 @@ class _Course:
             if (trace.program, trace.method) in self._rows
         }
         if self._rows:
-            self._settings["peer"] = done.settings.get("peer", "")
+            self._settings["baseline"] = done.settings.get("baseline", "")
         count = len(earlier) - len(self._rows)
         if not count:
             return ""
@@ -178,13 +178,13 @@ class _Course:
         """Say whether a row is there already."""
         return (task.uri, method.name) in self._rows
 
-    def add(self, task: Task[Any], method: Method, outcome: Outcome, grounds: Grounds) -> None:
+    def add(self, task: Task[Any], method: Method, outcome: Outcome, reference_costs: ReferenceCosts) -> None:
         """Add what a method made of a program, and let it be kept."""
-        row = replace(grounds.complete(outcome), basis=self._basis(task, method))
+        row = replace(reference_costs.complete(outcome), basis=self._basis(task, method))
         self._rows[row.program, row.method] = row
         if outcome.trace is not None:
             self._traces[row.program, row.method] = outcome.trace
-        self._settings["peer"] = self._settings["peer"] or outcome.peer
+        self._settings["baseline"] = self._settings["baseline"] or outcome.baseline
         if self._record is not None:
             self._record(self.results(list(self._rows)))
 
@@ -193,7 +193,7 @@ class _Course:
         bench, environment = self._conditions.bench, self._conditions.environment
         return Comparison(
             environment=environment.name,
-            peer=environment.reference_peer if self._settings["objective"] == "time" else None,
+            baseline=environment.reference_baseline if self._settings["objective"] == "time" else None,
             rows=tuple(self._rows[key] for key in order),
             traces=tuple(self._traces[key] for key in order if key in self._traces),
             machine=bench.machine,
@@ -238,7 +238,7 @@ def _settings(
         "evaluations": conditions.budget.evaluations,
         "seed": conditions.seed,
         "validation_inputs": conditions.validator.inputs,
-        "peer": "",
+        "baseline": "",
     }
 
 

@@ -127,7 +127,7 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
         row.method,
         cost(row.cost, comparison.objective),
         number(row.speedup, ".2f"),
-        *([number(row.peer_ratio, ".2f")] if comparison.peer else []),
+        *([number(row.baseline_ratio, ".2f")] if comparison.baseline else []),
         *(
             [number(row.reference_ratio, ".2f"), number(row.gain_ratio, ".2f")]
             if comparison.reference

@@ -1,4 +1,4 @@
-"""The methods of a comparison: the program as written, default schedules, searches, policies, peers."""
+"""The methods of a comparison: the program as written, default schedules, searches, policies, baselines."""
 
 import math
 import time
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError, PeerError
+from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -17,11 +17,11 @@ from irgym.evaluate.results import Trace
 from irgym.evaluate.rows import BASE, Row
 from irgym.evaluate.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
-from irgym.search.rollout import candidates, outcome, rollout
 from irgym.search.session import Budget, Strategy, needs_policy, run_search
+from irgym.search.strategies.rollout import candidates, outcome, rollout
 
 PEER_TIMEOUT_S = 900.0
-"""What a peer may take for a program, its own tuning included."""
+"""What a baseline may take for a program, its own tuning included."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Outcome:
     Attributes:
         row: The result.
         trace: The course of a search.
-        peer: What the reference peer ran on, where it was timed in turn with the result.
+        baseline: What the reference baseline ran on, where it was timed in turn with the result.
         state: The task's state that the row is about; None where it is about none.
     """
 
     row: Row
     trace: Trace | None = None
-    peer: str = ""
+    baseline: str = ""
     state: Any = None
 
 
@@ -160,16 +160,16 @@ class RolledOut:
 
 
 @dataclass(frozen=True)
-class Peer:
+class BaselineMethod:
     """Another library or compiler that computes the same program."""
 
     name: str
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
-        """Check the peer and time it in turn with the program as written."""
+        """Check the baseline and time it in turn with the program as written."""
         if task.objective != "time":
             raise IrgymError(f"{self.name} is timed, and has no {task.objective}: leave it out")
-        reference = conditions.environment.reference_peer
+        reference = conditions.environment.reference_baseline
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)
         seconds = time.perf_counter() - started
@@ -180,15 +180,15 @@ class Peer:
                 same = self.name == reference
                 written = versus if same else _against_written(conditions, reference, task)
                 ratio = 1.0 if same else float(np.median(written.ratios)) * speedup
-            except PeerError as error:
+            except BaselineError as error:
                 detail = str(error)
-        row = Row(task.uri, self.name, versus.peer_ns, speedup, ratio, seconds, None, True, detail=detail)
+        row = Row(task.uri, self.name, versus.baseline_ns, speedup, ratio, seconds, None, True, detail=detail)
         return Outcome(row)
 
 
-def _against_written(conditions: Conditions, peer: str, task: Task[Any]) -> Versus:
-    """Return timings of a peer in turn with the program as written."""
-    call = conditions.environment.versus_call(peer, task, task.initial())
+def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
+    """Return timings of a baseline in turn with the program as written."""
+    call = conditions.environment.versus_call(baseline, task, task.initial())
     versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
     return versus
 
@@ -213,19 +213,19 @@ def _outcome(
         method=method,
         cost=finding.cost,
         speedup=gained if 0.0 < gained < math.inf else None,
-        peer_ratio=finding.peer_ratio,
+        baseline_ratio=finding.baseline_ratio,
         seconds=seconds,
         evaluations=evaluations,
         validated=finding.validation is not None and finding.validation.checked,
         schedule=finding.schedule.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
-        detail=finding.peerless,
+        detail=finding.no_baseline,
         not_checkable="" if finding.validation is None else finding.validation.blind,
     )
     versus = finding.versus
-    peer = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
-    return Outcome(row, trace, peer, finding.state)
+    baseline = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
+    return Outcome(row, trace, baseline, finding.state)
 
 
 def policy_of(method: Method) -> str:
@@ -248,14 +248,14 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
         IrgymError: There is no such method or policy.
     """
     name, colon, policy = text.partition(":")
-    peers = [peer.name for peer in environment.baselines()]
+    baselines = [baseline.name for baseline in environment.baselines()]
     pipelines = [pipeline.name for pipeline in environment.pipelines()]
     if text == BASE:
         return AsWritten()
     if text in pipelines:
         return Pipelined(text)
-    if text in peers:
-        return Peer(text)
+    if text in baselines:
+        return BaselineMethod(text)
     if colon and not policy:
         raise IrgymError(
             f"{text!r} names no policy: write {text}NAME with a policy that ships, or a run folder"
@@ -263,7 +263,7 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
     if name == "policy" and colon:
         return RolledOut(text, load_policy(policy))
     if name not in SEARCHES.names():
-        known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "guided:NAME", *peers]
+        known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "guided:NAME", *baselines]
         raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
     strategy = SEARCHES.load(name)()
     if needs_policy(strategy) and not colon:

@@ -152,7 +152,7 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
 
     Args:
         comparison: The data.
-        quantity: `speedup`, `peer_ratio` or `gain_ratio`.
+        quantity: `speedup`, `baseline_ratio` or `gain_ratio`.
         label: What the axis says.
         name: Prefix of ids.
     """
@@ -184,7 +184,9 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
 
 def _values(comparison: Comparison, quantity: str) -> dict[str, dict[str, float]]:
     """Return for each method its values by program; methods whose value is 1 by definition are left out."""
-    unit = {"speedup": BASE, "peer_ratio": comparison.peer, "gain_ratio": comparison.reference}[quantity]
+    unit = {"speedup": BASE, "baseline_ratio": comparison.baseline, "gain_ratio": comparison.reference}[
+        quantity
+    ]
     values: dict[str, dict[str, float]] = {}
     for row in comparison.rows:
         value = getattr(row, quantity)

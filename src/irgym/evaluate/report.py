@@ -139,9 +139,11 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
     gains = per_program(comparison, "gain_ratio", f"gain over {comparison.reference}'s gain", f"{name}-gain")
     if gains:
         parts.append(f"<h3>Against {escape(str(comparison.reference))}</h3>" + html.figure(gains))
-    ratios = per_program(comparison, "peer_ratio", f"{comparison.peer}'s time over ours", f"{name}-ratio")
+    ratios = per_program(
+        comparison, "baseline_ratio", f"{comparison.baseline}'s time over ours", f"{name}-ratio"
+    )
     if ratios:
-        parts.append(f"<h3>Against {escape(str(comparison.peer))}</h3>" + html.figure(ratios))
+        parts.append(f"<h3>Against {escape(str(comparison.baseline))}</h3>" + html.figure(ratios))
     curves = anytime_curves(comparison, f"{name}-anytime")
     if curves:
         parts.append("<h3>Searches over time</h3>" + html.figure(curves))

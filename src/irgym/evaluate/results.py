@@ -37,16 +37,16 @@ class Comparison:
 
     Attributes:
         environment: Name of the environment.
-        peer: Name of the peer that `peer_ratio` refers to, if there is one.
+        baseline: Name of the baseline that `baseline_ratio` refers to, if there is one.
         rows: One for each program and method.
         traces: One for each program and search.
         machine: The machine, threads and load, in words.
         settings: Everything else that the numbers depend on: objective, reference, date, budget, seed,
-            validation, the peer's library.
+            validation, the baseline's library.
     """
 
     environment: str
-    peer: str | None
+    baseline: str | None
     rows: tuple[Row, ...]
     traces: tuple[Trace, ...] = ()
     machine: str = ""
@@ -90,15 +90,15 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data that `from_json` reads back; numbers that are not finite become None."""
-        ratio = f"{self.peer or 'peer'}_ratio"
+        ratio = f"{self.baseline or 'baseline'}_ratio"
         return {
             "environment": self.environment,
-            "peer": self.peer,
+            "baseline": self.baseline,
             "machine": self.machine,
             "settings": dict(self.settings),
-            "rows": [_renamed(_plain(asdict(row)), "peer_ratio", ratio) for row in self.rows],
+            "rows": [_renamed(_plain(asdict(row)), "baseline_ratio", ratio) for row in self.rows],
             "summary": {
-                line.method: _renamed(_plain(asdict(line)), "peer_ratio", ratio) for line in self.summary
+                line.method: _renamed(_plain(asdict(line)), "baseline_ratio", ratio) for line in self.summary
             },
             "traces": [_plain(asdict(trace)) for trace in self.traces],
         }
@@ -115,11 +115,11 @@ class Comparison:
             for name, kind in SETTINGS.items():
                 if name in written.settings:
                     conform_part(kind, written.settings[name], f"settings.{name}")
-            ratio = f"{written.peer or 'peer'}_ratio"
-            rows = [_renamed(row, ratio, "peer_ratio") for row in written.rows]
+            ratio = f"{written.baseline or 'baseline'}_ratio"
+            rows = [_renamed(row, ratio, "baseline_ratio") for row in written.rows]
             return Comparison(
                 written.environment,
-                written.peer,
+                written.baseline,
                 conform_part(tuple[Row, ...], rows, "rows"),
                 written.traces,
                 written.machine,
@@ -143,17 +143,17 @@ SETTINGS: Mapping[str, Any] = {
     "evaluations": Annotated[int | None, Range(low=1)],
     "seed": int,
     "validation_inputs": Annotated[int, Range(low=0)],
-    "peer": str,
+    "baseline": str,
 }
 """What the settings of a comparison are, by name."""
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A comparison as it is written, rows with the peer's name in theirs."""
+    """A comparison as it is written, rows with the baseline's name in theirs."""
 
     environment: str
-    peer: str | None
+    baseline: str | None
     machine: str
     settings: Mapping[str, Any]
     rows: tuple[Mapping[str, Any], ...]

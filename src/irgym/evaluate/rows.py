@@ -45,11 +45,11 @@ class Row:
         method: Name of the method.
         cost: Cost measured after the method ended, in the objective's unit; None where it failed.
         speedup: Cost of the program as written over `cost`.
-        peer_ratio: The reference peer's time over ours; above 1, we are faster. None without a peer.
+        baseline_ratio: The baseline's time over ours; above 1, we are faster. None without a baseline.
         seconds: Wall-clock time that the method took, without the final measurement.
         evaluations: Candidates that it evaluated.
         validated: Whether the results agree with the original program's, and wrong ones would not have.
-        schedule: Text of the schedule; empty for peers.
+        schedule: Text of the schedule; empty for baselines.
         detail: For a failure, why; otherwise what should be known about the numbers.
         best_seen: For a policy, the least cost of the states that it passed through.
         peak_share: Share of the machine's peak, timed in turn with it; None where no peak bounds the cost.
@@ -66,7 +66,7 @@ class Row:
     method: str
     cost: CostOrNone
     speedup: Ratio
-    peer_ratio: Ratio
+    baseline_ratio: Ratio
     seconds: Annotated[float | None, Range(0, VAST)]
     evaluations: Annotated[int | None, Range(low=0)]
     validated: bool

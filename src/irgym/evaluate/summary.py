@@ -33,8 +33,8 @@ class Summary:
         programs: Programs that it was run on.
         failed: How many of them it failed on; they are left out of the following.
         speedup: Over the programs as written; None where all failed.
-        peer_ratio: Over the reference peer; None without a peer.
-        verdict: What `peer_ratio` shows, or without a peer `reference_ratio`, or without either `speedup`.
+        baseline_ratio: Over the baseline; None without a baseline.
+        verdict: What `baseline_ratio` shows; without one `reference_ratio`, without either `speedup`.
         to_best: The cost of the best method over this one's, on the programs that both solved.
         seconds: Mean time it took for a program.
         reference_ratio: Over the reference pipeline; None without a reference.
@@ -48,7 +48,7 @@ class Summary:
     programs: int
     failed: int
     speedup: Interval | None
-    peer_ratio: Interval | None
+    baseline_ratio: Interval | None
     verdict: Verdict | None
     to_best: Interval | None
     seconds: float | None
@@ -86,9 +86,9 @@ def _interval(values: Iterable[float | None], noise: float) -> Interval | None:
 def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float) -> Summary:
     solved = {row.program: row for row in rows if row.cost is not None}
     speedup = _interval((row.speedup for row in solved.values()), noise)
-    peer_ratio = _interval((row.peer_ratio for row in solved.values()), noise)
+    baseline_ratio = _interval((row.baseline_ratio for row in solved.values()), noise)
     reference_ratio = _interval((row.reference_ratio for row in solved.values()), noise)
-    decisive = peer_ratio or reference_ratio or speedup
+    decisive = baseline_ratio or reference_ratio or speedup
     times = [row.seconds for row in solved.values() if row.seconds is not None]
     objectives = dict.fromkeys(objective for row in rows for objective in row.also)
     return Summary(
@@ -96,7 +96,7 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
         programs=len(rows),
         failed=len(rows) - len(solved),
         speedup=speedup,
-        peer_ratio=peer_ratio,
+        baseline_ratio=baseline_ratio,
         verdict=decisive.verdict if decisive else None,
         to_best=_interval((_quotient(best[program], row) for program, row in solved.items()), noise),
         seconds=math.fsum(times) / len(times) if times else None,

@@ -50,10 +50,11 @@ def conditions(comparison: Comparison) -> str:
         f"{gains} are the cost as written over the cost; means are geometric, with 95 % intervals.",
         _checks(comparison),
     ]
-    if comparison.peer:
-        runs_on = f" ({settings['peer']})" if settings.get("peer") else ""
+    if comparison.baseline:
+        runs_on = f" ({settings['baseline']})" if settings.get("baseline") else ""
         sentences.append(
-            f"Ratios to {comparison.peer}{runs_on} are medians of timings in turn; above 1, we are faster."
+            f"Ratios to {comparison.baseline}{runs_on} are medians of timings in turn; "
+            "above 1, we are faster."
         )
     return " ".join([*sentences, *_references(comparison), *_sides(comparison)])
 
@@ -123,8 +124,8 @@ def _title(text: str) -> Text:
 
 
 def _beside(comparison: Comparison) -> str:
-    if comparison.peer:
-        return f", and ratio to {comparison.peer}"
+    if comparison.baseline:
+        return f", and ratio to {comparison.baseline}"
     return f", and gain ratio to {comparison.reference}" if comparison.reference else ""
 
 
@@ -136,12 +137,12 @@ def failures(comparison: Comparison) -> list[str]:
     unchecked = [
         f"{row.program} is not checkable: {row.not_checkable}" for row in comparison.rows if row.not_checkable
     ]
-    peerless = [
-        f"no ratio to {comparison.peer} on {row.program}: {row.detail}"
+    no_baseline = [
+        f"no ratio to {comparison.baseline} on {row.program}: {row.detail}"
         for row in comparison.rows
-        if comparison.peer and row.cost is not None and row.peer_ratio is None
+        if comparison.baseline and row.cost is not None and row.baseline_ratio is None
     ]
-    return [*failed, *dict.fromkeys([*unchecked, *peerless])]
+    return [*failed, *dict.fromkeys([*unchecked, *no_baseline])]
 
 
 def _cell(row: Row | None) -> str:
@@ -150,7 +151,7 @@ def _cell(row: Row | None) -> str:
     if row.cost is None:
         return "failed"
     speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
-    beside = row.gain_ratio if row.peer_ratio is None else row.peer_ratio
+    beside = row.gain_ratio if row.baseline_ratio is None else row.baseline_ratio
     return speedup if beside is None else f"{speedup}  {beside:.2f}"
 
 
@@ -165,10 +166,10 @@ def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 def ratio_headings(comparison: Comparison) -> list[str]:
-    """Return the columns of the ratios to the peer and to the reference pipeline."""
-    peer, reference = comparison.peer, comparison.reference
+    """Return the columns of the ratios to the baseline and to the reference pipeline."""
+    baseline, reference = comparison.baseline, comparison.reference
     return [
-        *([f"ratio to {peer}"] if peer else []),
+        *([f"ratio to {baseline}"] if baseline else []),
         *([f"ratio to {reference}", "gain ratio"] if reference else []),
     ]
 
@@ -186,7 +187,7 @@ def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
         line.method,
         str(line.programs) + (f" ({line.failed} failed)" if line.failed else ""),
         interval_text(line.speedup, "x"),
-        *([interval_text(line.peer_ratio)] if comparison.peer else []),
+        *([interval_text(line.baseline_ratio)] if comparison.baseline else []),
         *(reference if comparison.reference else []),
         verdict_word(line.verdict, comparison.objective) if line.verdict else "-",
         _against_best(line.to_best),

@@ -1,4 +1,4 @@
-"""Tuning one program: search, then measure the finalists anew, validate, and compare with a peer."""
+"""Tuning one program: search, then measure the finalists anew, validate, and compare with a baseline."""
 
 import math
 import time
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from irgym.core.cost import Measurement, Memory, Validation
+from irgym.core.cost import CostHistory, Measurement, Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError, PeerError
+from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
@@ -73,31 +73,31 @@ class Finding:
         schedule: Leads to it.
         state: The task's state there.
         cost: Cost measured anew, not the least of the search.
-        baseline: Cost of the program as written, measured in the same way.
+        original_cost: Cost of the program as written, measured in the same way.
         validation: The comparison with the original; None where it was not wanted.
-        versus: Interleaved timings against the environment's peer; None where it has none, or that cannot
+        versus: Interleaved timings against the environment's baseline; None where it has none, or that cannot
             compute the program.
         peak: Interleaved timings against the machine's peak; None where none bounds the cost.
-        peerless: Why the peer cannot compute the program; empty where it can.
+        no_baseline: Why the baseline cannot compute the program; empty where it can.
     """
 
     schedule: Schedule
     state: Any
     cost: float
-    baseline: float
+    original_cost: float
     validation: Validation | None
     versus: Versus | None
     peak: Versus | None = None
-    peerless: str = ""
+    no_baseline: str = ""
 
     @property
     def speedup(self) -> float:
         """Baseline over cost; infinite where only the cost is 0."""
-        return over(self.baseline, self.cost)
+        return over(self.original_cost, self.cost)
 
     @property
-    def peer_ratio(self) -> float | None:
-        """Median of the peer's time over ours; above 1, irgym is faster."""
+    def baseline_ratio(self) -> float | None:
+        """Median of the baseline's time over ours; above 1, irgym is faster."""
         return None if self.versus is None else float(np.median(self.versus.ratios))
 
     @property
@@ -184,20 +184,20 @@ def confirm(
     """
     state = replay(task, schedule)
     validation = validator(task, state)
-    baseline = least_cost(bench, task, task.initial())
+    original_cost = least_cost(bench, task, task.initial())
     written = task.job(state).schedule == task.job(task.initial()).schedule
-    cost = baseline if written else least_cost(bench, task, state)
-    # Peers are timed: beside other costs they say nothing.
-    peer = environment.reference_peer if task.objective == "time" else None
-    versus, peerless = None, ""
-    if peer is not None:
+    cost = original_cost if written else least_cost(bench, task, state)
+    # Baselines are timed: beside other costs they say nothing.
+    baseline = environment.reference_baseline if task.objective == "time" else None
+    versus, no_baseline = None, ""
+    if baseline is not None:
         try:
-            versus = bench.call(environment.versus_call(peer, task, state))
-        except PeerError as error:
-            peerless = str(error)
+            versus = bench.call(environment.versus_call(baseline, task, state))
+        except BaselineError as error:
+            no_baseline = str(error)
     peak_call = environment.peak_call(task, state)
     against_peak = bench.call(peak_call) if peak_call else None
-    return Finding(schedule, state, cost, baseline, validation, versus, against_peak, peerless)
+    return Finding(schedule, state, cost, original_cost, validation, versus, against_peak, no_baseline)
 
 
 def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
@@ -228,8 +228,8 @@ def tune(
         IrgymError: The program cannot be run at all, or the result is wrong.
     """
     evaluator = bench.evaluator
-    memory = evaluator if isinstance(evaluator, Memory) else None
-    result = run_search(strategy, task, evaluator, budget, seed, policy, memory)
+    history = evaluator if isinstance(evaluator, CostHistory) else None
+    result = run_search(strategy, task, evaluator, budget, seed, policy, history)
     if not result.finalists:
         measurement = measure_anew(bench, task, task.initial())
         raise IrgymError(

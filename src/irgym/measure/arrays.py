@@ -15,7 +15,7 @@ def aligned(shape: Sequence[int], dtype: DTypeLike = np.float32) -> NDArray[Any]
     """Return an array, not initialised, that begins on a cache line.
 
     numpy's own arrays begin anywhere, and a vector that crosses two lines costs twice: with them, times
-    would depend on chance. Peers get the same arrays.
+    would depend on chance. Baselines get the same arrays.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + CACHE_LINE, dtype=np.uint8)

@@ -8,9 +8,9 @@ from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.evaluators import Measured, error_of
 from irgym.measure.farm import open_farm
+from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
-from irgym.measure.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 
 
 class MeasuringBench:

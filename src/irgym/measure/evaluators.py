@@ -6,7 +6,7 @@ from irgym.core.cost import Call, Job, Measurement, Outcome, Record
 from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
-from irgym.measure.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve
+from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve
 
 __all__ = ["Inline", "Measured", "Recorded", "resolve"]
 

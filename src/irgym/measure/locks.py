@@ -29,7 +29,7 @@ STOPPED_S = 10.0
 
 _POLL_S = 0.02
 _COMMAND = 80
-_WORKER = "irgym.measure.worker"
+_WORKER = "irgym.measure.isolation.worker"
 _LOG = logging.getLogger(__name__)
 
 

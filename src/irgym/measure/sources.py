@@ -15,16 +15,12 @@ SUFFIXES = (".py", ".c", ".cc", ".h")
 MEASURING = (
     "measure/arrays.py",
     "measure/checking",
-    "measure/child.py",
+    "measure/isolation",
     "measure/machine.py",
     "measure/native.py",
-    "measure/process.py",
-    "measure/protocol.py",
     "measure/sources.py",
     "measure/timing.py",
     "measure/variables.py",
-    "measure/watch.py",
-    "measure/worker.py",
 )
 """What checks, times and isolates the candidates of all environments."""
 

@@ -93,7 +93,7 @@ def sample(run: Run, timing: Timing = DEFAULT_TIMING) -> tuple[float, ...]:
 
 
 def interleave(
-    ours: Run, peer: Run, rounds: int = 15, timing: Timing = DEFAULT_TIMING
+    ours: Run, baseline: Run, rounds: int = 15, timing: Timing = DEFAULT_TIMING
 ) -> list[tuple[float, float]]:
     """Time two candidates in turn, so that what disturbs the machine disturbs both.
 
@@ -101,20 +101,20 @@ def interleave(
 
     Args:
         ours: Executes the one candidate the given number of times.
-        peer: Executes the other.
+        baseline: Executes the other.
         rounds: Number of rounds; fewer where they would take long, see `LONG_S`.
         timing: The protocol; a round in which either was disturbed is taken again.
 
     Returns:
-        For each round, nanoseconds per execution of `ours` and of `peer`.
+        For each round, nanoseconds per execution of `ours` and of `baseline`.
     """
     with timing_slot():
         begin = time.perf_counter()
-        repeats = [_repeats(_warm(run, timing), timing) for run in (ours, peer)]
+        repeats = [_repeats(_warm(run, timing), timing) for run in (ours, baseline)]
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
-            order = ((0, ours), (1, peer)) if number % 2 == 0 else ((1, peer), (0, ours))
+            order = ((0, ours), (1, baseline)) if number % 2 == 0 else ((1, baseline), (0, ours))
             taken = {which: _timed(run, repeats[which], timing) for which, run in order}
             calm = taken[0].calm and taken[1].calm
             (kept if calm else spare).append((taken[0].ns, taken[1].ns))

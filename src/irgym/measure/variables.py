@@ -32,7 +32,7 @@ KEYED: Mapping[str, str] = {
     "ATEN_*": "torch's kernels by instruction set",
     "TORCH*": "torch's and its compiler's switches",
     "PYTORCH_*": "the same",
-    "TVM_*": "a peer's threads and kernels",
+    "TVM_*": "a baseline's threads and kernels",
     "MALLOC_*": "where memory comes from: page faults, huge pages, filling",
     "GLIBC_TUNABLES": "the same, and which string functions run",
     "LD_PRELOAD": "other allocators and mathematical functions",
@@ -41,7 +41,7 @@ KEYED: Mapping[str, str] = {
     "PYTHONMALLOC": "another allocator",
     "PYTHONOPTIMIZE": "checks left out",
 }
-"""Patterns of variables that the toolchains, the libraries below and peers read, and why: costs measured
+"""Patterns of variables that the toolchains, the libraries below and baselines read, and why: costs measured
 with different values are kept apart."""
 
 SILENT = (

@@ -17,11 +17,11 @@ class Actor(nn.Module):
     Attributes:
         encoder: From observations to features.
         layout: The meaning of the scores.
-        links: Shape [P, W, W]; what a choice in the first segment of a pair of `layout` adds to the scores of
-            the second; None where the layout links none.
+        pair_scores: Shape [P, W, W]; what a choice in the first segment of a pair of `layout` adds to the
+            scores of the second; None where the layout has no pairs.
     """
 
-    sort = "actor"
+    kind = "actor"
 
     def __init__(self, spec: EncoderSpec, layout: ActionLayout) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Actor(nn.Module):
             self.scores.bias[: len(layout.prior)] = torch.as_tensor(np.log(layout.prior))
         pairs = len(layout.earlier)
         zeros = torch.zeros(pairs, layout.width, layout.width)
-        self.links: nn.Parameter | None = nn.Parameter(zeros) if pairs else None
+        self.pair_scores: nn.Parameter | None = nn.Parameter(zeros) if pairs else None
 
     def score(self, features: Tensor) -> Tensor:
         """Return scores of shape [B, S, W] from features of shape [B, features]."""
@@ -47,10 +47,10 @@ class Actor(nn.Module):
         return self.score(cast(Tensor, self.encoder(batch)))
 
 
-def links_of(network: nn.Module) -> NDArray[np.float32] | None:
+def pair_scores_of(network: nn.Module) -> NDArray[np.float32] | None:
     """Return the links of a network as an array; None where it has none."""
-    links = getattr(network, "links", None)
-    return None if links is None else links.detach().numpy()
+    pair_scores = getattr(network, "pair_scores", None)
+    return None if pair_scores is None else pair_scores.detach().numpy()
 
 
 class ActorCritic(nn.Module):

@@ -104,7 +104,7 @@ class EncoderSpec(Protocol):
         ...
 
     @property
-    def sort(self) -> str:
+    def kind(self) -> str:
         """Name in `ENCODERS`."""
         ...
 
@@ -126,14 +126,14 @@ class MlpSpec:
         hidden: Widths of the hidden layers.
         activation: One of `ACTIVATIONS`.
         normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
-        sort: Name in `ENCODERS`.
+        kind: Name in `ENCODERS`.
     """
 
     inputs: int
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     normalise: bool = False
-    sort: str = "mlp"
+    kind: str = "mlp"
 
     @classmethod
     def suited_to(
@@ -289,7 +289,7 @@ def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
 
 
 ENCODERS: Registry[type[EncoderSpec]] = Registry(
-    sort="encoder",
+    kind="encoder",
     group="irgym.encoders",
     builtin={"mlp": "irgym.nets.encoders:MlpSpec", "lstm": "irgym.nets.lstm:LstmSpec"},
 )
@@ -301,12 +301,12 @@ def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
     Raises:
         IrgymError: There is no such encoder here.
     """
-    sort = values["sort"]
-    if sort not in ENCODERS.names():
+    kind = values["kind"]
+    if kind not in ENCODERS.names():
         raise IrgymError(
-            f"the policy's encoder {sort!r} does not exist here: install the version that made it"
+            f"the policy's encoder {kind!r} does not exist here: install the version that made it"
         )
-    return ENCODERS.load(sort).from_dict(values)
+    return ENCODERS.load(kind).from_dict(values)
 
 
 def spec_for(
@@ -324,5 +324,5 @@ def spec_for(
     Raises:
         IrgymError: There is no such encoder here, or it does not suit the observation.
     """
-    sort = encoder or (observation.encoder if isinstance(observation, Encodable) else "mlp")
-    return ENCODERS.load(sort).suited_to(observation, hidden, activation, normalise=normalise)
+    kind = encoder or (observation.encoder if isinstance(observation, Encodable) else "mlp")
+    return ENCODERS.load(kind).suited_to(observation, hidden, activation, normalise=normalise)

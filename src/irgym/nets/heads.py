@@ -27,7 +27,7 @@ MASKED = -1e9
 LEAST = np.finfo(np.float32).tiny
 """Least probability whose logarithm is taken."""
 
-Links = NDArray[np.float32]
+PairScores = NDArray[np.float32]
 Choose = Callable[[FloatArray], IntArray]
 
 
@@ -58,7 +58,7 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(
-    scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayout, links: Tensor | None = None
+    scores: Tensor, legal: Tensor, choices: Tensor, layout: ActionLayout, pair_scores: Tensor | None = None
 ) -> Evaluated:
     """Return the log-probability of `choices` and the entropy.
 
@@ -67,11 +67,11 @@ def evaluate(
         legal: Shape [B, S, W], boolean.
         choices: Shape [B, S], int64.
         layout: The meaning of the segments.
-        links: Shape [P, W, W], see `Actor`. The entropy of a linked slot is then that under `choices`.
+        pair_scores: Shape [P, W, W], see `Actor`. The entropy of a linked slot is then that under `choices`.
     """
-    if links is not None:
+    if pair_scores is not None:
         earlier, later = torch.as_tensor(layout.earlier), torch.as_tensor(layout.later)
-        added = links[torch.arange(len(earlier)), choices[:, earlier]]
+        added = pair_scores[torch.arange(len(earlier)), choices[:, earlier]]
         scores = scores.index_add(1, later, added)
     log_p = torch.where(legal, scores, MASKED).log_softmax(-1)
     chosen = log_p.gather(-1, choices.unsqueeze(-1)).squeeze(-1)
@@ -84,13 +84,13 @@ def evaluate(
     return Evaluated((chosen * active).sum(-1), entropies[:, 0] + (owners * entropies[:, 1:]).sum(-1))
 
 
-def _in_turn(scores: FloatArray, layout: ActionLayout, links: Links, choose: Choose) -> IntArray:
+def _in_turn(scores: FloatArray, layout: ActionLayout, pair_scores: PairScores, choose: Choose) -> IntArray:
     """Choose in the linked slots one after the other; return the choices of all segments, shape [B, S].
 
     Args:
         scores: Shape [B, S, W]; illegal ones are `MASKED`.
         layout: The meaning of the segments.
-        links: Shape [P, W, W], see `Actor`.
+        pair_scores: Shape [P, W, W], see `Actor`.
         choose: Makes choices of shape [B, s] of scores of shape [B, s, W].
     """
     scores = scores.copy()
@@ -98,16 +98,18 @@ def _in_turn(scores: FloatArray, layout: ActionLayout, links: Links, choose: Cho
     choices[:, :1] = choose(scores[:, :1])
     for segments, pairs in layout.ranks:
         for pair in pairs:
-            scores[:, layout.later[pair]] += links[pair, choices[:, layout.earlier[pair]]]
+            scores[:, layout.later[pair]] += pair_scores[pair, choices[:, layout.earlier[pair]]]
         choices[:, segments] = choose(scores[:, segments])
     return choices
 
 
-def _given(scores: FloatArray, layout: ActionLayout, links: Links, choices: IntArray) -> FloatArray:
+def _given(
+    scores: FloatArray, layout: ActionLayout, pair_scores: PairScores, choices: IntArray
+) -> FloatArray:
     """Return the scores of all segments given the choices in those before them."""
     scores = scores.copy()
     for pair, (earlier, later) in enumerate(zip(layout.earlier, layout.later, strict=True)):
-        scores[:, later] += links[pair, choices[:, earlier]]
+        scores[:, later] += pair_scores[pair, choices[:, earlier]]
     return scores
 
 
@@ -160,7 +162,7 @@ def sample(
     layout: ActionLayout,
     rng: np.random.Generator,
     epsilon: float = 0.0,
-    links: Links | None = None,
+    pair_scores: PairScores | None = None,
 ) -> Draw:
     """Draw an action for each row; with probability `epsilon` any legal one, all being equally likely.
 
@@ -170,16 +172,16 @@ def sample(
         layout: The meaning of the segments.
         rng: Source of randomness.
         epsilon: Share of uniform exploration. The behaviour is then the mixture of both distributions.
-        links: Shape [P, W, W], see `Actor`.
+        pair_scores: Shape [P, W, W], see `Actor`.
     """
     scores = np.where(legal, scores, np.float32(MASKED))
-    if links is None:
+    if pair_scores is None:
         weights = _weights(scores)
         choices, count = _explored(_pick(weights, rng), legal, layout, rng, epsilon)
     else:
-        choices = _in_turn(scores, layout, links, lambda some: _pick(_weights(some), rng))
+        choices = _in_turn(scores, layout, pair_scores, lambda some: _pick(_weights(some), rng))
         choices, count = _explored(choices, legal, layout, rng, epsilon)
-        weights = _weights(_given(scores, layout, links, choices))
+        weights = _weights(_given(scores, layout, pair_scores, choices))
     choices, active = _settle(choices, layout)
     likely = np.take_along_axis(weights, choices[..., None], axis=-1)[..., 0] / weights.sum(axis=-1)
     policy_logp = (np.log(np.maximum(likely, LEAST)) * active).sum(axis=-1)
@@ -195,16 +197,16 @@ def _weights(scores: FloatArray) -> FloatArray:
 
 
 def greedy(
-    scores: FloatArray, legal: BoolArray, layout: ActionLayout, links: Links | None = None
+    scores: FloatArray, legal: BoolArray, layout: ActionLayout, pair_scores: PairScores | None = None
 ) -> IntArray:
     """Return the best kind of each row and the best choice in each of its slots; shape [B, S].
 
     Where slots are linked, the best of each given those before it.
     """
     masked = np.where(legal, scores, np.float32(MASKED))
-    if links is None:
+    if pair_scores is None:
         return _settle(masked.argmax(axis=-1), layout)[0]
-    return _settle(_in_turn(masked, layout, links, lambda some: some.argmax(axis=-1)), layout)[0]
+    return _settle(_in_turn(masked, layout, pair_scores, lambda some: some.argmax(axis=-1)), layout)[0]
 
 
 def epsilon_greedy(

@@ -33,7 +33,7 @@ class ActionLayout(ABC):
             places of the pairs whose later segment is among them.
     """
 
-    sort: str
+    kind: str
 
     space: ActionSpace
     segments: int
@@ -64,7 +64,7 @@ class StructuredLayout(ActionLayout):
     The prior of a kind is the size of its largest slot.
     """
 
-    sort = "structured"
+    kind = "structured"
 
     def __init__(self, space: ActionSpace) -> None:
         kinds = len(space.kinds)
@@ -121,14 +121,14 @@ class StructuredLayout(ActionLayout):
         return choices
 
 
-class ChainedLayout(StructuredLayout):
+class AutoregressiveLayout(StructuredLayout):
     """The slots of a kind are chosen one after the other, each knowing those before it.
 
     Of a tile's sizes, which loop is for the lanes decides what the others should be. Slots that are chosen
     apart from each other mix good tiles into bad ones.
     """
 
-    sort = "chained"
+    kind = "autoregressive"
 
     def __init__(self, space: ActionSpace) -> None:
         super().__init__(space)
@@ -145,7 +145,7 @@ class ChainedLayout(StructuredLayout):
 class FlatLayout(ActionLayout):
     """One segment with an alternative for each action of `space.flat`."""
 
-    sort = "flat"
+    kind = "flat"
 
     def __init__(self, space: ActionSpace) -> None:
         self.space = space
@@ -177,5 +177,5 @@ class FlatLayout(ActionLayout):
 
 
 LAYOUTS: dict[str, Callable[[ActionSpace], ActionLayout]] = {
-    layout.sort: layout for layout in (StructuredLayout, ChainedLayout, FlatLayout)
+    layout.kind: layout for layout in (StructuredLayout, AutoregressiveLayout, FlatLayout)
 }

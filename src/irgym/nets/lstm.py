@@ -21,7 +21,7 @@ class LstmSpec:
         hidden: Width of the embedding and of the LSTM, then widths of the layers behind it.
         activation: One of `ACTIVATIONS`.
         normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
-        sort: Name in `ENCODERS`.
+        kind: Name in `ENCODERS`.
     """
 
     rows: int
@@ -29,7 +29,7 @@ class LstmSpec:
     hidden: tuple[int, ...] = (256, 256)
     activation: str = "tanh"
     normalise: bool = False
-    sort: str = "lstm"
+    kind: str = "lstm"
 
     @classmethod
     def suited_to(

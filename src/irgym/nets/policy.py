@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionKind, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets import heads, storage
-from irgym.nets.actor_critic import Actor, links_of
+from irgym.nets.actor_critic import Actor, pair_scores_of
 from irgym.nets.encoders import spec_from_dict
 from irgym.nets.layout import LAYOUTS
 from irgym.nets.q_network import QNetwork
@@ -48,8 +48,8 @@ class TorchPolicy:
         )
 
     @property
-    def _links(self) -> NDArray[np.float32] | None:
-        return links_of(self.network)
+    def _pair_scores(self) -> NDArray[np.float32] | None:
+        return pair_scores_of(self.network)
 
     def _scores(
         self, observations: Sequence[Any], masks: Sequence[Mask]
@@ -77,10 +77,10 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         if rng is None:
-            return layout.actions(heads.greedy(scores, legal, layout, self._links))
+            return layout.actions(heads.greedy(scores, legal, layout, self._pair_scores))
         heated = scores / np.float32(temperature)
-        links = None if self._links is None else self._links / np.float32(temperature)
-        return layout.actions(heads.sample(heated, legal, layout, rng, links=links).choices)
+        pair_scores = None if self._pair_scores is None else self._pair_scores / np.float32(temperature)
+        return layout.actions(heads.sample(heated, legal, layout, rng, pair_scores=pair_scores).choices)
 
     def log_probability(
         self, observations: Sequence[Any], masks: Sequence[Mask], actions: Sequence[Action]
@@ -93,8 +93,10 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         choices = torch.as_tensor(layout.choices(actions))
-        links = None if self._links is None else torch.as_tensor(self._links)
-        evaluated = heads.evaluate(torch.as_tensor(scores), torch.as_tensor(legal), choices, layout, links)
+        pair_scores = None if self._pair_scores is None else torch.as_tensor(self._pair_scores)
+        evaluated = heads.evaluate(
+            torch.as_tensor(scores), torch.as_tensor(legal), choices, layout, pair_scores
+        )
         return evaluated.log_prob.numpy().astype(np.float64)
 
     def check(self, space: ActionSpace, observation: Any) -> None:
@@ -124,12 +126,12 @@ class TorchPolicy:
         if not self.finite:
             raise IrgymError(f"the policy for {path} has weights that are not finite: train with a lower lr")
         content = {
-            "sort": "policy",
+            "kind": "policy",
             "format": FORMAT,
             "environment": self.environment,
             "space": [[kind.name, [list(slot) for slot in kind.slots]] for kind in self.space.kinds],
-            "network": self.network.sort,
-            "layout": self.network.layout.sort,
+            "network": self.network.kind,
+            "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
@@ -170,6 +172,6 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     )
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
-    network = {Actor.sort: Actor, QNetwork.sort: QNetwork}[content["network"]](spec, layout)
+    network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](spec, layout)
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"])

@@ -16,7 +16,7 @@ class QNetwork(nn.Module):
         layout: A layout of one segment.
     """
 
-    sort = "q"
+    kind = "q"
 
     def __init__(self, spec: EncoderSpec, layout: ActionLayout) -> None:
         super().__init__()

@@ -28,12 +28,12 @@ def write(path: Path, content: dict[str, Any], previous: Path | None = None) -> 
     write_file(path, buffer.getbuffer(), previous)
 
 
-def read(path: Path, sort: str) -> dict[str, Any]:
+def read(path: Path, kind: str) -> dict[str, Any]:
     """Return what `write` wrote. No code in the file is run.
 
     Args:
         path: File to read.
-        sort: What the file should be, for messages; its content's `sort` must equal it.
+        kind: What the file should be, for messages; its content's `kind` must equal it.
 
     Raises:
         StorageError: There is no such file, it is damaged, or it is something else.
@@ -45,13 +45,13 @@ def read(path: Path, sort: str) -> dict[str, Any]:
             raise StorageError(f"{path} is damaged: restore it from a copy or train again")
         content: Any = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise StorageError(f"there is no {sort} at {path}: check the path or train one first") from None
+        raise StorageError(f"there is no {kind} at {path}: check the path or train one first") from None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     except (zipfile.BadZipFile, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise StorageError(
-            f"{path} is no {sort}, or it is truncated: restore it from a copy or train again"
+            f"{path} is no {kind}, or it is truncated: restore it from a copy or train again"
         ) from error
-    if not isinstance(content, dict) or cast(dict[str, Any], content).get("sort") != sort:
-        raise StorageError(f"{path} is not an irgym {sort}: choose a file that irgym wrote")
+    if not isinstance(content, dict) or cast(dict[str, Any], content).get("kind") != kind:
+        raise StorageError(f"{path} is not an irgym {kind}: choose a file that irgym wrote")
     return cast(dict[str, Any], content)

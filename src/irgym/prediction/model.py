@@ -41,11 +41,11 @@ class Samples(NamedTuple):
     """N measurements to learn from.
 
     Attributes:
-        predictors: Shape [N, K]; see `Task.predictors`.
+        cost_features: Shape [N, K]; see `Task.cost_features`.
         targets: Shape [N]; logarithms of relative costs.
     """
 
-    predictors: FloatArray
+    cost_features: FloatArray
     targets: NDArray[np.float64]
 
     def then(self, other: "Samples") -> "Samples":
@@ -53,7 +53,8 @@ class Samples(NamedTuple):
         if not len(self.targets) or not len(other.targets):
             return self if len(self.targets) else other
         return Samples(
-            np.concatenate([self.predictors, other.predictors]), np.concatenate([self.targets, other.targets])
+            np.concatenate([self.cost_features, other.cost_features]),
+            np.concatenate([self.targets, other.targets]),
         )
 
 
@@ -84,7 +85,7 @@ def check_predictable(task: Task[Any]) -> None:
     initial = task.initial()
     if task.job(initial).known is not None:
         raise IrgymError(f"the states of {task.uri} know their costs: there is nothing to predict")
-    if task.predictors(initial) is None:
+    if task.cost_features(initial) is None:
         raise IrgymError(f"nothing is known of {task.uri} that its cost could be predicted from")
     if importlib.util.find_spec("sklearn") is None:
         raise BackendError(f"predicting costs needs scikit-learn: run {INSTALL}")
@@ -115,28 +116,28 @@ class CostModel:
         """Take in what was measured."""
         self._new = self._new.then(samples)
 
-    def predict(self, predictors: FloatArray) -> NDArray[np.float64]:
+    def predict(self, cost_features: FloatArray) -> NDArray[np.float64]:
         """Return the logarithms of N relative costs, shape [N]; the model must be ready.
 
         Args:
-            predictors: Shape [N, K].
+            cost_features: Shape [N, K].
         """
         own, new = len(self._own.targets), len(self._new.targets)
         if new and own + new >= LEAST and new >= GROWTH * own:
             self._correct(self._own.then(self._new))
             self._new = NONE
-        predicted = self._based(predictors)
-        return predicted if self._correction is None else predicted + self._correction(predictors)
+        predicted = self._based(cost_features)
+        return predicted if self._correction is None else predicted + self._correction(cost_features)
 
     def _correct(self, own: Samples) -> None:
         """Fit to the newest of the own samples."""
-        self._own = Samples(own.predictors[-CAPACITY:], own.targets[-CAPACITY:])
-        rest = self._own.targets - self._based(self._own.predictors)
-        self._correction = _fit(Samples(self._own.predictors, rest))
+        self._own = Samples(own.cost_features[-CAPACITY:], own.targets[-CAPACITY:])
+        rest = self._own.targets - self._based(self._own.cost_features)
+        self._correction = _fit(Samples(self._own.cost_features, rest))
 
-    def _based(self, predictors: FloatArray) -> NDArray[np.float64]:
+    def _based(self, cost_features: FloatArray) -> NDArray[np.float64]:
         """Return what the prior samples alone say."""
-        return np.zeros(len(predictors)) if self._base is None else self._base(predictors)
+        return np.zeros(len(cost_features)) if self._base is None else self._base(cost_features)
 
     def state_dict(self) -> dict[str, dict[str, NDArray[Any]]]:
         """Return all that predictions depend on."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.core.cost import Memory, Record
+from irgym.core.cost import CostHistory, Record
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
@@ -22,7 +22,7 @@ TaskOf = Callable[[str], Task[Any] | None]
 
 
 def recorded_samples(
-    memory: Memory, task: Task[Any], task_of: TaskOf, limit: int | None = RECORDS
+    history: CostHistory, task: Task[Any], task_of: TaskOf, limit: int | None = RECORDS
 ) -> Samples:
     """Return what was recorded of programs of a task's environment, under its objective.
 
@@ -30,32 +30,32 @@ def recorded_samples(
     records of other versions of a program or of the toolchain; and those whose text cannot be read back.
 
     Args:
-        memory: Where the records are.
+        history: Where the records are.
         task: Says which environment and objective.
         task_of: Returns the tasks to learn from.
         limit: Greatest number of records to read, the newest; None for all.
     """
     parts: list[Samples] = []
-    for program, records in records_by_program(memory, task, limit).items():
+    for program, records in records_by_program(history, task, limit).items():
         own = task_of(program)
-        if own is not None and len((part := _samples(memory, own, records)).targets):
+        if own is not None and len((part := _samples(history, own, records)).targets):
             parts.append(part)
     # At once: adding one program after the other copies all samples for each.
     return Samples(*map(np.concatenate, zip(*parts, strict=True))) if parts else NONE
 
 
-def records_by_program(memory: Memory, task: Task[Any], limit: int | None) -> dict[str, list[Record]]:
+def records_by_program(history: CostHistory, task: Task[Any], limit: int | None) -> dict[str, list[Record]]:
     """Return the newest records of programs of a task's environment, under its objective; None for all."""
     grouped: dict[str, list[Record]] = {}
-    for record in memory.records(task.uri.partition(":")[0], task.job(task.initial()).objective, limit):
+    for record in history.records(task.uri.partition(":")[0], task.job(task.initial()).objective, limit):
         grouped.setdefault(record.program, []).append(record)
     return grouped
 
 
-def _samples(memory: Memory, task: Task[Any], records: Sequence[Record]) -> Samples:
+def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -> Samples:
     """Return what is recorded of one program."""
     written = task.job(task.initial())
-    [first] = memory.recall([written])
+    [first] = history.recall([written])
     if first is None or not first.ok:
         return NONE
     rows: list[FloatArray] = []
@@ -63,18 +63,18 @@ def _samples(memory: Memory, task: Task[Any], records: Sequence[Record]) -> Samp
     for record in records:
         if record.toolchain != written.toolchain or record.schedule == written.schedule:
             continue
-        row = predictors_of(task, record.schedule)
+        row = cost_features_of(task, record.schedule)
         if row is not None:
             rows.append(row)
             targets.append(log_ratio(record.measurement.cost, first.cost))
     return Samples(np.stack(rows), np.array(targets)) if rows else NONE
 
 
-def predictors_of(task: Task[Any], schedule: str) -> FloatArray | None:
+def cost_features_of(task: Task[Any], schedule: str) -> FloatArray | None:
     """Return what a schedule's cost is predicted from, shape [K]; None where its text cannot be read back."""
     state = task.recorded(schedule)
-    predictors = None if state is None else task.predictors(state)
-    return None if predictors is None else predictors.astype(np.float32)
+    cost_features = None if state is None else task.cost_features(state)
+    return None if cost_features is None else cost_features.astype(np.float32)
 
 
 def tasks_beside(task: Task[Any]) -> TaskOf:

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.cost import Evaluator, Job, Measurement, Memory, Outcome
+from irgym.core.cost import CostHistory, Evaluator, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
 from irgym.prediction.choice import promising
 from irgym.prediction.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
 from irgym.prediction.quality import Quality, quality_of
-from irgym.prediction.recorded import predictors_of, recorded_samples
+from irgym.prediction.recorded import cost_features_of, recorded_samples
 
 _Identity = tuple[str, str]
 
@@ -23,7 +23,7 @@ class _Candidate(NamedTuple):
 
     job: Job
     first: float
-    predictors: FloatArray
+    cost_features: FloatArray
 
 
 def check_share(share: float) -> None:
@@ -77,7 +77,7 @@ class Screen:
         """The cost model, which has learnt from what was recorded of the tasks before."""
         if self._model is None:
             prior = NONE
-            if isinstance(self._evaluator, Memory):
+            if isinstance(self._evaluator, CostHistory):
                 first = next(iter(self._tasks.values()))
                 prior = recorded_samples(self._evaluator, first, self._tasks.get, limit=None)
             self._model = CostModel(prior)
@@ -109,20 +109,22 @@ class Screen:
             jobs: None as written.
             firsts: Costs of the programs as written.
         """
-        recalled = self._evaluator.recall(jobs) if isinstance(self._evaluator, Memory) else [None] * len(jobs)
+        recalled = (
+            self._evaluator.recall(jobs) if isinstance(self._evaluator, CostHistory) else [None] * len(jobs)
+        )
         found: list[_Candidate] = []
         for job, known in zip(jobs, recalled, strict=True):
             if known is None and job.program in firsts:
-                predictors = predictors_of(self._tasks[job.program], job.schedule)
-                if predictors is not None:
-                    found.append(_Candidate(job, firsts[job.program], predictors))
+                cost_features = cost_features_of(self._tasks[job.program], job.schedule)
+                if cost_features is not None:
+                    found.append(_Candidate(job, firsts[job.program], cost_features))
         return found
 
     def _predicted(self, candidates: Sequence[_Candidate]) -> NDArray[np.float64] | None:
         """Return the logarithms of the candidates' relative costs; None as long as nothing can be said."""
         if not candidates or not self.model.ready:
             return None
-        return self.model.predict(np.stack([one.predictors for one in candidates]))
+        return self.model.predict(np.stack([one.cost_features for one in candidates]))
 
     def _left(
         self, candidates: Sequence[_Candidate], predicted: NDArray[np.float64] | None
@@ -153,7 +155,7 @@ class Screen:
             self._best[one.job.program] = min(ratio, self._best.get(one.job.program, 0.0))
         self.quality = None if predicted is None else quality_of(predicted[places], ratios)
         if measured:
-            rows = np.stack([one.predictors for one in measured])
+            rows = np.stack([one.cost_features for one in measured])
             self.model.learn(Samples(rows, ratios))
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,19 +9,19 @@ from irgym.core.registry import Registry
 from irgym.search.session import StrategyFactory
 
 SEARCHES: Registry[StrategyFactory] = Registry(
-    sort="search",
+    kind="search",
     group="irgym.searches",
     builtin={
-        "random": "irgym.search.random:RandomSearch",
-        "greedy": "irgym.search.greedy:Greedy",
-        "greedy2": "irgym.search.greedy:greedy2",
-        "beam": "irgym.search.beam:DepthFirstBeam",
-        "beam-bfs": "irgym.search.beam:BreadthFirstBeam",
-        "mcts": "irgym.search.mcts:MonteCarloTreeSearch",
-        "evolutionary": "irgym.search.evolutionary:Evolutionary",
-        "screened": "irgym.search.screened:Screened",
-        "annealing": "irgym.search.annealing:Annealing",
-        "guided": "irgym.search.guided:Guided",
-        "rollout": "irgym.search.rollout:Rollout",
+        "random": "irgym.search.strategies.random:RandomSearch",
+        "greedy": "irgym.search.strategies.greedy:Greedy",
+        "greedy2": "irgym.search.strategies.greedy:greedy2",
+        "beam": "irgym.search.strategies.beam:DepthFirstBeam",
+        "beam-bfs": "irgym.search.strategies.beam:BreadthFirstBeam",
+        "mcts": "irgym.search.strategies.mcts:MonteCarloTreeSearch",
+        "evolutionary": "irgym.search.strategies.evolutionary:Evolutionary",
+        "screened": "irgym.search.strategies.screened:Screened",
+        "annealing": "irgym.search.strategies.annealing:Annealing",
+        "guided": "irgym.search.strategies.guided:Guided",
+        "rollout": "irgym.search.strategies.rollout:Rollout",
     },
 )

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.cost import Evaluator, Job, Memory
+from irgym.core.cost import CostHistory, Evaluator, Job
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
@@ -121,7 +121,7 @@ class Session:
     Attributes:
         task: The program.
         policy: The policy that may guide the search, or None.
-        memory: What was measured in the past, which a strategy may learn from; None for nothing.
+        history: What was measured in the past, which a strategy may learn from; None for nothing.
         root: The initial state.
         finalists: The cheapest distinct programs so far, ascending: pairs of cost and node.
         first_cost: Cost of the first state evaluated.
@@ -135,12 +135,12 @@ class Session:
         evaluator: Evaluator,
         budget: Budget,
         policy: Policy | None = None,
-        memory: Memory | None = None,
+        history: CostHistory | None = None,
     ):
         """Start the clock."""
         self.task = task
         self.policy = policy
-        self.memory = memory
+        self.history = history
         self.root = Node(task.initial(), Schedule())
         self.finalists: list[tuple[float, Node]] = []
         self.first_cost = math.inf
@@ -374,14 +374,14 @@ def run_search(
     budget: Budget,
     seed: int,
     policy: Policy | None = None,
-    memory: Memory | None = None,
+    history: CostHistory | None = None,
 ) -> SearchResult:
     """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
 
-    With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the memory
+    With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the history
     included.
     """
-    session = Session(task, evaluator, budget, policy, memory)
+    session = Session(task, evaluator, budget, policy, history)
     with suppress(Exhausted):
         session.costs([session.root])
         strategy.run(session, np.random.default_rng(seed))

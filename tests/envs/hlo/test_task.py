@@ -7,7 +7,6 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.env import TaskEnv
 from irgym.core.errors import IrgymError, ProgramError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.envs.hlo.engine import load_engine
@@ -19,6 +18,7 @@ from irgym.envs.hlo.passes import STOP
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.task import OBJECTIVES
+from irgym.gym.env import TaskEnv
 
 from .modules import ALL, CALLS
 

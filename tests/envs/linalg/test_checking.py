@@ -11,9 +11,11 @@ pytest.importorskip("torch_mlir")
 
 from irgym.core.cost import Outcome
 from irgym.core.errors import IrgymError
-from irgym.envs.linalg import checking, compiler, runner
-from irgym.envs.linalg.description import describe
-from irgym.envs.linalg.operators import Operator
+from irgym.envs.linalg import runner
+from irgym.envs.linalg.checking import prepared as checking
+from irgym.envs.linalg.compiling import compiler
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.programs.operators import Operator
 from irgym.measure.timing import Timing
 
 QUICK = Timing(budget_ns=1, fewest=1, most=1)
@@ -217,7 +219,7 @@ def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypa
     assert runner.measure(text, "", QUICK).ok and runner.validate(text, "", 1, 3).checked
 
 
-def test_no_wrong_candidate_is_compared_with_a_peer(monkeypatch):
+def test_no_wrong_candidate_is_compared_with_a_baseline(monkeypatch):
     candidate(monkeypatch, changed_argument)
     with pytest.raises(IrgymError, match="it changed argument 0"):
         runner.compare("linalg://matmul/12x10x16", MATMUL, "", "numpy", 1)

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.coarsening import coarse
-from irgym.envs.linalg.compiler import Executable, mlir
-from irgym.envs.linalg.description import describe
-from irgym.envs.linalg.operators import Operator
+from irgym.envs.linalg.checking.coarsening import coarse
+from irgym.envs.linalg.compiling.compiler import Executable, mlir
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.programs.operators import Operator
 from irgym.measure.arrays import aligned
 
 from .execution import execute

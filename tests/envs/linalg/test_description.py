@@ -3,10 +3,10 @@
 import pytest
 
 from irgym.core.errors import ProgramError
-from irgym.envs.linalg.description import describe
-from irgym.envs.linalg.operations import Sort
-from irgym.envs.linalg.operators import Operator
-from irgym.envs.linalg.transformations import as_matmul, contraction_order
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.programs.operators import Operator
+from irgym.envs.linalg.scheduling.operations import OperationKind
+from irgym.envs.linalg.scheduling.transformations import as_matmul, contraction_order
 
 STRIDED = """
 func.func @main(%image: tensor<1x2x9x9xf32>, %filters: tensor<4x2x3x3xf32>) -> tensor<1x4x4x4xf32> {
@@ -33,7 +33,11 @@ func.func @main(%image: tensor<1x2x9x9xf32>, %filters: tensor<4x2x3x3xf32>) -> t
 def test_loops_accesses_and_producers():
     text, program = describe(STRIDED)
     fill, conv, exp = program.operations
-    assert (fill.sort, conv.sort, exp.sort) == (Sort.FILL, Sort.CONVOLUTION, Sort.ELEMENTWISE)
+    assert (fill.kind, conv.kind, exp.kind) == (
+        OperationKind.FILL,
+        OperationKind.CONVOLUTION,
+        OperationKind.ELEMENTWISE,
+    )
     assert conv.bounds == (1, 4, 4, 4, 2, 3, 3) and conv.strides == (2,)
     assert conv.parallel == (True,) * 4 + (False,) * 3
     image, filters = conv.loads

@@ -5,11 +5,11 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.description import describe
-from irgym.envs.linalg.domains import MOST, domains
+from irgym.envs.linalg.checking.domains import MOST, domains
+from irgym.envs.linalg.checking.intervals import Interval
 from irgym.envs.linalg.environment import LINALG
-from irgym.envs.linalg.intervals import Interval
-from irgym.envs.linalg.operators import Operator
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.programs.operators import Operator
 
 from .execution import execute
 

@@ -16,11 +16,11 @@ from irgym.agents.problem import Problem
 from irgym.agents.sb3 import train_sb3
 from irgym.core.actions import Action
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.env import TaskEnv
 from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
+from irgym.gym.env import TaskEnv
 
 PROGRAMS = ("linalg://matmul/16x32x8", "linalg://conv2d/1x4x10x10x8x3x3", "linalg://softmax/8x16")
 IDS = ("irgym/Linalg-v0", "irgym/LinalgSwaps-v0")

@@ -13,10 +13,11 @@ from irgym.core.actions import Mask
 from irgym.core.cost import Call, Outcome
 from irgym.core.errors import BackendError
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.linalg import actions, openmp, runner
+from irgym.envs.linalg import actions, runner
+from irgym.envs.linalg.compiling import openmp
 from irgym.envs.linalg.environment import LINALG
-from irgym.measure.child import Child
-from irgym.measure.protocol import Limits, Returned
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import Limits, Returned
 
 PROGRAMS = (
     "linalg://matmul/16x32x8",

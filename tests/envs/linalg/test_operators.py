@@ -8,17 +8,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.core.errors import ProgramError
-from irgym.envs.linalg.bindings import ir
-from irgym.envs.linalg.compiler import mlir, parse
-from irgym.envs.linalg.families import OPERATORS
-from irgym.envs.linalg.lattice import MAX_LOOPS, POINTS, lattice
-from irgym.envs.linalg.operators import Operator
-from irgym.envs.linalg.programs import parse_uri
-from irgym.envs.linalg.sequences import Step, result, sequence
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.compiler import mlir, parse
+from irgym.envs.linalg.programs.families import OPERATORS
+from irgym.envs.linalg.programs.lattice import MAX_LOOPS, POINTS, lattice
+from irgym.envs.linalg.programs.operators import Operator
+from irgym.envs.linalg.programs.sequences import Step, result, sequence
+from irgym.envs.linalg.programs.uris import parse_uri
 
 from .execution import execute, random_inputs
 
-PEERS: dict[str, Callable[..., Tensor]] = {
+BASELINES: dict[str, Callable[..., Tensor]] = {
     "matmul/5x7x9": torch.mm,
     "matmul/1x1x1": torch.mm,
     "batch_matmul/3x5x7x9": torch.bmm,
@@ -43,16 +43,16 @@ def _operator(name: str) -> Operator:
     return origin
 
 
-def _agree(text: str, peer: Callable[..., Tensor], seed: int = 0) -> None:
+def _agree(text: str, baseline: Callable[..., Tensor], seed: int = 0) -> None:
     inputs = random_inputs(text, seed)
     (found,) = execute(text, inputs)
-    wanted = peer(*(torch.from_numpy(array).double() for array in inputs)).numpy()
+    wanted = baseline(*(torch.from_numpy(array).double() for array in inputs)).numpy()
     assert np.abs(found - wanted).max() <= 1e-5 * max(1.0, np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_operators_compute_what_torch_computes(name: str):
-    _agree(_operator(name).text(), PEERS[name])
+    _agree(_operator(name).text(), BASELINES[name])
 
 
 def test_softmax_of_large_numbers_is_finite():
@@ -103,14 +103,14 @@ def _step(tensor: Tensor, step: Step, weights: list[Tensor]) -> Tensor:
 def test_sequences_compute_what_torch_computes(seed: int, length: int):
     chain = sequence(seed, length)
 
-    def peer(tensor: Tensor, *rest: Tensor) -> Tensor:
+    def baseline(tensor: Tensor, *rest: Tensor) -> Tensor:
         weights = list(rest)
         for step in chain.steps:
             tensor = _step(tensor, step, weights)
         assert not weights
         return tensor
 
-    _agree(_operator(f"sequence/{seed}?length={length}").text(), peer)
+    _agree(_operator(f"sequence/{seed}?length={length}").text(), baseline)
 
 
 def test_sequences_chain_every_operator_in_all_lengths():

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irgym.core.errors import ProgramError
-from irgym.envs.linalg.families import FAMILIES, Family
-from irgym.envs.linalg.operators import Operator
-from irgym.envs.linalg.programs import Network, parse_uri
+from irgym.envs.linalg.programs.families import FAMILIES, Family
+from irgym.envs.linalg.programs.operators import Operator
+from irgym.envs.linalg.programs.uris import Network, parse_uri
 
 
 @st.composite

@@ -6,11 +6,11 @@ import pytest
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError, StorageError
-from irgym.envs.linalg import sources as sources_module
-from irgym.envs.linalg.operators import Operator
-from irgym.envs.linalg.programs import parse_uri
-from irgym.envs.linalg.sources import Sources, answer
-from irgym.measure.child import Child
+from irgym.envs.linalg.programs import sources as sources_module
+from irgym.envs.linalg.programs.operators import Operator
+from irgym.envs.linalg.programs.sources import Sources, answer
+from irgym.envs.linalg.programs.uris import parse_uri
+from irgym.measure.isolation.child import Child
 
 from .execution import execute, random_inputs
 

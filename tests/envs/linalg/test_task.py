@@ -10,10 +10,10 @@ from irgym.core.cost import Outcome
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
-from irgym.envs.linalg.compiler import mlir, parse, run_passes
+from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
-from irgym.envs.linalg.features import FEATURES, OPERATIONS
-from irgym.envs.linalg.operations import Sort
+from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS
+from irgym.envs.linalg.scheduling.operations import OperationKind
 from irgym.measure.timing import Timing
 from irgym.search.minimise import minimise
 from irgym.search.session import Budget, Session
@@ -154,7 +154,7 @@ def test_observations_have_one_shape_and_follow_the_state():
 
 def test_fills_have_no_turn():
     task = LINALG.task("linalg://sequence/1?length=4")
-    assert all(task.program.operations[place].sort is not Sort.FILL for place in task.order)
+    assert all(task.program.operations[place].kind is not OperationKind.FILL for place in task.order)
 
 
 @pytest.mark.parametrize("name", ["a.transform.mlir", "a.mlir", "a.ll"])

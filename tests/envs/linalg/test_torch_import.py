@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 import irgym.linalg
 from irgym.core.errors import BackendError, ProgramError
-from irgym.envs.linalg.families import NETWORKS
-from irgym.envs.linalg.networks import as_function, build
-from irgym.envs.linalg.programs import Network, parse_uri
-from irgym.envs.linalg.torch_import import network_program
+from irgym.envs.linalg.importing.torch_import import network_program
+from irgym.envs.linalg.programs.families import NETWORKS
+from irgym.envs.linalg.programs.networks import as_function, build
+from irgym.envs.linalg.programs.uris import Network, parse_uri
 
 from .execution import execute
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from irgym.envs.linalg import checking, runner
+from irgym.envs.linalg import runner
+from irgym.envs.linalg.checking import prepared as checking
 
 
 def threads_started(text, script, threads):

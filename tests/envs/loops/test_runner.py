@@ -7,7 +7,7 @@ from irgym.core.cost import Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.loops import checking, runner
-from irgym.envs.loops.baselines import PEERS, Peer
+from irgym.envs.loops.baselines import BASELINES, PreparedBaseline
 from irgym.envs.loops.checking import tolerant
 from irgym.envs.loops.codegen.backends import preferred
 from irgym.envs.loops.codegen.lower import CodeTooLarge
@@ -167,23 +167,25 @@ def test_code_that_is_too_large_is_a_compile_error(monkeypatch):
 
 @pytest.mark.parametrize("uri", PROGRAMS)
 @pytest.mark.parametrize("name", ["numpy", "torch"])
-def test_peers_compute_the_same(uri: str, name: str):
+def test_baselines_compute_the_same(uri: str, name: str):
     if name == "torch":
         pytest.importorskip("torch")
     contraction = parse_uri(uri)
     a, b = contraction.random_inputs(3)
-    peer = PEERS[name](contraction, a, b)
-    peer.run(2)
+    baseline = BASELINES[name](contraction, a, b)
+    baseline.run(2)
     expected = tolerant(contraction, a, b)
-    assert compare(expected, peer.result().reshape(contraction.shapes[2])).ok
-    assert name in peer.detail and "thread" in peer.detail
+    assert compare(expected, baseline.result().reshape(contraction.shapes[2])).ok
+    assert name in baseline.detail and "thread" in baseline.detail
 
 
-def test_a_wrong_peer_is_refused(monkeypatch):
+def test_a_wrong_baseline_is_refused(monkeypatch):
     wrong = aligned((24, 32))
     wrong[:] = 1.0
     monkeypatch.setitem(
-        runner.PEERS, "wrong", lambda contraction, a, b: Peer(lambda n: None, lambda: wrong, "wrong")
+        runner.BASELINES,
+        "wrong",
+        lambda contraction, a, b: PreparedBaseline(lambda n: None, lambda: wrong, "wrong"),
     )
     with pytest.raises(IrgymError, match="wrong gives a wrong result"):
         runner.compare(URI, nest_of(URI), preferred().name, "wrong", 3)
@@ -208,7 +210,7 @@ def test_the_bench_measures_loops_in_a_child(tmp_path):
         assert len(versus.ratios) == 15 and "numpy" in versus.detail
         peak = bench.call(LOOPS.peak_call(large, scheduled))
         assert 0.01 < np.median(peak.ratios) < 1.1
-        assert 0.3 < large.contraction.flops / peak.peer_ns / bench.peak_gflops < 3.0
+        assert 0.3 < large.contraction.flops / peak.baseline_ns / bench.peak_gflops < 3.0
         assert all(found.cached for found in bench.evaluator.evaluate(jobs))
 
 
@@ -216,7 +218,7 @@ def episodes_of_the_shipped_policy():
     """Yield tasks held out from its training, each with the state that it comes to."""
     pytest.importorskip("torch")
     from irgym.nets.policy import TorchPolicy
-    from irgym.search.rollout import rollout
+    from irgym.search.strategies.rollout import rollout
 
     policy = TorchPolicy.load(LOOPS.policies()["default"])
     for uri in LOOPS.dataset("mm64_256_16_range").test[::54]:

@@ -54,8 +54,8 @@ def test_recorded_texts_lead_back_to_their_nests(uri: str, seed: int):
     for state in states_along(task, Schedule(tuple(random_actions(uri, seed)))):
         again = task.recorded(task.job(state).schedule)
         assert again is not None and again.nest == state.nest and task.job(again) == task.job(state)
-        np.testing.assert_array_equal(task.predictors(again), task.predictors(state))
-        assert task.predictors(state).shape == (FEATURES,)
+        np.testing.assert_array_equal(task.cost_features(again), task.cost_features(state))
+        assert task.cost_features(state).shape == (FEATURES,)
 
 
 @pytest.mark.parametrize("text", ["", "m n", "m/8 n k", "m n k b", "m:w n k", "m//8 m n k", "m n k ;"])

@@ -13,7 +13,7 @@ from irgym.core.errors import BackendError, FarmError
 from irgym.measure.farm import LocalFarm, open_farm
 from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening
 from irgym.measure.farm.batch import BATCH_S, LARGEST, LEAST_S, batch_size
-from irgym.measure.protocol import Limits
+from irgym.measure.isolation.protocol import Limits
 
 MALFORMED = [
     "",

@@ -15,10 +15,10 @@ from irgym.core.cost import Call, Job, Outcome
 from irgym.core.errors import StorageError
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
-from irgym.measure.child import ChildError
 from irgym.measure.farm import LocalFarm
 from irgym.measure.farm.dask import DaskFarm
-from irgym.measure.protocol import Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
+from irgym.measure.isolation.child import ChildError
+from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
 
 sys.path.append(str(Path(__file__).parents[2] / "toys"))
 

@@ -11,7 +11,7 @@ import pytest
 
 from irgym.core.errors import FarmError
 from irgym.measure.farm.dask import DaskFarm
-from irgym.measure.protocol import Limits, Returned
+from irgym.measure.isolation.protocol import Limits, Returned
 
 sys.path.append(str(Path(__file__).parents[2] / "toys"))
 

@@ -3,8 +3,8 @@ import sys
 import pytest
 
 from irgym.measure.farm import LocalFarm
+from irgym.measure.isolation.protocol import Crashed, Limits, Returned, TimedOut
 from irgym.measure.machine import timing_core
-from irgym.measure.protocol import Crashed, Limits, Returned, TimedOut
 
 pytestmark = pytest.mark.timed
 

@@ -18,7 +18,7 @@ from irgym.core.errors import BackendError, FarmError
 from irgym.measure.farm import open_farm
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.slurm import SlurmFarm, SlurmOptions, cluster_of, parse_slurm
-from irgym.measure.protocol import Limits, Returned
+from irgym.measure.isolation.protocol import Limits, Returned
 
 SBATCH = """#!/bin/sh
 [ $# = 1 ] || exit 1

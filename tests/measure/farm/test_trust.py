@@ -29,7 +29,7 @@ from irgym.measure.farm import members
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.dask import DaskFarm
-from irgym.measure.protocol import Limits, Returned
+from irgym.measure.isolation.protocol import Limits, Returned
 
 
 class Evil:

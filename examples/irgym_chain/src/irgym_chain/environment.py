@@ -67,7 +67,7 @@ class ChainEnvironment(Environment):
         return []
 
     def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        raise IrgymError(f"chain has no peer {name!r}: leave it out")
+        raise IrgymError(f"chain has no baseline {name!r}: leave it out")
 
     def policies(self) -> Mapping[str, Path]:
         return {}

@@ -78,7 +78,7 @@ class Reinforce:
         return TorchPolicy(self.actor)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the further course."""
+        """Return all that determines the rest of the training."""
         return {
             "actor": self.actor.state_dict(),
             "descent": self.descent.state_dict(),

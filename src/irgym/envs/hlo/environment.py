@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, policies_in
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, Pipeline, policies_in
 from irgym.core.errors import BackendError, IrgymError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
@@ -18,10 +18,11 @@ from irgym.envs.hlo.orders import ORDERS, schedule_of
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.programs import parse_program
 from irgym.envs.hlo.sources import Sources, content_of
-from irgym.envs.hlo.task import OBJECTIVES, HloState, HloTask
+from irgym.envs.hlo.state import HloState
+from irgym.envs.hlo.task import OBJECTIVES, HloTask
 from irgym.envs.hlo.toolchain import INSTALL, installed
+from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import timing_core
-from irgym.measure.protocol import GIB, Limits
 
 BACKEND = "xla"
 """The only back end."""
@@ -143,12 +144,12 @@ class HloEnvironment(Environment):
         return []
 
     def versus_call(self, name: str, task: Task[HloState], state: HloState) -> Call:
-        """Refuse: there are no peers."""
-        raise IrgymError(f"hlo has no peer {name!r}: compare with the orders {', '.join(ORDERS)}")
+        """Refuse: there are no baselines."""
+        raise IrgymError(f"hlo has no baseline {name!r}: compare with the orders {', '.join(ORDERS)}")
 
-    def pipelines(self) -> list[Baseline]:
+    def pipelines(self) -> list[Pipeline]:
         """Return XLA's default orders."""
-        return [Baseline(order.name, order.summary) for order in ORDERS.values()]
+        return [Pipeline(order.name, order.summary) for order in ORDERS.values()]
 
     def pipeline(self, name: str, task: Task[HloState]) -> Schedule:
         """Return the passes of a default order that change a program.

@@ -78,7 +78,7 @@ def time_module(
 
 def time_in_turn(
     ours: bytes,
-    peer: bytes,
+    baseline: bytes,
     rounds: int = 15,
     timing: Timing = DEFAULT_TIMING,
     passes: bool = True,
@@ -88,22 +88,22 @@ def time_in_turn(
 
     Args:
         ours: Serialized HloModuleProto of what is judged.
-        peer: The same program after other passes, or none.
+        baseline: The same program after other passes, or none.
         rounds: Number of rounds.
         timing: The timing protocol.
         passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
-        detail: What the peer is, in words.
+        detail: What the baseline is, in words.
 
     Raises:
         CompileFailure: XLA:CPU refused one of them.
         ProgramError: They take different arguments.
     """
-    arguments = random_arguments(peer, SEED)
-    runs = [compile_module(proto, passes).bind(arguments) for proto in (ours, peer)]
+    arguments = random_arguments(baseline, SEED)
+    runs = [compile_module(proto, passes).bind(arguments) for proto in (ours, baseline)]
     pairs = interleave(runs[0], runs[1], rounds, timing)
     return Versus(
-        ratios=tuple(peer_ns / ours_ns for ours_ns, peer_ns in pairs),
-        peer_ns=min(peer_ns for _, peer_ns in pairs),
+        ratios=tuple(baseline_ns / ours_ns for ours_ns, baseline_ns in pairs),
+        baseline_ns=min(baseline_ns for _, baseline_ns in pairs),
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=detail,
     )

@@ -7,9 +7,9 @@ from irgym.core.errors import IrgymError
 from irgym.core.files import write_file
 from irgym.core.task import form_of
 from irgym.envs.hlo.modules import PassPath, ProgramModules
-from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
-from irgym.measure.protocol import Raised, Returned
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import Raised, Returned
 
 FORMS = {".hlo": "HLO text", ".txt": "HLO text", ".pb": "HloModuleProto", ".mlir": "StableHLO"}
 """What can be written, by suffix."""

@@ -1,7 +1,6 @@
 """The observation of irgym's own policies: counts of operations, what changed, and what was done."""
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +8,7 @@ from numpy.typing import NDArray
 from irgym.envs.hlo.modules import Node
 from irgym.envs.hlo.opcodes import COUNTED
 from irgym.envs.hlo.passes import PASSES
-
-if TYPE_CHECKING:
-    from irgym.envs.hlo.task import HloState
+from irgym.envs.hlo.state import HloState
 
 GENERAL = 6
 """Features that belong to no opcode and no pass."""
@@ -20,7 +17,7 @@ FEATURES = 3 * len(COUNTED) + 3 * len(PASSES) + GENERAL
 """Length of the feature vector."""
 
 
-def features(root: Node, state: "HloState", horizon: int) -> NDArray[np.float32]:
+def features(root: Node, state: HloState, horizon: int) -> NDArray[np.float32]:
     """Return what a policy sees of a state, shape [FEATURES].
 
     For each opcode: the logarithm of its count, its share of all operations of the program as written, and by

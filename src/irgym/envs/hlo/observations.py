@@ -12,7 +12,8 @@ from irgym.core.task import Task
 from irgym.envs.hlo.features import FEATURES
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.passes import PASSES
-from irgym.envs.hlo.task import HORIZON, HloState, HloTask
+from irgym.envs.hlo.state import HloState
+from irgym.envs.hlo.task import HORIZON, HloTask
 
 Cost = Callable[[], float]
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule
 from irgym.envs.hlo.passes import KIND, PASSES
-from irgym.envs.hlo.task import HloState, HloTask
+from irgym.envs.hlo.state import HloState
+from irgym.envs.hlo.task import HloTask
 
 ROUNDS = 25
 """Repetitions after which XLA gives up on a fixpoint."""

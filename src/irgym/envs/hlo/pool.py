@@ -10,10 +10,10 @@ from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.envs.hlo.native.build import build
 from irgym.envs.hlo.store import Failure, Reply, Request, Summary
-from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
-from irgym.measure.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
-from irgym.measure.protocol import Reply as ChildReply
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
+from irgym.measure.isolation.protocol import Reply as ChildReply
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=6 * GIB)
 """What a call may use, a batch of passes or one alone; a batch that takes longer is run one by one."""

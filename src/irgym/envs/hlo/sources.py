@@ -11,10 +11,10 @@ from irgym.core.files import make_folder
 from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.programs import Program
 from irgym.envs.hlo.toolchain import INSTALL, installed
-from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
 from irgym.measure.machine import cache_dir
-from irgym.measure.protocol import GIB, Crashed, Limits, Raised, Returned
 from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)

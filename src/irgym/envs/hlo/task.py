@@ -1,7 +1,6 @@
 """The task: one HLO module and the passes that are run on it."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from irgym.envs.hlo.features import features
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.passes import PASSES, SPACE, STOP
+from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
 from irgym.measure.timing import Timing
@@ -34,35 +34,6 @@ OBJECTIVES = {
     "time": "measured run time on XLA:CPU in nanoseconds, one thread",
 }
 """What may be minimised."""
-
-
-@dataclass(frozen=True)
-class HloState:
-    """A module, by the passes that made it, and what an episode remembers.
-
-    States are equal where the passes that changed the module are. What the episode remembers beyond that
-    (passes that changed nothing, the number of steps) is left out of the comparison: it bears on what is
-    worth trying and on what a policy sees, not on what the program is.
-
-    Attributes:
-        path: Kinds of the passes that changed the module, in order.
-        stopped: Whether `stop` was taken.
-        failure: Why the last pass failed; empty where none did. A failed state is terminal.
-        node: What is known of the module; of the one before the failure, if there was one.
-        before: What is known of the module before the last step.
-        tried: Kinds that changed nothing since the module was last changed.
-        last: Kind of the last step, -1 at the start.
-        steps: Number of steps taken, those without effect included.
-    """
-
-    path: PassPath
-    stopped: bool = False
-    failure: str = ""
-    node: Node = field(compare=False, kw_only=True)
-    before: Node = field(compare=False, kw_only=True)
-    tried: frozenset[int] = field(default=frozenset(), compare=False, kw_only=True)
-    last: int = field(default=-1, compare=False, kw_only=True)
-    steps: int = field(default=0, compare=False, kw_only=True)
 
 
 class HloTask(Task[HloState]):
@@ -218,7 +189,7 @@ class HloTask(Task[HloState]):
         return Call("irgym.envs.hlo.runner:validate", (self.modules.file, state.path, inputs, seed))
 
     def describe(self, state: HloState) -> str:
-        """Return how many operations of each sort there are, and were."""
+        """Return how many operations of each opcode there are, and were."""
         first, now = self.modules.root.counts, state.node.counts
         order = np.argsort(-np.maximum(first, now), kind="stable")
         rows = [

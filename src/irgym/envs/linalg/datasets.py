@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from irgym.core.environment import Dataset, dataset_of
-from irgym.envs.linalg.programs import parse_uri
+from irgym.envs.linalg.programs.uris import parse_uri
 
 DEFAULT = "operators"
 """The data set to train on and to compare with."""

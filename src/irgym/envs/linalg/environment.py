@@ -12,15 +12,16 @@ from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.task import Task
 from irgym.envs.linalg import actions, datasets
-from irgym.envs.linalg.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
-from irgym.envs.linalg.operations import Program
-from irgym.envs.linalg.programs import parse_uri
-from irgym.envs.linalg.sources import Sources, answer
-from irgym.envs.linalg.task import LinalgState, LinalgTask
-from irgym.envs.linalg.toolchain import INSTALL
-from irgym.measure.child import Child
+from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
+from irgym.envs.linalg.compiling.toolchain import INSTALL
+from irgym.envs.linalg.programs.sources import Sources, answer
+from irgym.envs.linalg.programs.uris import parse_uri
+from irgym.envs.linalg.scheduling.operations import Program
+from irgym.envs.linalg.state import LinalgState
+from irgym.envs.linalg.task import LinalgTask
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
-from irgym.measure.protocol import GIB, Limits
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
@@ -39,7 +40,7 @@ class LinalgEnvironment(Environment):
     summary = "tile, fuse, interchange, vectorise linalg operations (MLIR RL, arXiv 2409.11068); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
-    reference_peer = "torch"
+    reference_baseline = "torch"
     default_methods = (
         "base",
         "random",
@@ -90,7 +91,7 @@ class LinalgEnvironment(Environment):
             if self._reader is None:
                 self._reader = Child(LIMITS)
                 weakref.finalize(self, self._reader.close)
-            call = Call("irgym.envs.linalg.description:describe", (text,))
+            call = Call("irgym.envs.linalg.importing.description:describe", (text,))
             self._programs[text] = answer(self._reader, call, uri)
         return self._programs[text]
 
@@ -108,7 +109,7 @@ class LinalgEnvironment(Environment):
 
     def observations(self) -> Mapping[str, ObservationView]:
         """Return the features that irgym's own policies see."""
-        from irgym.envs.linalg.observations import VIEWS
+        from irgym.envs.linalg.observing.observations import VIEWS
 
         return VIEWS
 
@@ -136,7 +137,7 @@ class LinalgEnvironment(Environment):
         ]
 
     def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
-        """Return the call that times a peer and a scheduled program in turn."""
+        """Return the call that times a baseline and a scheduled program in turn."""
         assert isinstance(task, LinalgTask)
         arguments = (task.uri, task.text, task.script(state), name, VERSUS_ROUNDS, task.threads)
         return Call("irgym.envs.linalg.runner:compare", arguments)

@@ -6,12 +6,12 @@ import time
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
-from irgym.envs.linalg.bindings import llvm
-from irgym.envs.linalg.checking import ALLOWED, buffers_of, prepared, problems, verdict
-from irgym.envs.linalg.compiler import CompileError, Executable, apply, lower, mlir, parse
-from irgym.envs.linalg.openmp import PARALLEL_TIMING, require_cores, runtime_calls
-from irgym.envs.linalg.peers import PEERS
-from irgym.envs.linalg.programs import parse_uri
+from irgym.envs.linalg.baselines import BASELINES
+from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, problems, verdict
+from irgym.envs.linalg.compiling.bindings import llvm
+from irgym.envs.linalg.compiling.compiler import CompileError, Executable, apply, lower, mlir, parse
+from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
+from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import validation
@@ -106,22 +106,24 @@ def written(text: str, script: str, form: str, threads: int | None = None) -> st
         return str(module)
 
 
-def compare(uri: str, text: str, script: str, peer: str, rounds: int, threads: int | None = None) -> Versus:
-    """Check a peer's result, and time it and a scheduled program in turn, on the same inputs.
+def compare(
+    uri: str, text: str, script: str, baseline: str, rounds: int, threads: int | None = None
+) -> Versus:
+    """Check a baseline's result, and time it and a scheduled program in turn, on the same inputs.
 
     Raises:
-        IrgymError: The peer is not installed, cannot compute the program, or its result differs, or that of
-            the schedule; or there are fewer cores than threads, or no OpenMP.
+        IrgymError: The baseline is not installed, cannot compute the program, or its result differs, or that
+            of the schedule; or there are fewer cores than threads, or no OpenMP.
     """
     if threads:
         require_cores(threads)
     checked, buffers = prepared(text)
-    theirs = PEERS[peer](parse_uri(uri), buffers.inputs, threads or 1)
+    theirs = BASELINES[baseline](parse_uri(uri), buffers.inputs, threads or 1)
     theirs.run(1)
     wanted = checked.expected[:1]
     said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
     if not said.ok:
-        raise IrgymError(f"{peer} gives another result for {uri} ({said.detail}): leave it out")
+        raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
     ours = _compile(text, script, buffers, threads)
     buffers.blank()
     pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
@@ -132,7 +134,7 @@ def compare(uri: str, text: str, script: str, peer: str, rounds: int, threads: i
         )
     return Versus(
         ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
-        peer_ns=min(theirs_ns for _, theirs_ns in pairs),
+        baseline_ns=min(theirs_ns for _, theirs_ns in pairs),
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=theirs.detail,
     )

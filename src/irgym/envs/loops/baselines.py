@@ -1,4 +1,4 @@
-"""Peers that compute the same contraction: numpy, torch, TVM. Imported in the child only."""
+"""Baselines that compute the same contraction: numpy, torch, TVM. Imported in the child only."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from irgym.core.errors import BackendError, IrgymError
 from irgym.envs.loops.contraction import Contraction, Floats
 from irgym.measure.arrays import aligned
-from irgym.measure.peers import Peer, numpy_kernels, repeat
+from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
 
 
 def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
@@ -29,7 +29,7 @@ def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
     return min(candidates, key=lambda name: least(candidates[name]))
 
 
-def numpy_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
+def numpy_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
     """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls."""
     c = aligned(contraction.shapes[2])
     family = contraction.uri.split("/")[2]
@@ -42,7 +42,7 @@ def numpy_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
         if family == "conv":
             candidates["a sum of matmuls"] = _shifted_matmuls(contraction, a, b, c)
     chosen = _fastest(candidates) if len(candidates) > 1 else next(iter(candidates))
-    return Peer(repeat(candidates[chosen]), lambda: c, f"{chosen}, {numpy_kernels()}")
+    return PreparedBaseline(repeat(candidates[chosen]), lambda: c, f"{chosen}, {numpy_kernels()}")
 
 
 def _stride(contraction: Contraction) -> int:
@@ -67,7 +67,7 @@ def _shifted_matmuls(contraction: Contraction, a: Floats, b: Floats, c: Floats) 
     return run
 
 
-def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
+def torch_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
     """Return torch's own operator: mm, bmm, conv2d (channels last) or einsum; one thread, no gradients."""
     try:
         torch: Any = import_module("torch")
@@ -108,12 +108,12 @@ def torch_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
             for _ in range(repetitions):
                 run()
 
-    return Peer(run_all, result, detail)
+    return PreparedBaseline(run_all, result, detail)
 
 
-def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
-    """Return what TVM's MetaSchedule finds in 64 trials; see `irgym.envs.loops.tvm_peer`."""
-    from irgym.envs.loops.tvm_peer import tune
+def tvm_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
+    """Return what TVM's MetaSchedule finds in 64 trials; see `irgym.envs.loops.tvm_baseline`."""
+    from irgym.envs.loops.tvm_baseline import tune
 
     try:
         run, result, detail = tune(contraction, a, b, trials=64)
@@ -122,12 +122,12 @@ def tvm_peer(contraction: Contraction, a: Floats, b: Floats) -> Peer:
     except Exception as error:
         # Whatever goes wrong inside TVM must not end a comparison of other methods.
         raise BackendError(f"TVM failed on {contraction.uri} ({error}): leave tvm out") from error
-    return Peer(repeat(run), result, detail)
+    return PreparedBaseline(repeat(run), result, detail)
 
 
-PEERS: dict[str, Callable[[Contraction, Floats, Floats], Peer]] = {
-    "numpy": numpy_peer,
-    "torch": torch_peer,
-    "tvm": tvm_peer,
+BASELINES: dict[str, Callable[[Contraction, Floats, Floats], PreparedBaseline]] = {
+    "numpy": numpy_baseline,
+    "torch": torch_baseline,
+    "tvm": tvm_baseline,
 }
-"""The peers by name."""
+"""The baselines by name."""

@@ -75,7 +75,7 @@ def problem_of(contraction: Contraction, seed: int, whole: bool) -> Problem:
 
 
 def tolerant(contraction: Contraction, a: Floats, b: Floats) -> Expected:
-    """Return what a peer must compute, which may round on its way whatever the inputs."""
+    """Return what a baseline must compute, which may round on its way whatever the inputs."""
     reference = contraction.reference(a, b)
     return within(reference.astype(np.float32), reference, _allowance(contraction, a, b))
 

@@ -11,7 +11,8 @@ from irgym.core.task import Task
 from irgym.envs.loops import datasets
 from irgym.envs.loops.codegen import backends
 from irgym.envs.loops.contraction import parse_uri
-from irgym.envs.loops.task import LoopsState, LoopsTask
+from irgym.envs.loops.state import LoopsState
+from irgym.envs.loops.task import LoopsTask
 
 VERSUS_ROUNDS = 15
 """Rounds of an interleaved comparison (see the measuring guide)."""
@@ -34,7 +35,7 @@ class LoopsEnvironment(Environment):
         "policy:default",
         "numpy",
     )
-    reference_peer = "numpy"
+    reference_baseline = "numpy"
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""
@@ -80,7 +81,7 @@ class LoopsEnvironment(Environment):
         ]
 
     def versus_call(self, name: str, task: Task[LoopsState], state: LoopsState) -> Call:
-        """Return the call that times a peer and a nest in turn."""
+        """Return the call that times a baseline and a nest in turn."""
         assert isinstance(task, LoopsTask)
         arguments = (task.uri, state.nest, task.backend.name, name, VERSUS_ROUNDS)
         return Call("irgym.envs.loops.runner:compare", arguments)

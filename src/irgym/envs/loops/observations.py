@@ -19,7 +19,8 @@ from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.plan import plan
 from irgym.envs.loops.features import FEATURES
-from irgym.envs.loops.task import HISTORY, LoopsState, LoopsTask
+from irgym.envs.loops.state import HISTORY, LoopsState
+from irgym.envs.loops.task import LoopsTask
 
 if TYPE_CHECKING:
     from irgym.envs.loops.nest_graph import NestGraph

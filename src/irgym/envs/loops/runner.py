@@ -7,7 +7,7 @@ from contextlib import closing
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
-from irgym.envs.loops.baselines import PEERS
+from irgym.envs.loops.baselines import BASELINES
 from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
 from irgym.envs.loops.codegen.backends import Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
@@ -67,25 +67,25 @@ def validate(uri: str, nest: Nest, backend_name: str, inputs: int, seed: int) ->
     return validation(problems, agreements, TOLERANCE)
 
 
-def compare(uri: str, nest: Nest, backend_name: str, peer: str, rounds: int) -> Versus:
-    """Time a nest and a peer in turn, on the same inputs, in this process.
+def compare(uri: str, nest: Nest, backend_name: str, baseline: str, rounds: int) -> Versus:
+    """Time a nest and a baseline in turn, on the same inputs, in this process.
 
     Raises:
-        IrgymError: The peer is not installed, or its result is wrong.
+        IrgymError: The baseline is not installed, or its result is wrong.
     """
     program = prepared(uri, SEED, whole=True)
     contraction, (a, b) = program.contraction, program.buffers.inputs
-    theirs = PEERS[peer](contraction, a, b)
+    theirs = BASELINES[baseline](contraction, a, b)
     theirs.run(1)
     found = agreement.compare(tolerant(contraction, a, b), theirs.result().reshape(contraction.shapes[2]))
     if not found.ok:
-        raise IrgymError(f"{peer} gives a wrong result for {uri} ({found.detail}): leave it out")
+        raise IrgymError(f"{baseline} gives a wrong result for {uri} ({found.detail}): leave it out")
     with closing(backend(backend_name).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
         pairs = interleave(ours, theirs.run, rounds)
     return Versus(
         ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
-        peer_ns=min(theirs_ns for _, theirs_ns in pairs),
+        baseline_ns=min(theirs_ns for _, theirs_ns in pairs),
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=theirs.detail,
     )
@@ -98,7 +98,7 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
     which share of it a nest reaches.
 
     Returns:
-        Ratios that are shares of the peak; `peer_ns` is the time of the nest's operations at the peak.
+        Ratios that are shares of the peak; `baseline_ns` is the time of the nest's operations at the peak.
     """
     program = prepared(uri, SEED, whole=True)
     contraction = program.contraction
@@ -116,7 +116,7 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
         scale = contraction.flops / (peak.flops * iterations)
     return Versus(
         ratios=tuple(scale * peak_ns / ours_ns for ours_ns, peak_ns in pairs),
-        peer_ns=scale * min(peak_ns for _, peak_ns in pairs),
+        baseline_ns=scale * min(peak_ns for _, peak_ns in pairs),
         ours_ns=min(ours_ns for ours_ns, _ in pairs),
         detail=peak.method,
     )

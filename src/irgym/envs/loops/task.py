@@ -1,6 +1,5 @@
 """The task: one contraction, its nest and a cursor."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +14,9 @@ from irgym.envs.loops.codegen.backends import Backend
 from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
-from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
+from irgym.envs.loops.nest import initial_nest, parse_nest
+from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.timing import Timing
-
-HISTORY = 5
-"""Number of past actions that a state remembers, for LoopTune's `5_prev_actions_tensor`."""
-
-
-@dataclass(frozen=True)
-class LoopsState:
-    """A nest, the place of the cursor, the last few actions, and whether `stop` was taken.
-
-    Attributes:
-        nest: The loops.
-        cursor: Place of the loop that actions apply to.
-        previous: Places in `SPACE.flat` of the last `HISTORY` actions, the latest last.
-        stopped: Whether the schedule has ended.
-    """
-
-    nest: Nest
-    cursor: int = 0
-    previous: tuple[int, ...] = ()
-    stopped: bool = False
 
 
 class LoopsTask(Task[LoopsState]):
@@ -99,7 +79,7 @@ class LoopsTask(Task[LoopsState]):
         """Return the feature vector of `features`, shape [FEATURES]."""
         return features(self.contraction, state.nest, state.cursor, state.previous, self.backend.target)
 
-    def predictors(self, state: LoopsState) -> NDArray[np.float64]:
+    def cost_features(self, state: LoopsState) -> NDArray[np.float64]:
         """Return the features of the nest with the cursor at its top, shape [FEATURES]."""
         return features(self.contraction, state.nest, 0, (), self.backend.target).astype(np.float64)
 

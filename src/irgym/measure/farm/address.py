@@ -12,7 +12,7 @@ from irgym.core.errors import BackendError, FarmError
 from irgym.measure.farm.certificate import default_certificate
 from irgym.measure.farm.local import LocalFarm
 from irgym.measure.farm.protocol import Farm
-from irgym.measure.protocol import Limits
+from irgym.measure.isolation.protocol import Limits
 
 INSTALL = "pip install 'irgym[farm]'"
 """What installs the libraries that farms of several machines need."""

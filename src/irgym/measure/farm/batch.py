@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from irgym.measure.child import Answer
-from irgym.measure.protocol import Limits
+from irgym.measure.isolation.child import Answer
+from irgym.measure.isolation.protocol import Limits
 
 BATCH_S = 0.2
 """Work that a worker does at once, in seconds: much more than handing it over takes."""

@@ -17,15 +17,15 @@ from distributed.client import ClosedClientError
 
 from irgym.core.cost import Call
 from irgym.core.errors import FarmError, IrgymError
-from irgym.measure.child import Answer, ChildError, pack, unpack
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, meet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.farm.worker import run_batch
+from irgym.measure.isolation.child import Answer, ChildError, pack, unpack
+from irgym.measure.isolation.protocol import Limits, Reply
 from irgym.measure.machine import threads_text
-from irgym.measure.protocol import Limits, Reply
 
 PATIENCE_S = 60.0
 """How long to wait for a scheduler or a worker that is gone."""

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from irgym.core.cost import Call
-from irgym.measure.child import AHEAD, Child
 from irgym.measure.farm.protocol import conditions
+from irgym.measure.isolation.child import AHEAD, Child
+from irgym.measure.isolation.protocol import Limits, Reply
 from irgym.measure.machine import fingerprint, load, threads_text, timing_core, timing_cores
-from irgym.measure.protocol import Limits, Reply
 from irgym.measure.variables import machine_key
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from irgym.core.cost import Call
+from irgym.measure.isolation.protocol import Limits, Reply
 from irgym.measure.machine import threads_text
-from irgym.measure.protocol import Limits, Reply
 from irgym.measure.variables import keyed
 
 

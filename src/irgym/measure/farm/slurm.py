@@ -22,7 +22,7 @@ from irgym.measure.farm.address import Endpoint, parse_options
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
-from irgym.measure.protocol import Limits, Reply
+from irgym.measure.isolation.protocol import Limits, Reply
 
 LEAVE_S = 60.0
 """After how many seconds without a scheduler a job ends."""

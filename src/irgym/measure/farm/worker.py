@@ -16,14 +16,14 @@ from distributed import Security, Worker, WorkerPlugin, get_worker
 from distributed.utils import get_ip
 
 from irgym.core.errors import FarmError
-from irgym.measure.child import Answer, Child, Packed
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.members import TAG, Activity, Kind, Stranger, members_at, own_kind
 from irgym.measure.farm.scheduler import NoPages
+from irgym.measure.isolation.child import Answer, Child, Packed
+from irgym.measure.isolation.protocol import RETURNED, Limits
 from irgym.measure.machine import timing_core
-from irgym.measure.protocol import RETURNED, Limits
 
 RETRY_S = 0.5
 """Pause between attempts to reach a scheduler."""

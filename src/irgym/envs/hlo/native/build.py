@@ -20,10 +20,10 @@ from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
-from irgym.measure.child import Child
 from irgym.measure.evaluators import error_of, failure_of
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Limits, Raised, Returned
 from irgym.measure.machine import cache_dir
-from irgym.measure.protocol import GIB, Limits, Raised, Returned
 
 TENSORFLOW = "2.21.0"
 """The version whose headers the source is written for; others differ in names and places."""

@@ -1,0 +1,138 @@
+"""A program with coarser rounding: each result of an operation keeps fewer bits. Call it from a child.
+
+How far results move shows what rounding does to them (see `irgym.measure.checking.expected`). Sums feel it
+at every step, as they should.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.compiler import apply, lower_module, parse, run_passes
+from irgym.envs.linalg.importing.cleaning import operations
+from irgym.envs.linalg.scheduling.operations import Operation, OperationKind, Program
+from irgym.envs.linalg.scheduling.script import script
+from irgym.envs.linalg.scheduling.transformations import Scheduled, Transformation
+
+ROUNDED = frozenset(
+    {"arith.addf", "arith.subf", "arith.mulf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.fma"}
+)
+"""Operations whose results are the nearest numbers: they lose one bit."""
+
+APPROXIMATE = 3
+"""Bits that results of divisions and of functions lose: libraries compute them in different ways."""
+
+EXACT = frozenset(
+    {"math.absf", "math.ceil", "math.copysign", "math.floor", "math.round", "math.roundeven", "math.trunc"}
+)
+"""Operations of the `math` dialect that round nothing."""
+
+
+@dataclass(frozen=True)
+class _Format:
+    """A floating-point type: its bits in all, and those of its mantissa."""
+
+    bits: int
+    mantissa: int
+
+
+_FORMATS = {"f64": _Format(64, 52), "f32": _Format(32, 23), "f16": _Format(16, 10), "bf16": _Format(16, 7)}
+
+
+def coarse(text: str, program: Program) -> Any:
+    """Return a program with coarser rounding in LLVM's dialect, within `mlir`.
+
+    The sums of products run through their columns innermost, each with its terms in order as before: so they
+    become vectors, without which a network would take minutes.
+    """
+    module = parse(text)
+    states = [Scheduled(one, _columns_innermost(one)) for one in program.operations]
+    turned = script(program, states)
+    if turned:
+        apply(module, turned)
+    run_passes(module, "func.func(linalg-generalize-named-ops)")
+    for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
+        _coarsen(generic)
+    lower_module(module)
+    return module
+
+
+def _columns_innermost(operation: Operation) -> tuple[Transformation, ...]:
+    """Return the interchange that brings the last parallel loop innermost, for sums of products."""
+    if (
+        operation.kind not in (OperationKind.MATMUL, OperationKind.CONVOLUTION)
+        or True not in operation.parallel
+    ):
+        return ()
+    columns = max(loop for loop, parallel in enumerate(operation.parallel) if parallel)
+    order = (*(loop for loop in range(operation.loops) if loop != columns), columns)
+    return () if order[-1] == operation.loops else (Transformation("interchange", order),)
+
+
+def _coarsen(generic: Any) -> None:
+    """Round the results in the body of an operation, but not those that indices are computed from."""
+    inside = list(operations(generic))
+    kept = _behind_indices(inside)
+    for operation in inside:
+        if operation in kept or len(operation.results) != 1:
+            continue
+        name, form = str(operation.name), _FORMATS.get(str(operation.results[0].type))
+        if form is None:
+            continue
+        if name in ROUNDED:
+            _round(operation, form, 1)
+        elif name == "arith.divf" or (name.startswith("math.") and name not in EXACT):
+            _round(operation, form, APPROXIMATE)
+
+
+def _behind_indices(inside: Sequence[Any]) -> set[Any]:
+    """Return the operations that indices of tensors depend on, which must stay within them."""
+    waiting = [value for one in inside if one.name == "tensor.extract" for value in list(one.operands)[1:]]
+    found: set[Any] = set()
+    while waiting:
+        owner = waiting.pop().owner
+        if not isinstance(owner, ir.Block) and owner not in found:
+            found.add(owner)
+            waiting += owner.operands
+    return found
+
+
+def _round(operation: Any, form: _Format, lost: int) -> None:
+    """Round the result of an operation to fewer bits, to even where two are as near.
+
+    Infinities and numbers that are none stay: beyond the greatest number comes infinity by itself.
+    """
+    result = operation.results[0]
+    uses = [(use.owner, use.operand_number) for use in result.uses]
+    number = ir.IntegerType.get_signless(form.bits)
+    truth = ir.IntegerType.get_signless(1)
+
+    def constant(value: int) -> Any:
+        attribute = ir.IntegerAttr.get(number, value - (value >> (form.bits - 1) << form.bits))
+        return made("arith.constant", number, value=attribute)
+
+    def made(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
+        return ir.Operation.create(
+            name, results=[kind], operands=list(operands), attributes=attributes
+        ).results[0]
+
+    exponent = ((1 << (form.bits - 1 - form.mantissa)) - 1) << form.mantissa
+    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
+    with ir.InsertionPoint.after(operation):
+        bits = made("arith.bitcast", number, result)
+        odd = made("arith.andi", number, made("arith.shrui", number, bits, constant(lost)), constant(1))
+        half = constant((1 << (lost - 1)) - 1)
+        up = made("arith.addi", number, made("arith.addi", number, bits, half), odd)
+        cut = made("arith.andi", number, up, constant((1 << form.bits) - (1 << lost)))
+        special = made(
+            "arith.cmpi",
+            truth,
+            made("arith.andi", number, bits, constant(exponent)),
+            constant(exponent),
+            predicate=equal,
+        )
+        rounded = made("arith.bitcast", result.type, cut)
+        chosen = made("arith.select", result.type, special, result, rounded)
+    for owner, place in uses:
+        owner.operands[place] = chosen

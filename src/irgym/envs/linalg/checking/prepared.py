@@ -1,0 +1,219 @@
+"""What programs are checked on: whole numbers that no order of sums rounds, and random ones. In a child.
+
+Where a program only adds, multiplies, compares and moves, whole numbers that are small enough make its
+results exact (`exactness`), and any wrong, missing or doubled term shows. Random numbers serve for the rest:
+how far their results may be off comes from runs of the program with coarser rounding and with arguments that
+differ in their last bits.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.linalg.checking.coarsening import coarse
+from irgym.envs.linalg.checking.domains import Domains, domains
+from irgym.envs.linalg.checking.intervals import Interval
+from irgym.envs.linalg.compiling.compiler import Executable, lower, mlir
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
+from irgym.measure.arrays import aligned
+from irgym.measure.checking.expected import exactly, rounded
+from irgym.measure.checking.guarded import Buffers
+from irgym.measure.checking.problem import Problem, best_problem, problem
+
+SEED = 20240916
+"""Seed of the inputs on which candidates are checked and timed."""
+
+ALLOWED = (
+    "equal where nothing is rounded, else 8 times what coarser rounding does, against the program as written"
+)
+"""What is allowed, in words."""
+
+FEW = 4
+"""Greatest number of arguments of an operator; a program with more is taken for a network with weights."""
+
+LONG = 100_000_000
+"""Arithmetic operations of a program that is run as seldom as can be: as written it takes 0.1 s or more."""
+
+NUDGE = 4.0
+"""How many times the precision of float32 arguments are moved by, relatively, to see what that does."""
+
+Arrays = list[NDArray[Any]]
+
+
+@lru_cache(maxsize=2)
+def prepared(text: str) -> tuple[Problem, Buffers]:
+    """Return what the candidates of a program are checked and timed on.
+
+    It is kept, so that all of them write to the same memory. Forget it where one of them damaged that.
+
+    Args:
+        text: The program, its operations numbered.
+    """
+    checked = _exact(text, SEED) if _domains(text).exact else _random(text, SEED)
+    return checked, buffers_of(checked)
+
+
+def verdict(checked: Problem, buffers: Buffers) -> str:
+    """Say in words what is wrong with the results of a candidate; empty where nothing is."""
+    fault = buffers.faults()
+    if fault:
+        prepared.cache_clear()
+    return fault or checked.judge(buffers.results).detail
+
+
+def buffers_of(checked: Problem) -> Buffers:
+    """Return memory to run a program in on the inputs of a problem."""
+    return Buffers(checked.inputs, [one.values for one in checked.expected])
+
+
+def problems(text: str, count: int, seed: int) -> list[Problem]:
+    """Return what the result of a search is checked on.
+
+    Args:
+        text: The program, its operations numbered.
+        count: How many problems where nothing takes long; there are at least one of whole numbers, where
+            these can be exact, and one of random numbers, where the program has any.
+        seed: Seed of the first of them.
+    """
+    program, exact = _program(text), _domains(text).exact
+    if not exact:
+        return [_random(text, seed + place) for place in range(1 if program.flops > LONG else count)]
+    random = any(element == "f32" for _, element in program.arguments)
+    found = [_exact(text, seed + place) for place in range(max(count - random, 1))]
+    return [*found, _random(text, seed)] if random else found
+
+
+@lru_cache(maxsize=4)
+def _program(text: str) -> Program:
+    return describe(text)[1]
+
+
+@lru_cache(maxsize=4)
+def _domains(text: str) -> Domains:
+    return domains(text, _program(text))
+
+
+class _Compiled:
+    """A program as written, or one with coarser rounding, that runs on any arguments."""
+
+    def __init__(self, text: str, coarsely: bool) -> None:
+        self._program = _program(text)
+        with mlir():
+            module = coarse(text, self._program) if coarsely else lower(text, "")
+        self._code = Executable(module, ())
+
+    def __call__(self, inputs: Sequence[NDArray[Any]]) -> Arrays:
+        """Return its results."""
+        results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
+        self._code.on([*inputs, *results]).run(1)
+        return results
+
+
+@lru_cache(maxsize=4)
+def _compiled(text: str, *, coarsely: bool) -> _Compiled:
+    return _Compiled(text, coarsely)
+
+
+@lru_cache(maxsize=2)
+def _exact(text: str, seed: int) -> Problem:
+    """Return a problem of whole numbers whose results must be equal: what differs is no rounding."""
+    inputs = _whole_inputs(_program(text), _domains(text), seed)
+    return problem(inputs, [exactly(one) for one in _compiled(text, coarsely=False)(inputs)], {})
+
+
+@lru_cache(maxsize=3)
+def _random(text: str, seed: int) -> Problem:
+    """Return a problem of random numbers on which wrong answers show, if there is one."""
+    if _program(text).flops > LONG:
+        return _drawn(text, seed, 1.0)
+    return best_problem(lambda scale: _drawn(text, seed, scale))
+
+
+def _drawn(text: str, seed: int, scale: float) -> Problem:
+    program, original, coarser = (
+        _program(text),
+        _compiled(text, coarsely=False),
+        _compiled(text, coarsely=True),
+    )
+    inputs = _random_inputs(program, _domains(text).whole, seed, scale)
+    nudged = [_nudged(one, seed) for one in inputs]
+    results = original(inputs)
+    if program.flops > LONG:
+        samples, wrong, slight = [coarser(nudged)], dict[str, Arrays](), dict[str, Arrays]()
+    else:
+        samples = [coarser(inputs), original(nudged)]
+        wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
+        least = [_without_greatest(one) for one in inputs]
+        slight = {"what it makes of arguments without their greatest elements": original(least)}
+    expected = [rounded(one, moved) for one, *moved in zip(results, *samples, strict=True)]
+    return problem(inputs, expected, wrong, slight)
+
+
+def _whole_inputs(program: Program, allowed: Domains, seed: int) -> Arrays:
+    """Return whole numbers with which nothing is rounded; none is 0 among those of floating-point types."""
+    rng = np.random.default_rng(seed)
+    arrays: Arrays = []
+    for place, (shape, element) in enumerate(program.arguments):
+        array = aligned(shape, ELEMENTS[element])
+        if array.dtype.kind == "f":
+            array[...] = rng.integers(1, allowed.exact + 1, shape)
+            array[rng.integers(0, 2, shape, np.bool_)] *= -1
+        else:
+            _fill(array, allowed.whole[place], rng)
+        arrays.append(array)
+    return arrays
+
+
+def _random_inputs(program: Program, whole: Mapping[int, Interval], seed: int, scale: float) -> Arrays:
+    """Return random arguments that keep results in range: what arguments are for is not known.
+
+    Vectors are between 0.5 and 1.5, for variances are among them; other floats are standard normal. Where
+    there are more than `FEW` arguments all but the last count as weights of a network and are divided by the
+    square root of their fan-in, so that its layers neither blow up nor vanish.
+    """
+    rng = np.random.default_rng(seed)
+    arrays: Arrays = []
+    for place, (shape, element) in enumerate(program.arguments):
+        array = aligned(shape, ELEMENTS[element])
+        if array.dtype.kind != "f":
+            _fill(array, whole[place], rng)
+        elif len(shape) < 2:
+            array[...] = rng.uniform(0.5, 1.5, shape)
+        else:
+            weight = FEW < len(program.arguments) > place + 1
+            array[...] = rng.standard_normal(shape, dtype=np.float32)
+            if weight:
+                array /= np.sqrt(np.prod(shape[1:]))
+        if array.dtype.kind == "f" and scale != 1.0:
+            array *= scale
+        arrays.append(array)
+    return arrays
+
+
+def _fill(array: NDArray[Any], values: Interval, rng: np.random.Generator) -> None:
+    array[...] = rng.integers(int(values.low), int(values.high), array.shape, endpoint=True)
+
+
+def _nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
+    """Return floating-point numbers moved by a few of their last bits."""
+    if array.dtype.kind != "f":
+        return array
+    up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
+    step = np.float32(NUDGE * np.finfo(np.float32).eps)
+    return array * np.where(up, 1 + step, 1 - step)
+
+
+def _turned(array: NDArray[Any]) -> NDArray[Any]:
+    return np.ascontiguousarray(array.reshape(-1)[::-1]).reshape(array.shape)
+
+
+def _without_greatest(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind != "f" or not array.size:
+        return array
+    array = array.copy()
+    array.reshape(-1)[np.argmax(np.abs(array))] = 0.0
+    return array

@@ -1,0 +1,290 @@
+"""MLIR in this process: parse, apply transform scripts, lower to LLVM, compile. Call it from a child.
+
+The lowering is the same for every schedule, the empty one included. Its order matters: accumulators are
+hoisted out of reduction loops while they are still slices of tensors, again when they are vectors, and only
+then are slices folded into the vector transfers; vectors are broken up after bufferisation, one group of
+patterns after the other (all at once do not end).
+"""
+
+import copy
+import ctypes
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from irgym.core.errors import IrgymError
+from irgym.envs.linalg.compiling.bindings import (
+    ExecutionEngine,
+    PassManager,
+    get_ranked_memref_descriptor,
+    interpreter,
+    ir,
+    linalg,
+)
+from irgym.envs.linalg.scheduling.script import ANY, transform_module
+
+ENTRY = "main"
+"""Name of a program's function."""
+
+FUNCTION = '!transform.op<"func.func">'
+
+
+class CompileError(IrgymError):
+    """MLIR refuses a module; the message is one line."""
+
+
+def _patterns(*names: str) -> str:
+    listed = "".join(f"      transform.apply_patterns.{name}\n" for name in names)
+    return f"    transform.apply_patterns to %function {{\n{listed}    }} : {FUNCTION}\n"
+
+
+def _hoist(number: int) -> str:
+    """Return the hoisting of what is invariant, slices carried through loops included."""
+    match = f'transform.structured.match ops{{["scf.for"]}} in %function : ({FUNCTION}) -> {ANY}'
+    return (
+        f"    %loops{number} = {match}\n"
+        f"    transform.apply_licm to %loops{number} : {ANY}\n"
+        f"    %left{number} = {match}\n"
+        f"    transform.loop.hoist_loop_invariant_subsets %left{number} : {ANY}\n"
+        + _patterns("canonicalization")
+        + f"    transform.apply_cse to %function : {FUNCTION}\n"
+    )
+
+
+_MATCH = (
+    f'    %function = transform.structured.match ops{{["func.func"]}} in %module : ({ANY}) -> {FUNCTION}\n'
+)
+
+ON_TENSORS = transform_module(
+    _MATCH
+    + f"    transform.apply_cse to %function : {FUNCTION}\n"
+    + _patterns("vector.reduction_to_contract")
+    + _hoist(0)
+    + _hoist(1)
+    + _patterns("vector.reduction_to_contract", "vector.transfer_permutation_patterns")
+    + _patterns("canonicalization", "tensor.fold_tensor_subset_ops_into_vector_transfers")
+    + _hoist(2)
+)
+"""What happens to a scheduled program before it gets buffers."""
+
+
+def _bufferisation(threads: int | None) -> str:
+    """Return what brings tensors to memory; results become arguments after those that there are.
+
+    Tiles that run in parallel become loops here. What a tile needs for itself is allocated in it, and MLIR
+    hoists no allocation out of a parallel loop.
+    """
+    forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
+    return (
+        "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize{"
+        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
+        "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
+        f"canonicalize,cse,func.func({forall},buffer-hoisting,buffer-loop-hoisting),"
+        "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
+        "bufferization-lower-deallocations,cse,canonicalize"
+    )
+
+
+ON_VECTORS = transform_module(
+    _MATCH
+    + _patterns('vector.lower_contraction lowering_strategy = "outerproduct"')
+    + _patterns("vector.transfer_permutation_patterns")
+    + _patterns('vector.reorder_multi_reduction_dims lowering_strategy = "innerparallel"')
+    + _patterns('vector.multi_reduction_flattening lowering_strategy = "innerparallel"')
+    + _patterns('vector.multi_reduction_unrolling lowering_strategy = "innerparallel"')
+    + _patterns('vector.split_transfer_full_partial split_transfer_strategy = "linalg-copy"')
+    + _patterns("vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true")
+    + _patterns("vector.lower_transfer max_transfer_rank = 1")
+    + _patterns("vector.lower_shape_cast")
+    + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d"')
+)
+"""How vectors of several dimensions become vectors of one."""
+
+TO_LOOPS = "func.func(convert-linalg-to-loops),canonicalize,cse"
+
+
+def _to_llvm(threads: int | None) -> str:
+    """Return what brings loops to LLVM's dialect."""
+    # Canonicalising frees the parallel loops' bodies of scopes of one block, which branches do not fit into.
+    parallel = "" if threads is None else f"convert-scf-to-openmp{{num-threads={threads}}},canonicalize,"
+    calls = "" if threads is None else "convert-openmp-to-llvm,"
+    return (
+        f"convert-vector-to-scf,lower-affine,{parallel}convert-scf-to-cf,canonicalize,cse,"
+        "expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86},convert-math-to-llvm,"
+        "convert-math-to-libm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+        f"convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,{calls}reconcile-unrealized-casts"
+    )
+
+
+@contextmanager
+def mlir() -> Generator[None]:
+    """Make a new MLIR context the current one, and turn MLIR's errors into one line.
+
+    A context never forgets a type, attribute or location: one for all candidates would grow by a gigabyte in
+    some thousands of them.
+
+    Raises:
+        CompileError: MLIR refused something.
+    """
+    try:
+        with ir.Context(), ir.Location.unknown():
+            yield
+    except ir.MLIRError as error:
+        said = [str(error.message), *(str(diagnostic.message) for diagnostic in error.error_diagnostics)]
+        raise CompileError(_line(": ".join(said))) from error
+    except (RuntimeError, ValueError) as error:
+        raise CompileError(_line(str(error))) from error
+
+
+def _line(said: str) -> str:
+    words = " ".join(said.split())
+    return words if len(words) <= SAID else words[:SAID] + " ..."
+
+
+SAID = 300
+"""Greatest number of characters of MLIR's errors that are passed on; some hold the whole program."""
+
+
+def parse(text: str) -> Any:
+    """Parse and verify a module, within `mlir`."""
+    return ir.Module.parse(text)
+
+
+def apply(module: Any, script: str) -> None:
+    """Run a transform script on a module in place, within `mlir`."""
+    transforms = ir.Module.parse(script)
+    interpreter.apply_named_sequence(module.operation, transforms.body.operations[0], transforms)
+
+
+def run_passes(module: Any, passes: str) -> None:
+    """Run a pipeline on a module in place, within `mlir`."""
+    PassManager.parse(f"builtin.module({passes})").run(module.operation)
+
+
+def function_of(module: Any) -> Any:
+    """Return the program's function."""
+    return next(operation for operation in module.body.operations if str(operation.name) == f'"{ENTRY}"')
+
+
+def _all(module: Any, names: frozenset[str]) -> list[Any]:
+    """Return all operations of these names, however deep."""
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if str(operation.name) in names:
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    return found
+
+
+FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
+"""Operations that LLVM may make one multiply-add of."""
+
+
+def _contract(module: Any) -> None:
+    """Let products and sums be one multiply-add, as vector contractions are anyway and as libraries do."""
+    contract = ir.Attribute.parse("#arith.fastmath<contract>")
+    for operation in _all(module, FUSED):
+        operation.attributes["fastmath"] = contract
+
+
+def _copies_as_loops(module: Any) -> None:
+    """Make linalg operations of copies: MLIR's lowering of strided ones needs a library that is missing."""
+    for operation in _all(module, frozenset({"memref.copy"})):
+        source, target = operation.operands
+        with ir.InsertionPoint(operation):
+            linalg.copy(source, outs=[target])
+        operation.erase()
+
+
+def _keep_arguments(module: Any) -> None:
+    """Forbid the program to write to its arguments, which bufferisation takes for its own."""
+    function = function_of(module)
+    kept = ir.Attribute.parse("{bufferization.writable = false}")
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([kept] * len(function.arguments))
+
+
+def bufferise(module: Any, threads: int | None) -> None:
+    """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
+    apply(module, ON_TENSORS)
+    run_passes(module, _bufferisation(threads))
+    _copies_as_loops(module)
+    apply(module, ON_VECTORS)
+    run_passes(module, TO_LOOPS)
+
+
+def lower(text: str, script: str, threads: int | None = None) -> Any:
+    """Return a program in LLVM's dialect after a schedule, within `mlir`.
+
+    Args:
+        text: The program, its operations numbered.
+        script: The schedule as a transform module; empty for none.
+        threads: Threads that parallel loops run on; None makes them sequential.
+    """
+    module = parse(text)
+    if script:
+        apply(module, script)
+    lower_module(module, threads)
+    return module
+
+
+def lower_module(module: Any, threads: int | None = None) -> None:
+    """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
+    _keep_arguments(module)
+    bufferise(module, threads)
+    _contract(module)
+    function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+    run_passes(module, _to_llvm(threads))
+
+
+class Executable:
+    """A compiled program bound to its arrays.
+
+    Args:
+        module: The program in LLVM's dialect.
+        arrays: The arguments, then the results, which it fills.
+        calls: Addresses of functions that it calls beyond those of C, by name.
+
+    Raises:
+        CompileError: LLVM refuses it.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        arrays: Sequence[NDArray[Any]],
+        calls: Mapping[str, ctypes.c_void_p] | None = None,
+    ) -> None:
+        with mlir():
+            self._engine = ExecutionEngine(module, opt_level=3)
+            for name, address in (calls or {}).items():
+                self._engine.raw_register_runtime(name, address)
+            self._engine.initialize()
+            address = self._engine.raw_lookup(f"_mlir_ciface_{ENTRY}")
+        if not address:
+            raise CompileError("the compiled program has no entry")
+        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._bind(arrays)
+
+    def _bind(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self._arrays = tuple(arrays)
+        self._descriptors = [ctypes.pointer(get_ranked_memref_descriptor(array)) for array in arrays]
+        self._packed = (ctypes.c_void_p * len(arrays))(
+            *(ctypes.addressof(descriptor) for descriptor in self._descriptors)
+        )
+
+    def on(self, arrays: Sequence[NDArray[Any]]) -> "Executable":
+        """Return the same code bound to other arrays of the same shapes and types."""
+        other = copy.copy(self)
+        other._bind(arrays)
+        return other
+
+    def run(self, repetitions: int) -> None:
+        """Execute it as many times."""
+        function, packed = self._function, self._packed
+        for _ in range(repetitions):
+            function(packed)

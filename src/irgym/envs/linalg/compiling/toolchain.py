@@ -1,0 +1,56 @@
+"""Which MLIR makes the code: part of what identifies a cost, and whether it is installed."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from irgym.core.errors import BackendError
+from irgym.measure.sources import digest_of
+
+PACKAGE = "torch-mlir"
+
+VERSION = "20261001"
+"""The version that the lowering is written for: names and order of MLIR's passes change with it."""
+
+INSTALL = "pip install 'irgym[linalg]'"
+"""The command that installs what is missing."""
+
+CODE = (
+    "envs/linalg/checking",
+    "envs/linalg/compiling",
+    "envs/linalg/importing/cleaning.py",
+    "envs/linalg/importing/description.py",
+    "envs/linalg/programs/function_text.py",
+    "envs/linalg/programs/sequences.py",
+    "envs/linalg/runner.py",
+    "envs/linalg/scheduling/operations.py",
+    "envs/linalg/scheduling/script.py",
+    "envs/linalg/scheduling/transformations.py",
+)
+"""The sources that lower, check and time programs, beside those of all environments."""
+
+
+def toolchain() -> str:
+    """Return what costs depend on beside the schedule.
+
+    Raises:
+        BackendError: torch-mlir is missing or of another version.
+    """
+    return f"{compiler_version()}, irgym's code {digest_of(*CODE)}"
+
+
+@cache
+def compiler_version() -> str:
+    """Return which MLIR there is.
+
+    Raises:
+        BackendError: torch-mlir is missing or of another version.
+    """
+    try:
+        found = version(PACKAGE)
+    except PackageNotFoundError as error:
+        raise BackendError(
+            f"{PACKAGE} {VERSION} is not installed, whose MLIR linalg uses: run {INSTALL}"
+        ) from error
+    if found != VERSION:
+        raise BackendError(f"linalg needs {PACKAGE} {VERSION}, but {found} is installed: run {INSTALL}")
+    return f"{PACKAGE} {found}"

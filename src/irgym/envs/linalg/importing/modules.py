@@ -1,0 +1,182 @@
+"""From modules of users and of torch-mlir to programs; imports torch_mlir, so it runs in child processes.
+
+A program is a module with one function, `main`, on tensors of fixed shapes. Assertions are dropped, and large
+constants become arguments: a program is scheduled for its shapes, not for its weights.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.compiler import (
+    ENTRY,
+    SAID,
+    CompileError,
+    function_of,
+    mlir,
+    parse,
+    run_passes,
+)
+from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
+from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
+from irgym.envs.linalg.scheduling.operations import ELEMENTS
+
+torch_dialect: Any = import_module("torch_mlir.dialects.torch")
+
+DIALECTS = frozenset({"linalg", "tensor", "arith", "math"})
+"""What a program may consist of, apart from its return."""
+
+IN_BODIES = DIALECTS | {"scf"}
+"""What the bodies of its operations may consist of."""
+
+_FROM_TORCH = (
+    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
+    "torch-backend-to-linalg-on-tensors-backend-pipeline",
+)
+
+
+def program_of_file(text: str, name: str) -> str:
+    """Return a user's module as a program.
+
+    Args:
+        text: MLIR as text.
+        name: What errors call it.
+
+    Raises:
+        ProgramError: It does not parse, or it is no program; the message says what to change.
+    """
+    try:
+        with mlir():
+            module = _parsed(text, name)
+            _finish(module, name)
+            return str(module)
+    except CompileError as error:
+        raise ProgramError(f"{name}: MLIR refuses it ({error}): simplify it") from error
+
+
+def program_of_torch(
+    text: str, name: str, tables: Mapping[int, NDArray[Any]]
+) -> tuple[str, dict[int, NDArray[np.float32]]]:
+    """Return a module in torch-mlir's dialect as a program, its large constants arguments.
+
+    Args:
+        text: What torch-mlir's importer wrote.
+        name: What errors call it.
+        tables: Arguments that become constants: their places and values.
+
+    Returns:
+        The program; the values of the arguments that were constants, by their places.
+
+    Raises:
+        ProgramError: torch-mlir cannot lower it, or the result is no program.
+    """
+    try:
+        with mlir():
+            torch_dialect.register_dialect(ir.Context.current)
+            module = parse(text)
+            for passes in _FROM_TORCH:
+                run_passes(module, passes)
+            fill_arguments(function_of(module), tables)
+            values = _finish(module, name)
+            return str(module), values
+    except CompileError as error:
+        # Such as: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
+        found = re.findall(r"torch\.(?:aten|prims?|operator)\.\w+(?:\.\w+)?", str(error))
+        problem = f"cannot lower {_listed(found)}" if found else f"refuses it ({error})"
+        raise ProgramError(f"{name}: torch-mlir {problem}: write it with other operations") from error
+
+
+def _parsed(text: str, name: str) -> Any:
+    """Parse a module; an error names the line."""
+    try:
+        return parse(text)
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else error
+        place = re.search(r"(:\d+):\d+", str(getattr(first, "location", "")))
+        said = " ".join(str(first.message).split())[:SAID]
+        raise ProgramError(f"{name}{place[1] if place else ''} is no valid MLIR: {said}") from error
+
+
+def _finish(module: Any, name: str) -> dict[int, NDArray[np.float32]]:
+    """Clean and check a module in place; return the values of the arguments that were constants."""
+    clean(module)
+    function = _only_function(module, name)
+    _check_signature(function, name)
+    _check_body(function, name)
+    values = lift_constants(function, name)
+    function.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
+    return values
+
+
+def _only_function(module: Any, name: str) -> Any:
+    functions = [one for one in module.body.operations if one.operation.name == "func.func"]
+    public = [one for one in functions if not one.is_external and "sym_visibility" not in one.attributes]
+    if len(public) != 1:
+        found = _listed([f"@{one.name.value}" for one in public]) if public else "none"
+        raise ProgramError(f"{name} must have one public function with a body, but has {found}")
+    others = [one.operation.name for one in module.body.operations if one not in public]
+    if others:
+        raise ProgramError(
+            f"{name} has more than its function @{public[0].name.value} ({_listed(others)}): "
+            "inline what it calls and remove global state and random numbers"
+        )
+    return public[0]
+
+
+def _check_signature(function: Any, name: str) -> None:
+    signature = function.type
+    for role, types in (("argument", signature.inputs), ("result", signature.results)):
+        for place, one in enumerate(types):
+            _check_type(one, f"{name}: {role} {place}")
+            if not isinstance(one, ir.RankedTensorType):
+                raise ProgramError(
+                    f"{name}: {role} {place} is {one}: only tensors of fixed shapes can be passed"
+                )
+    if not signature.results:
+        raise ProgramError(f"{name} returns nothing: return tensors")
+
+
+def _check_body(function: Any, name: str) -> None:
+    foreign: list[str] = []
+    inside = list(operations(function))
+    for operation in inside:
+        allowed = DIALECTS if operation.parent == function.operation else IN_BODIES
+        if operation.name != "func.return" and operation.name.partition(".")[0] not in allowed:
+            foreign.append(operation.name)
+        for value in operation.results:
+            _check_type(value.type, f"{name}: a result of {operation.name}")
+    if foreign:
+        raise ProgramError(
+            f"{name} has operations that cannot be scheduled ({_listed(foreign)}): "
+            f"lower them to {', '.join(sorted(DIALECTS))} first"
+        )
+    if not any(operation.name.startswith("linalg.") for operation in inside):
+        raise ProgramError(f"{name} has no linalg operation: there is nothing to schedule")
+
+
+def _check_type(one: Any, what: str) -> None:
+    """Refuse buffers, dynamic shapes, huge tensors and elements of other types."""
+    if isinstance(one, ir.MemRefType | ir.UnrankedMemRefType):
+        raise ProgramError(f"{what} is {one}: give the program on tensors, before bufferisation")
+    if not isinstance(one, ir.ShapedType):
+        return
+    if not isinstance(one, ir.RankedTensorType) or not one.has_static_shape:
+        raise ProgramError(f"{what} has a dynamic shape ({one}): fix every size")
+    if prod(one.shape) > MAX_ELEMENTS:
+        raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
+    element = str(one.element_type)
+    if element not in ELEMENTS:
+        raise ProgramError(f"{what} is {one}: convert it to float32")
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return different names in their order, the first few of them."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different[:4]) + (", ..." if len(different) > 4 else "")

@@ -1,0 +1,209 @@
+"""From torch modules to torch-mlir's dialect, in the process that has the module; imports torch.
+
+Weights become leading arguments, so that the text stays small: that is also why torch-mlir's own entry point,
+which writes them into the text, is not used.
+"""
+
+# torch leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import prod
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.export import ExportedProgram
+
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.importing.cleaning import MAX_TABLE
+from irgym.envs.linalg.importing.modules import program_of_torch, torch_dialect
+from irgym.envs.linalg.programs.networks import build
+from irgym.envs.linalg.programs.uris import Network, parse_uri
+
+FxImporter: Any = import_module("torch_mlir.extras.fx_importer").FxImporter
+get_decomposition_table: Any = import_module("torch_mlir.extras.fx_decomp_util").get_decomposition_table
+
+WHOLE = (torch.bool, torch.int8, torch.int32, torch.int64)
+"""Types of elements allowed besides float32."""
+
+# What tracing and importing raise; anything else is an error in the module's own code.
+_REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A module in torch-mlir's dialect.
+
+    Attributes:
+        text: One function, `main`.
+        weights: Values of its leading arguments, apart from those in `tables`.
+        tables: Places among the leading arguments, and values, of whole numbers: they must stay as they are.
+    """
+
+    text: str
+    weights: tuple[Tensor, ...]
+    tables: Mapping[int, NDArray[Any]]
+
+
+def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
+    """Trace a module with torch.export and bring it into torch-mlir's dialect.
+
+    Args:
+        module: In evaluation mode.
+        arguments: Example inputs, tensors; only shapes and types of elements matter.
+
+    Raises:
+        ProgramError: torch cannot export it, or it has dynamic shapes, elements that are neither float32 nor
+            whole numbers, random numbers, or results that are no tensors.
+    """
+    name = type(module).__name__
+    with warnings.catch_warnings(), torch.no_grad():
+        # torch and torch-mlir warn of their own deprecated calls.
+        warnings.simplefilter("ignore")
+        try:
+            exported = torch.export.export(module, arguments, strict=False)
+        except _REFUSALS as error:
+            raise ProgramError(f"torch.export refuses {name}: {_first_line(error)}") from error
+        _check_values(exported, name)
+        try:
+            lowered = exported.run_decompositions({**get_decomposition_table(), **_DECOMPOSITIONS})
+        except _REFUSALS as error:
+            raise ProgramError(f"torch.export refuses {name}: {_first_line(error)}") from error
+        _check_results(lowered, name)
+        weights, tables = _state(lowered, name)
+        try:
+            return Imported(_written(lowered), weights, tables)
+        except _REFUSALS as error:
+            raise ProgramError(f"torch-mlir cannot import {name}: {_first_line(error)}") from error
+
+
+def network_program(uri: str) -> str:
+    """Return the MLIR of a network's program, its weights arguments.
+
+    Raises:
+        ProgramError: The URI is malformed, or the network cannot be imported.
+    """
+    origin = parse_uri(uri).origin
+    assert isinstance(origin, Network)
+    with torch.device("meta"):  # weights without memory: only their shapes matter
+        module, example = build(origin.name, dict(origin.options))
+        imported = trace(module, (example,))
+    return program_of_torch(imported.text, uri, imported.tables)[0]
+
+
+def _check_values(exported: ExportedProgram, name: str) -> None:
+    """Refuse random numbers, and values that no program has."""
+    for node in exported.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise ProgramError(f"{name} draws random numbers ({node.target}): call .eval() on it")
+        value = node.meta.get("val")
+        for one in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(one, Tensor):
+                _check_tensor(one, name, node.name)
+            elif node.op == "placeholder":
+                raise ProgramError(f"{name}: the argument {node.name} is no tensor: pass tensors only")
+
+
+def _check_tensor(value: Tensor, name: str, place: str) -> None:
+    sizes: tuple[Any, ...] = tuple(value.shape)
+    if any(not isinstance(size, int) for size in sizes):
+        words = "x".join(map(str, sizes))
+        raise ProgramError(f"{name} has a dynamic shape ({words} in {place}): let no shape depend on values")
+    if value.dtype != torch.float32 and value.dtype not in WHOLE:
+        kind = str(value.dtype).removeprefix("torch.")
+        raise ProgramError(f"{name} has {kind} elements (in {place}): convert it and its inputs to float32")
+
+
+def _check_results(lowered: ExportedProgram, name: str) -> None:
+    signature = lowered.graph_signature
+    if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+        raise ProgramError(
+            f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place"
+        )
+    results = lowered.graph.output_node().args[0]
+    assert isinstance(results, tuple | list)
+    if not results or any(not isinstance(one, torch.fx.Node) for one in results):
+        raise ProgramError(f"{name} returns something other than tensors: wrap it in a module that does not")
+
+
+def _state(exported: ExportedProgram, name: str) -> tuple[tuple[Tensor, ...], dict[int, NDArray[Any]]]:
+    """Return the weights and the tables, and drop the arguments of those that are not used."""
+    values = {**exported.state_dict, **exported.constants}
+    targets = {spec.arg.name: spec.target for spec in exported.graph_signature.input_specs}
+    weights: list[Tensor] = []
+    tables: dict[int, NDArray[Any]] = {}
+    for node in exported.graph.find_nodes(op="placeholder"):
+        value = values.get(targets[node.name] or "")
+        if not isinstance(value, Tensor):
+            continue  # an input
+        if not node.users:
+            exported.graph.erase_node(node)
+        elif value.is_floating_point():
+            weights.append(value)
+        elif value.numel() <= MAX_TABLE:
+            tables[len(weights) + len(tables)] = value.numpy(force=True)
+        else:
+            raise ProgramError(f"{name} has a table of {value.numel()} whole numbers: make it an input")
+    return tuple(weights), tables
+
+
+def _var_mean(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dims = [place % x.dim() for place in dim] if dim else list(range(x.dim()))
+    mean = x.mean(dims, keepdim=True)
+    centred = x - mean
+    degrees = prod(x.shape[place] for place in dims) - (1 if correction is None else correction)
+    variance = (centred * centred).sum(dims, keepdim=keepdim) / max(degrees, 0)
+    return variance, mean if keepdim else x.mean(dims)
+
+
+def _var(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+    return _var_mean(x, dim, **options)[0]
+
+
+def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+    return _var_mean(x, dim, **options)[0].sqrt()
+
+
+def _batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    _momentum: float,
+    epsilon: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    scale = (variance + epsilon).rsqrt() * (1.0 if weight is None else weight)
+    shift = (0.0 if bias is None else bias) - mean * scale
+    shape = (1, -1, *(1,) * (x.dim() - 2))
+    return x * scale.reshape(shape) + shift.reshape(shape), x.new_empty(0), x.new_empty(0)
+
+
+# torch-mlir computes variances in float64, unlike torch, and batch norms in four passes over the data.
+_DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten._native_batch_norm_legit_no_training.default: _batch_norm,
+    torch.ops.aten.var_mean.correction: _var_mean,
+    torch.ops.aten.var.correction: _var,
+    torch.ops.aten.std.correction: _std,
+}
+
+
+def _written(exported: ExportedProgram) -> str:
+    """Return the graph as text, every placeholder an argument."""
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    importer = FxImporter(context=context)
+    importer.import_stateless_graph(exported.graph)
+    return str(importer.module)
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,1 @@
+"""What policies, Gymnasium environments and cost models see of a scheduled program."""

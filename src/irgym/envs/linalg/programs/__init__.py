@@ -1,0 +1,1 @@
+"""Which programs there are: operators, chains, networks and files, and their URIs."""

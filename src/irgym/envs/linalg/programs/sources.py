@@ -1,0 +1,149 @@
+"""Programs as files: each is written or imported once, and kept in the user's cache folder."""
+
+import hashlib
+import os
+import re
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.core.files import make_folder, write_file
+from irgym.envs.linalg.compiling.toolchain import compiler_version
+from irgym.envs.linalg.programs.operators import Operator
+from irgym.envs.linalg.programs.uris import Network, Source
+from irgym.measure.evaluators import error_of, failure_of
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.machine import cache_dir
+from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.variables import keyed
+
+LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
+"""What importing a program may take."""
+
+STEM = 40
+"""Characters of a user's file that its copy keeps in its name."""
+
+KEPT = 16
+"""Hexadecimal digits of the hash that names a file."""
+
+INSTALL_TORCH = "pip install 'irgym[learn]'"
+"""The command that installs torch."""
+
+
+class Sources:
+    """Turns what URIs name into files of MLIR. Close it, or let it go with the process."""
+
+    def __init__(self) -> None:
+        self._child = Child(LIMITS)
+
+    def file(self, source: Source) -> Path:
+        """Return the file of a program, writing or importing it where that was not done before.
+
+        Raises:
+            BackendError: torch-mlir is missing, or torch where the program is a network.
+            ProgramError: The file is no program, or the network cannot be imported.
+            StorageError: A file cannot be read or the cache folder cannot be written.
+        """
+        origin = source.origin
+        if isinstance(origin, Operator):
+            text = origin.text()
+            return kept(f"{origin.name}-{digest(text)}", text)
+        reader = (_recipe(), compiler_version(), keyed(os.environ))
+        if isinstance(origin, Network):
+            name = f"{origin.name}-{digest(source.uri, *reader, _torch())}"
+            call = Call("irgym.envs.linalg.importing.torch_import:network_program", (source.uri,))
+        else:
+            content = _content(origin)
+            stem = re.sub(r"\W+", "", origin.stem)[:STEM]
+            name = f"{stem}-{digest(content, *reader)}"
+            call = Call("irgym.envs.linalg.importing.modules:program_of_file", (content, str(origin)))
+        target = program_file(name)
+        return target if target.exists() else kept(name, answer(self._child, call, source.uri))
+
+    def text(self, source: Source) -> str:
+        """Return the MLIR of a program; raises what `file` raises."""
+        return _content(self.file(source))
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.close()
+
+
+def answer(child: Child, call: Call, what: str) -> Any:
+    """Return what a call returns in a child.
+
+    Args:
+        child: Where to run it.
+        call: The function and its arguments.
+        what: What errors call the program.
+
+    Raises:
+        ProgramError: The function refuses the program, or the compiler fails on it.
+    """
+    reply = child.call(call)
+    if isinstance(reply, Raised):
+        raise error_of(call, reply)
+    if isinstance(reply, Crashed):
+        raise ProgramError(f"{what}: the compiler crashed on it ({reply.detail}): write it in another way")
+    if not isinstance(reply, Returned):
+        raise ProgramError(
+            f"{what} cannot be read here ({failure_of(reply).detail}): choose a smaller program"
+        )
+    return reply.value
+
+
+def program_file(name: str) -> Path:
+    """Return the place of a program in the user's cache folder."""
+    return cache_dir() / "linalg" / "programs" / f"{name}.mlir"
+
+
+def kept(name: str, text: str) -> Path:
+    """Return the file of a program in the user's cache folder, written if it is not there.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    target = program_file(name)
+    if not target.exists():
+        make_folder(target.parent)
+        write_file(target, text.encode())
+    return target
+
+
+def digest(*parts: str) -> str:
+    """Return what stands for texts in the name of a file."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEPT]
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"{path} is no text: write MLIR in its textual form") from error
+
+
+RECIPE = (
+    "envs/linalg/importing",
+    "envs/linalg/programs/families.py",
+    "envs/linalg/programs/networks.py",
+)
+"""What makes programs of modules and networks."""
+
+
+@cache
+def _recipe() -> str:
+    """Return what stands for the source of everything that imports programs."""
+    return hash_of(files_of(RECIPE), ROOT)
+
+
+def _torch() -> str:
+    try:
+        return f"torch {version('torch')}"
+    except PackageNotFoundError as error:
+        raise BackendError(f"networks need torch, which is not installed: run {INSTALL_TORCH}") from error

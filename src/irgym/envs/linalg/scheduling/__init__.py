@@ -1,0 +1,1 @@
+"""Operations, what transformations do to them, and how schedules are written."""

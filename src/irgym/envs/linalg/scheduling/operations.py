@@ -1,0 +1,183 @@
+"""What a program is made of: linalg operations, their loops, how they access tensors. Plain data, no MLIR."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+ELEMENTS = {
+    "f32": np.float32,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+    "index": np.int64,
+}
+"""Element types of tensors: numbers, and the masks, indices and what is computed from them."""
+
+
+class OperationKind(Enum):
+    """The sorts of operations that a policy tells apart (MLIR RL, section 4).
+
+    Fills set what others add to: a constant, or the biases of a layer.
+    """
+
+    MATMUL = "matmul"
+    CONVOLUTION = "convolution"
+    POOLING = "pooling"
+    ELEMENTWISE = "elementwise"
+    FILL = "fill"
+    GENERIC = "generic"
+
+
+Form = tuple[int, ...]
+"""A linear form of the loops: a coefficient for each of them."""
+
+
+def loop_of(form: Form) -> int | None:
+    """Return the loop that indexes a dimension alone and one by one; None where that is not so."""
+    used = [loop for loop, coefficient in enumerate(form) if coefficient]
+    return used[0] if len(used) == 1 and form[used[0]] == 1 else None
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an operation indexes a tensor.
+
+    Attributes:
+        forms: For each dimension of the tensor the linear form of the loops that indexes it.
+        producer: Place of the operation whose result the tensor is; None for anything else.
+        linear: Whether all indices are linear; forms of those that are not are zero.
+    """
+
+    forms: tuple[Form, ...]
+    producer: int | None = None
+    linear: bool = True
+
+    @property
+    def is_projection(self) -> bool:
+        """Whether each dimension is indexed by one loop, and each loop indexes one dimension at most."""
+        loops = [loop_of(form) for form in self.forms]
+        return self.linear and None not in loops and len(loops) == len(set(loops))
+
+    def reindexed(self, order: tuple[int, ...]) -> "Access":
+        """Return the access after its loops were put in another order."""
+        return replace(self, forms=tuple(tuple(form[loop] for loop in order) for form in self.forms))
+
+    def extents(self, bounds: tuple[int, ...]) -> tuple[int, ...]:
+        """Return how many places of each dimension a box of that many iterations of each loop touches."""
+        return tuple(
+            1
+            + sum(
+                abs(coefficient) * (bound - 1)
+                for coefficient, bound in zip(form, bounds, strict=True)
+                if coefficient
+            )
+            for form in self.forms
+        )
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A linalg operation.
+
+    Attributes:
+        place: Its place among the program's operations.
+        name: Its MLIR name without the dialect, such as `matmul`.
+        kind: What a policy takes it for.
+        bounds: Iterations of each loop, the outermost first.
+        parallel: For each loop whether it is parallel; the others reduce.
+        loads: The tensors that it reads.
+        store: The tensor that it writes.
+        arithmetic: Numbers of additions, subtractions, multiplications, divisions, and calls of exp and the
+            like for each iteration.
+        users: Places of the operations that use its result; the program's own result counts as -1.
+        vectorisable: Whether the body is made of operations that have a vector form.
+        strides: Strides of a convolution's or pooling's window; empty for others.
+        dilations: Distances between neighbours in the window, likewise.
+    """
+
+    place: int
+    name: str
+    kind: OperationKind
+    bounds: tuple[int, ...]
+    parallel: tuple[bool, ...]
+    loads: tuple[Access, ...]
+    store: Access
+    arithmetic: tuple[int, int, int, int, int]
+    users: tuple[int, ...] = ()
+    vectorisable: bool = True
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+
+    @property
+    def loops(self) -> int:
+        """Number of loops."""
+        return len(self.bounds)
+
+    @cached_property
+    def points(self) -> int:
+        """Iterations of all loops together."""
+        return prod(self.bounds)
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of all iterations."""
+        return self.points * sum(self.arithmetic)
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All accesses, the store last."""
+        return (*self.loads, self.store)
+
+    def tiled(self, sizes: tuple[int, ...]) -> "Operation":
+        """Return the operation within a tile; a size of 0 leaves a loop whole."""
+        bounds = tuple(size or bound for size, bound in zip(sizes, self.bounds, strict=True))
+        return replace(self, bounds=bounds)
+
+    def interchanged(self, order: tuple[int, ...]) -> "Operation":
+        """Return the operation with its loops in another order.
+
+        Args:
+            order: For each new loop, outermost first, the place of the old one.
+        """
+        return replace(
+            self,
+            bounds=tuple(self.bounds[loop] for loop in order),
+            parallel=tuple(self.parallel[loop] for loop in order),
+            loads=tuple(load.reindexed(order) for load in self.loads),
+            store=self.store.reindexed(order),
+        )
+
+    def produced_for(self, extents: tuple[int, ...]) -> "Operation":
+        """Return the operation cut down to a part of its result.
+
+        Args:
+            extents: How many places of each dimension of the result are wanted.
+        """
+        bounds = list(self.bounds)
+        for form, extent in zip(self.store.forms, extents, strict=True):
+            bounds[form.index(1)] = extent
+        return replace(self, bounds=tuple(bounds))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program's operations, in the order of its text.
+
+    Attributes:
+        operations: The operations; each one's `place` is its index here.
+        arguments: Shape and element type of each argument.
+        results: Shape and element type of each result.
+    """
+
+    operations: tuple[Operation, ...]
+    arguments: tuple[tuple[tuple[int, ...], str], ...]
+    results: tuple[tuple[tuple[int, ...], str], ...]
+
+    @property
+    def flops(self) -> int:
+        """Arithmetic operations of the whole program."""
+        return sum(operation.flops for operation in self.operations)

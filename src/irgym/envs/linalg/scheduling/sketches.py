@@ -1,0 +1,188 @@
+"""Sketches: random schedules of the form that experts write, with random numbers in it.
+
+Nearly all random schedules are worse than none: good ones need a register tile, vectors, and most loops left
+as they are, all at once. Searches therefore start from sketches, as Ansor's do (arXiv 2006.06762), and change
+them freely; nothing here limits what they find.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irgym.core.actions import Action
+from irgym.envs.linalg import actions
+from irgym.envs.linalg.scheduling.operations import Operation
+from irgym.envs.linalg.scheduling.transformations import is_product
+from irgym.envs.linalg.state import LinalgState
+from irgym.envs.linalg.transitions import Transitions
+
+LANES = 16
+"""Elements of a vector register: float32 in 512 bits."""
+
+REGISTERS = 28
+"""Vector registers that accumulators may take; the others hold what is multiplied."""
+
+LONGEST = 256
+"""Greatest number of elements along the lanes of an operation that keeps no accumulators."""
+
+
+def sketch(task: Transitions, rng: np.random.Generator) -> Sequence[Action]:
+    """Return the actions of a random schedule in which each operation has the form that suits its kind."""
+    pen = _Pen(task, rng)
+    while not task.terminal(pen.state):
+        operation = pen.operation
+        if is_product(operation):
+            _product(pen)
+        elif rng.random() < 0.8:
+            _others(pen)
+        pen.take(actions.NEXT)
+    return pen.taken
+
+
+class _Pen:
+    """Writes actions one after the other, those that apply."""
+
+    def __init__(self, task: Transitions, rng: np.random.Generator) -> None:
+        self.task = task
+        self.rng = rng
+        self.state: LinalgState = task.initial()
+        self.taken: list[Action] = []
+
+    @property
+    def operation(self) -> Operation:
+        """The operation at hand, within its innermost tile."""
+        return self.state.operations[self.task.at_hand(self.state)].operation
+
+    def take(self, kind: int, choices: Sequence[int] = ()) -> bool:
+        """Take an action if it applies, and say whether it did."""
+        sizes = self.task.space.slot_sizes[kind]
+        action = Action(kind, (*choices, *([0] * (len(sizes) - len(choices)))))
+        applies = self.task.space.allows(self.task.mask(self.state), action)
+        if applies:
+            self.state = self.task.step(self.state, action)
+            self.taken.append(action)
+        return applies
+
+    def tile(self, kind: int, sizes: Sequence[int]) -> bool:
+        """Tile by sizes that `actions.SIZES` has; a loop's whole bound is no tile."""
+        own = [0 if size == bound else size for size, bound in zip(sizes, self.operation.bounds, strict=True)]
+        return any(own) and self.take(kind, [actions.SIZES.index(size) for size in own])
+
+    def chance(self, probability: float) -> bool:
+        """Return true with that probability."""
+        return self.rng.random() < probability
+
+    def divisor(self, bound: int, least: int, greatest: int) -> int:
+        """Return a random tile size of a loop between the two; 1 where there is none."""
+        fitting = [size for size in actions.divisors(bound) if least <= size <= greatest]
+        return int(self.rng.choice(fitting)) if fitting else 1
+
+
+def _product(pen: _Pen) -> None:
+    """Write a product of two tensors: perhaps img2col and outer tiles, then a register tile and vectors."""
+    strided = any(stride > 1 for stride in pen.operation.strides)
+    if pen.chance(0.75 if strided else 0.25):
+        pen.take(actions.IMG2COL)
+    if pen.chance(0.2):
+        _outer(pen, actions.FUSE if pen.chance(0.5) else actions.TILE_PARALLEL, 1)
+    if pen.chance(0.6):
+        _outer(pen, actions.TILE, 8)
+    if pen.chance(0.25):
+        _interchanged(pen)
+    operation = pen.operation
+    lanes, rows = _two_loops(operation, pen.rng)
+    sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
+    if lanes is not None:
+        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * LANES)
+    if rows is not None and lanes is not None:
+        room = REGISTERS // max(1, -(-sizes[lanes] // LANES))
+        sizes[rows] = pen.divisor(operation.bounds[rows], min(4, room), room)
+    reductions = [
+        loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
+    ]
+    if reductions and pen.chance(0.4):
+        loop = int(pen.rng.choice(reductions))
+        sizes[loop] = pen.divisor(operation.bounds[loop], 2, 16)
+    _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.2))
+
+
+def _others(pen: _Pen) -> None:
+    """Write an operation without accumulators: perhaps fused or tiled, then a vector of its last loop."""
+    if pen.chance(0.5):
+        _outer(pen, actions.FUSE if pen.chance(0.7) else actions.TILE_PARALLEL, 1)
+    if pen.chance(0.2):
+        _outer(pen, actions.TILE, 4)
+    if not all(pen.operation.parallel) and pen.chance(0.3):
+        _interchanged(pen)
+    operation = pen.operation
+    sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
+    lanes = [loop for loop, bound in enumerate(operation.bounds) if bound > 1 and operation.parallel[loop]]
+    if lanes:
+        last = lanes[-1] if pen.chance(0.8) else int(pen.rng.choice(lanes))
+        sizes[last] = _lanes(pen, operation.bounds[last], LONGEST)
+        if last != lanes[0] and pen.chance(0.3):
+            sizes[lanes[0]] = pen.divisor(operation.bounds[lanes[0]], 2, 8)
+    _vectorised(pen, sizes, turned=False)
+
+
+def _outer(pen: _Pen, kind: int, least: int) -> None:
+    """Tile some loops, each with an even chance, by random sizes."""
+    operation = pen.operation
+    sizes = [0] * operation.loops
+    for loop, bound in enumerate(operation.bounds):
+        if bound > 1 and (operation.parallel[loop] or kind == actions.TILE) and pen.chance(0.5):
+            size = pen.divisor(bound, least, bound)
+            sizes[loop] = size if size >= least and size < bound else 0
+    if not pen.tile(kind, sizes) and kind == actions.FUSE:
+        pen.tile(actions.TILE_PARALLEL, sizes)
+
+
+def _interchanged(pen: _Pen) -> None:
+    """Interchange loops at random, in as many actions as the task writes that with."""
+    while (mask := pen.task.mask(pen.state)).kinds[actions.INTERCHANGE]:
+        [choices] = pen.task.space.choices(mask, actions.INTERCHANGE)
+        pen.take(actions.INTERCHANGE, (int(pen.rng.choice(choices)),))
+        if not pen.state.placed:
+            return
+
+
+def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | None, int | None]:
+    """Return a loop for the lanes of a product and one for its rows, from different tensors if possible."""
+    first, second = (
+        {
+            loop
+            for loop, bound in enumerate(operation.bounds)
+            if bound > 1 and operation.parallel[loop] and any(form[loop] for form in load.forms)
+        }
+        for load in operation.loads
+    )
+    loops = [int(rng.choice(sorted(own))) if own else None for own in (first - second, second - first)]
+    if rng.random() < 0.5:
+        loops.reverse()
+    return (loops[0], loops[1]) if loops[0] is not None else (loops[1], loops[0])
+
+
+def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
+    """Say whether the lanes run along a dimension of the result before that of the rows."""
+    places = [
+        next(
+            (place for place, form in enumerate(operation.store.forms) if loop is not None and form[loop]), -1
+        )
+        for loop in (lanes, rows)
+    ]
+    return places[0] < places[1]
+
+
+def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
+    """Return a random tile size, of whole registers where there is one."""
+    whole = [size for size in actions.divisors(bound) if size % LANES == 0 and size <= greatest]
+    return int(pen.rng.choice(whole)) if whole else pen.divisor(bound, min(4, bound), 4 * LANES)
+
+
+def _vectorised(pen: _Pen, sizes: Sequence[int], turned: bool) -> None:
+    """Tile and vectorise; where what is left cannot be vectorised, leave both."""
+    state, count = pen.state, len(pen.taken)
+    pen.tile(actions.TILE, sizes)
+    if not (pen.take(actions.VECTORISE, (int(turned),)) or pen.take(actions.VECTORISE, (0,))):
+        pen.state = state
+        del pen.taken[count:]

@@ -1,0 +1,219 @@
+"""What transformations do to an operation, and when they apply. Pure: `script` writes them out for MLIR."""
+
+from dataclasses import dataclass, replace
+
+from irgym.envs.linalg.actions import LOOPS, SIZES
+from irgym.envs.linalg.scheduling.operations import Access, Operation, OperationKind, Program, loop_of
+
+STEPS = 6
+"""Greatest number of transformations of an operation."""
+
+VECTOR_POINTS = 4096
+"""Greatest number of iterations that become vector operations; more takes seconds to compile."""
+
+VECTOR_TENSOR = 1024
+"""Greatest number of elements of a tensor that a vectorised tile may touch."""
+
+IMG2COL = frozenset({"conv_2d_nchw_fchw", "conv_2d_nhwc_hwcf"})
+"""Operations that MLIR can turn into a matrix multiplication."""
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """A transformation that was applied.
+
+    Attributes:
+        name: Name of its action: `tile`, `tile-parallel`, `fuse`, `interchange`, `img2col` or `vectorise`.
+        numbers: Tile sizes, or the order of the loops.
+    """
+
+    name: str
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The readable form."""
+        return "_".join([self.name, *map(str, self.numbers)])
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """An operation and what was done to it.
+
+    Attributes:
+        operation: The operation as it is now, within its innermost tile.
+        steps: The transformations.
+        tiled: Whether it has tile loops of its own.
+        parallel: Whether it is in a parallel loop, its own or a consumer's.
+        consumer: Place of the operation that it was fused into; -1 for none.
+    """
+
+    operation: Operation
+    steps: tuple[Transformation, ...] = ()
+    tiled: bool = False
+    parallel: bool = False
+    consumer: int = -1
+
+    @property
+    def vectorised(self) -> bool:
+        """Whether it was vectorised, after which nothing more applies."""
+        return bool(self.steps) and self.steps[-1].name == "vectorise"
+
+    def then(self, step: Transformation, operation: Operation | None = None) -> "Scheduled":
+        """Return it after one more transformation."""
+        return replace(self, operation=operation or self.operation, steps=(*self.steps, step))
+
+
+def tile_sizes(operation: Operation, parallel_only: bool) -> list[list[bool]]:
+    """Return for each loop slot which of `SIZES` may be chosen, shape [LOOPS][len(SIZES)].
+
+    A size must divide the loop's bound, so that all shapes stay static. The bound itself is written as 0.
+    """
+    allowed: list[list[bool]] = []
+    for loop in range(LOOPS):
+        bound = operation.bounds[loop] if loop < operation.loops else 0
+        usable = bound > 1 and (operation.parallel[loop] or not parallel_only)
+        allowed.append([size == 0 or (usable and size < bound and bound % size == 0) for size in SIZES])
+    return allowed
+
+
+def can_tile(state: Scheduled) -> bool:
+    """Say whether the operation can be tiled."""
+    return not state.vectorised and state.operation.loops <= LOOPS and state.operation.points > 1
+
+
+def can_tile_in_parallel(state: Scheduled) -> bool:
+    """Say whether the operation can be tiled in parallel: only before any tile, once."""
+    tileable = can_tile(state) and not state.tiled and not state.parallel
+    return tileable and any(
+        bound > 1 and parallel
+        for bound, parallel in zip(state.operation.bounds, state.operation.parallel, strict=True)
+    )
+
+
+def can_img2col(state: Scheduled) -> bool:
+    """Say whether MLIR can turn the operation into a matrix multiplication."""
+    operation = state.operation
+    return not state.steps and operation.name in IMG2COL and all(step == 1 for step in operation.dilations)
+
+
+def fusible(program: Program, states: tuple[Scheduled, ...], place: int) -> tuple[int, ...]:
+    """Return the producers that can be computed within the parallel tiles of an operation.
+
+    Each must be used by it alone, through one operand that it indexes linearly, and be untouched yet.
+    """
+    loads = states[place].operation.loads
+    producers = [load.producer for load in loads if load.producer is not None]
+    return tuple(
+        load.producer
+        for load in loads
+        if load.producer is not None
+        and load.linear
+        and producers.count(load.producer) == 1
+        and _alone(program.operations[load.producer], place)
+        and program.operations[load.producer].kind is not OperationKind.FILL
+        and program.operations[load.producer].store.is_projection
+    )
+
+
+def _alone(producer: Operation, user: int) -> bool:
+    return producer.users == (user,)
+
+
+def initialiser(program: Program, states: tuple[Scheduled, ...], place: int) -> int | None:
+    """Return the fill of an operation's result, where it is used for nothing else."""
+    producer = states[place].operation.store.producer
+    if producer is None or program.operations[producer].kind is not OperationKind.FILL:
+        return None
+    return producer if _alone(program.operations[producer], place) else None
+
+
+def can_vectorise(state: Scheduled) -> bool:
+    """Say whether the innermost tile can become vector operations.
+
+    MLIR vectorises what it can see as projections: without the loops of one iteration, every dimension of
+    every tensor must be indexed by at most one loop, one by one, and no loop index a tensor twice.
+    """
+    operation = state.operation
+    if state.vectorised or not state.tiled or not operation.vectorisable:
+        return False
+    if operation.points > VECTOR_POINTS or operation.points < 2:
+        return False
+    return all(_is_vector(access, operation.bounds) for access in operation.accesses)
+
+
+def _is_vector(access: Access, bounds: tuple[int, ...]) -> bool:
+    if not access.linear:
+        return False
+    loops: list[int] = []
+    elements = 1
+    for form in access.forms:
+        real = tuple(coefficient if bound > 1 else 0 for coefficient, bound in zip(form, bounds, strict=True))
+        if any(real):
+            loop = loop_of(real)
+            if loop is None:
+                return False
+            loops.append(loop)
+            elements *= bounds[loop]
+    return len(loops) == len(set(loops)) and elements <= VECTOR_TENSOR
+
+
+def is_product(operation: Operation) -> bool:
+    """Say whether it sums products of two tensors: what vector contractions are made of."""
+    return operation.kind in (OperationKind.MATMUL, OperationKind.CONVOLUTION) and len(operation.loads) == 2
+
+
+def contraction_order(operation: Operation) -> tuple[int, ...] | None:
+    """Return the order of loops in which MLIR makes outer products of a product of two tensors; else None.
+
+    Loops of both tensors and of one iteration come first, then those of the first tensor, then those of the
+    second, then the reductions. In another order it transposes the accumulators at each step.
+    """
+    if not is_product(operation):
+        return None
+    first, second = (_loops(load) for load in operation.loads)
+
+    def group(loop: int) -> int:
+        if not operation.parallel[loop]:
+            return 3
+        if operation.bounds[loop] == 1 or (loop in first and loop in second):
+            return 0
+        return 1 if loop in first else 2
+
+    order = tuple(sorted(range(operation.loops), key=lambda loop: (group(loop), loop)))
+    return None if order == tuple(range(operation.loops)) else order
+
+
+def _loops(access: Access) -> set[int]:
+    return {loop for form in access.forms for loop, coefficient in enumerate(form) if coefficient}
+
+
+def as_matmul(operation: Operation) -> Operation:
+    """Return what img2col makes of a convolution: a product of the filters and the gathered patches.
+
+    Loops of NCHW: image, filter, position, term. Loops of NHWC: image, position, filter, term.
+    """
+    if operation.name == "conv_2d_nchw_fchw":
+        images, filters, height, width, channels, *window = operation.bounds
+        bounds = (images, filters, height * width, channels * window[0] * window[1])
+        forms = {"filters": (1, 3), "patches": (0, 3, 2), "result": (0, 1, 2)}
+        loads = ("filters", "patches")
+    else:
+        images, height, width, filters, *rest = operation.bounds
+        bounds = (images, height * width, filters, rest[0] * rest[1] * rest[2])
+        forms = {"filters": (3, 2), "patches": (0, 1, 3), "result": (0, 1, 2)}
+        loads = ("patches", "filters")
+
+    def access(name: str) -> Access:
+        return Access(tuple(tuple(int(loop == one) for loop in range(4)) for one in forms[name]))
+
+    return replace(
+        operation,
+        name="generic",
+        kind=OperationKind.MATMUL,
+        bounds=bounds,
+        parallel=(True, True, True, False),
+        loads=tuple(access(name) for name in loads),
+        store=access("result"),
+        strides=(),
+    )

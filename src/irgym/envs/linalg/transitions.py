@@ -1,0 +1,166 @@
+"""What actions do to a program: its operations are scheduled one after the other, the last first."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.errors import ScheduleError
+from irgym.envs.linalg import actions
+from irgym.envs.linalg.scheduling.operations import OperationKind, Program
+from irgym.envs.linalg.scheduling.transformations import (
+    STEPS,
+    Scheduled,
+    Transformation,
+    as_matmul,
+    can_img2col,
+    can_tile,
+    can_tile_in_parallel,
+    can_vectorise,
+    fusible,
+    is_product,
+    tile_sizes,
+)
+from irgym.envs.linalg.state import LinalgState
+
+
+class Transitions:
+    """The states of a program's schedules, and the actions between them.
+
+    Attributes:
+        program: What the program is made of.
+        space: The actions.
+        interchange: How an interchange is written.
+        order: Places of the operations that have a turn, in the order of their turns.
+    """
+
+    def __init__(self, program: Program, space: ActionSpace = actions.SPACE) -> None:
+        """Begin nothing yet.
+
+        Args:
+            program: What the program is made of.
+            space: The actions: one of those that `actions.space_with` returns.
+        """
+        self.program = program
+        self.space = space
+        self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
+        self.order = tuple(
+            operation.place
+            for operation in reversed(program.operations)
+            if operation.kind is not OperationKind.FILL
+        )
+
+    def initial(self) -> LinalgState:
+        """Return the program as written, with its last operation at hand."""
+        return LinalgState(tuple(Scheduled(operation) for operation in self.program.operations))
+
+    def terminal(self, state: LinalgState) -> bool:
+        """Say whether all operations had their turn."""
+        return state.turn >= len(self.order)
+
+    def at_hand(self, state: LinalgState) -> int:
+        """Return the place of the operation that actions apply to."""
+        return self.order[state.turn]
+
+    def mask(self, state: LinalgState) -> Mask:
+        """Return which transformations apply to the operation at hand; MLIR accepts every one of them."""
+        kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
+        params = np.zeros(self.space.param_count, dtype=np.bool_)
+        if self.terminal(state):
+            return Mask(kinds, params)
+        scheduled = state.operations[self.at_hand(state)]
+        operation = scheduled.operation
+        orders = self.interchange.choices(state.placed, operation.loops)
+        begin = self.space.slot_offsets[actions.INTERCHANGE][0]
+        slot = slice(begin, begin + len(orders))
+        if state.placed:
+            kinds[actions.INTERCHANGE] = True
+            params[slot] = orders
+            return Mask(kinds, params)
+        kinds[actions.NEXT] = True
+        if state.spent >= STEPS:
+            return Mask(kinds, params)
+        kinds[actions.TILE] = can_tile(scheduled)
+        kinds[actions.TILE_PARALLEL] = can_tile_in_parallel(scheduled)
+        kinds[actions.FUSE] = kinds[actions.TILE_PARALLEL] and bool(
+            fusible(self.program, state.operations, self.at_hand(state))
+        )
+        kinds[actions.INTERCHANGE] = can_tile(scheduled) and operation.loops > 1
+        kinds[actions.IMG2COL] = can_img2col(scheduled)
+        kinds[actions.VECTORISE] = can_vectorise(scheduled)
+        kinds[list(state.barred)] = False
+        params[self.space.slot_offsets[actions.VECTORISE][0]] = True
+        params[self.space.slot_offsets[actions.VECTORISE][0] + 1] = is_product(operation)
+        if kinds[actions.INTERCHANGE]:
+            params[slot] = orders
+        for kind in (actions.TILE, actions.TILE_PARALLEL, actions.FUSE):
+            if kinds[kind]:
+                sizes = np.array(tile_sizes(operation, kind != actions.TILE)).reshape(-1)
+                begin = self.space.slot_offsets[kind][0]
+                params[begin : begin + len(sizes)] = sizes
+        return Mask(kinds, params)
+
+    def step(self, state: LinalgState, action: Action) -> LinalgState:
+        """Return the state after a transformation, or with the next operation at hand.
+
+        Raises:
+            ScheduleError: All operations had their turn.
+        """
+        if self.terminal(state):
+            raise ScheduleError("no action applies after the first operation had its turn")
+        if action.kind == actions.NEXT:
+            return LinalgState(state.operations, state.turn + 1)
+        place = self.at_hand(state)
+        scheduled = state.operations[place]
+        operation = scheduled.operation
+        if action.kind == actions.INTERCHANGE:
+            return self._interchanged(state, action.params[0])
+        changed: Mapping[int, Scheduled] = {}
+        if action.kind == actions.VECTORISE:
+            changed = {place: scheduled.then(Transformation("vectorise", action.params))}
+        elif action.kind == actions.IMG2COL:
+            changed = {place: scheduled.then(Transformation("img2col"), as_matmul(operation))}
+        else:
+            sizes = actions.sizes_of(action.params, operation.loops)
+            if any(sizes):
+                step = Transformation(self.space.kinds[action.kind].name, sizes)
+                changed = self._tiled(state, place, step)
+        return self._after(state, action.kind, changed)
+
+    def _after(self, state: LinalgState, kind: int, changed: Mapping[int, Scheduled]) -> LinalgState:
+        """Return the state after an action that changed some operations, or none."""
+        if not changed:
+            return replace(state, placed=(), spent=state.spent + 1, barred=state.barred | {kind})
+        operations = tuple(changed.get(one, other) for one, other in enumerate(state.operations))
+        final = kind == actions.INTERCHANGE and self.interchange.whole
+        barred = frozenset({kind} if final else ())
+        return LinalgState(operations, state.turn, spent=state.spent + 1, barred=barred)
+
+    def _tiled(self, state: LinalgState, place: int, step: Transformation) -> dict[int, Scheduled]:
+        """Return the operations that a tiling changes."""
+        scheduled = state.operations[place]
+        within = scheduled.operation.tiled(step.numbers)
+        if step.name == "tile":
+            return {place: replace(scheduled.then(step, within), tiled=True)}
+        changed = {place: replace(scheduled.then(step, within), parallel=True)}
+        if step.name == "fuse":
+            for producer in fusible(self.program, state.operations, place):
+                load = next(load for load in within.loads if load.producer == producer)
+                other = state.operations[producer]
+                part = other.operation.produced_for(load.extents(within.bounds))
+                changed[producer] = replace(other, operation=part, parallel=True, consumer=place)
+        return changed
+
+    def _interchanged(self, state: LinalgState, choice: int) -> LinalgState:
+        """Return the state after a choice of an interchange, which may be but a part of it."""
+        place = self.at_hand(state)
+        scheduled = state.operations[place]
+        order = self.interchange.place(state.placed, choice, scheduled.operation.loops)
+        if len(order) < scheduled.operation.loops:
+            return replace(state, placed=order)
+        if order == tuple(range(len(order))):
+            return self._after(state, actions.INTERCHANGE, {})
+        step = Transformation("interchange", order)
+        changed = scheduled.then(step, scheduled.operation.interchanged(order))
+        return self._after(state, actions.INTERCHANGE, {place: changed})

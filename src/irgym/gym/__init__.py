@@ -1,0 +1,1 @@
+"""The Gymnasium view of tasks, and its registration."""

@@ -1,0 +1,415 @@
+"""The Gymnasium view: episodes over a set of programs, an evaluator and a reward."""
+
+import math
+import pickle
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
+from irgym.core.cost import Evaluator
+from irgym.core.environment import ENVIRONMENTS, Bench, reward_from
+from irgym.core.errors import IrgymError, RenderModeError
+from irgym.core.observation import ObservationView
+from irgym.core.reward import EpisodeCosts, Reward
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+
+
+def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
+    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list."""
+    return (
+        spaces.Discrete(len(space.flat)) if space.listable else spaces.MultiDiscrete(list(space.dimensions))
+    )
+
+
+def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
+    """Return which choices of `gym_space` apply, those of all its dimensions joined."""
+    return space.flat_mask(mask) if space.listable else space.vector_mask(mask)
+
+
+def action_of(space: ActionSpace, value: np.int64 | int | IntArray) -> Action:
+    """Return the action that an element of `gym_space` stands for.
+
+    Raises:
+        IrgymError: It is no element.
+    """
+    given = _numbers(value)
+    if space.listable:
+        if given.shape or not 0 <= given < len(space.flat):
+            raise IrgymError(
+                f"an action is a whole number from 0 to {len(space.flat) - 1}, not {_brief(value)}"
+            )
+        return space.flat[int(given)]
+    sizes = np.array(space.dimensions)
+    if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
+        raise IrgymError(
+            f"an action is a vector of {len(sizes)} whole numbers, each less than those of "
+            f"action_space.nvec, not {_brief(value)}"
+        )
+    return space.from_vector(given)
+
+
+def _numbers(value: Any) -> IntArray:
+    """Return whole numbers as an array; anything else as one that no action is."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # lists of unequal lengths
+        return np.array([[-1]])
+    return given if given.dtype.kind in "iu" else np.array([[-1]])
+
+
+def _brief(value: Any) -> str:
+    return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
+    """Tasks as a Gymnasium environment with a masked action space.
+
+    Actions are places in `ActionSpace.flat`; where they are too many to list, vectors of whole numbers: the
+    kind of action, then a choice for each parameter slot of each kind, of which those of other kinds count
+    for nothing. One that does not apply changes nothing and costs a step; `action_masks()` and
+    `info["action_mask"]` say which apply. An episode ends (`terminated`) by a terminal action and is cut off
+    (`truncated`) at the horizon.
+
+    `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
+    `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
+    `time`), and `speedup` over the first state.
+
+    Args:
+        environment: Name of the environment.
+        programs: URIs to draw from at each reset; by default the training split of `dataset`.
+        dataset: Name of a data set; by default the environment's own.
+        split: `train` or `test`.
+        observation: Name of an observation, or several: a dictionary of them is then observed.
+        reward: Reward function, or the name of one of the environment's; by default its `default`.
+        evaluator: Where costs come from; by default the environment's, which measures in a child
+            process and keeps costs in the user's cache.
+        horizon: Steps of an episode; by default the task's.
+        backend: Name of a back end; by default the preferred one.
+        peak_gflops: Machine peak for rewards that need an ideal cost; measured by default, but not with
+            an evaluator of your own.
+        objective: What is minimised; by default the environment's first objective.
+        render_mode: `ansi` renders the program as text.
+
+    Raises:
+        IrgymError: An argument makes no sense; the message says which.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's own declaration)
+
+    def __init__(
+        self,
+        environment: str,
+        programs: Sequence[str] | None = None,
+        dataset: str | None = None,
+        split: str = "train",
+        observation: str | Sequence[str] | None = None,
+        reward: Reward | str | None = None,
+        evaluator: Evaluator | None = None,
+        horizon: int | None = None,
+        backend: str | None = None,
+        peak_gflops: float | None = None,
+        render_mode: str | None = None,
+        objective: str | None = None,
+    ) -> None:
+        self._arguments = {
+            "environment": environment,
+            "programs": programs,
+            "dataset": dataset,
+            "split": split,
+            "observation": observation,
+            "reward": reward,
+            "evaluator": evaluator,
+            "horizon": horizon,
+            "backend": backend,
+            "peak_gflops": peak_gflops,
+            "render_mode": render_mode,
+            "objective": objective,
+        }
+        self.environment = ENVIRONMENTS.load(environment)
+        _check_number("horizon", horizon, int, 1)
+        _check_number("peak_gflops", peak_gflops, float, 0)
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi")
+        self.programs = self._drawn_from(programs, dataset, split)
+        self.reward = reward_from(self.environment, reward)
+        self.backend = backend
+        self.objective = objective
+        self.horizon_override = horizon
+        self.render_mode = render_mode
+        self._peak = peak_gflops
+        self._views = self._select(observation)
+        self._single = observation is None or isinstance(observation, str)
+        self._tasks: dict[str, Task[Any]] = {}
+        self._task = self._task_of(self.programs[0])
+        self.action_space = gym_space(self._task.space)
+        view_spaces = {view.name: view.space() for view in self._views}
+        self.observation_space = (
+            view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
+        )
+        self._begin(self._task)
+        # Last, so that a bad argument leaves no child process behind.
+        self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
+        self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
+
+    def _drawn_from(self, programs: Sequence[str] | None, dataset: str | None, split: str) -> tuple[str, ...]:
+        """Return the programs of the episodes."""
+        if programs is not None:
+            return _texts("programs", programs, "URI")
+        chosen = self.environment.dataset(self.environment.default_dataset if dataset is None else dataset)
+        uris = chosen.split(split)
+        if not uris:
+            raise IrgymError(
+                f"the data set {chosen.name} has no programs in the split {split}: choose another"
+            )
+        return uris
+
+    def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
+        views = self.environment.observations()
+        if not views:
+            raise IrgymError(f"{self.environment.name} has no observations: Gymnasium environments need one")
+        names = next(iter(views)) if observation is None else observation
+        names = (names,) if isinstance(names, str) else _texts("observation", names, f"of {', '.join(views)}")
+        unknown = [name for name in names if name not in views]
+        if unknown:
+            raise IrgymError(f"there is no observation {unknown[0]!r}: choose among {', '.join(views)}")
+        return tuple(views[name] for name in names)
+
+    def _task_of(self, uri: str) -> Task[Any]:
+        """Return the task of a program; one for all its episodes, as it may keep what it computed."""
+        task = self._tasks.get(uri)
+        if task is None:
+            task = self.environment.task(uri, self.backend)
+            task = task if self.objective is None else task.under(self.objective)
+            task = self._tasks[uri] = task.analysed() if self.reward.shaped else task
+        return task
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps after which the current episode is cut off."""
+        return self.horizon_override or self._task.horizon
+
+    def end_within(self, steps: int) -> None:
+        """Cut off episodes after so many steps, where they do not end earlier anyhow.
+
+        A `TimeLimit` around this environment does the same, but without the reward that an episode's end has.
+        """
+        self.horizon_override = min(steps, self.horizon_override or steps)
+
+    def _begin(self, task: Task[Any]) -> None:
+        self._task = task
+        self._playing = False
+        self._schedule = Schedule()
+        self._text = ""
+        self._steps = 0
+        self._costs: dict[str, float] = {}
+        self._first = float("nan")
+        self._enter(task.initial())
+
+    def _enter(self, state: Any) -> None:
+        """Make `state` the current one."""
+        self._state = state
+        self._mask = self._task.mask(state)
+        self._job = self._task.job(state)
+
+    @property
+    def task(self) -> Task[Any]:
+        """The task of the current episode."""
+        return self._task
+
+    @property
+    def state(self) -> Any:
+        """The current state; states are immutable."""
+        return self._state
+
+    @property
+    def schedule(self) -> Schedule:
+        """The actions applied in this episode."""
+        return self._schedule
+
+    def cost(self) -> float:
+        """Return the cost of the current state, measuring it if need be; infinite if it failed."""
+        job = self._job
+        if job.schedule not in self._costs:
+            known = job.known or self.evaluator.evaluate([job])[0]
+            self._costs[job.schedule] = known.cost
+        return self._costs[job.schedule]
+
+    def action_masks(self) -> BoolArray:
+        """Return which actions apply, in the form that sb3-contrib's maskable learners ask for.
+
+        Shape [actions]. Where actions are vectors, which choices each of their numbers may be, shape [sum of
+        the sizes]: a vector of such choices applies.
+        """
+        return gym_mask(self._task.space, self._mask)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode on a program drawn at random, or on `options["program"]`.
+
+        Raises:
+            IrgymError: There is no such option or program.
+        """
+        uri = _program_option(options)
+        super().reset(seed=seed)
+        if uri is None:
+            uri = self.programs[int(self.np_random.integers(len(self.programs)))]
+        self._begin(self._task_of(uri))
+        self._first = self.cost()
+        self._playing = True
+        return self._observation(), self._info(applied=True)
+
+    def step(self, action: np.int64 | int | IntArray) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Apply an action; one that the mask forbids changes nothing.
+
+        Raises:
+            IrgymError: There is no such action, or no episode has begun.
+        """
+        if not self._playing:
+            raise IrgymError("no episode has begun: call reset before step")
+        chosen = action_of(self._task.space, action)
+        applied = self._task.space.allows(self._mask, chosen)
+        before = self._state
+        final_before = self._task.terminal(before)
+        previous = self.cost() if self.reward.every_step else self._first
+        if applied:
+            self._apply(chosen)
+        self._steps += 1
+        terminated = self._task.terminal(self._state)
+        truncated = not terminated and self._steps >= self.horizon
+        final = (terminated and not final_before) or truncated
+        reward = self._reward(previous, before, final)
+        return self._observation(), reward, terminated, truncated, self._info(applied)
+
+    def _apply(self, action: Action) -> None:
+        self._enter(self._task.step(self._state, action))
+        self._schedule = self._schedule.then(action)
+        # Word by word: to write the whole schedule at each step would take quadratic time.
+        self._text = f"{self._text} {self._task.space.text(action)}".lstrip()
+
+    def _reward(self, previous: float, before: Any, final: bool) -> float:
+        if math.isinf(self._first):
+            return 0.0  # as in the learners' rollouts: there is nothing to compare with
+        current = self.cost() if final or self.reward.every_step else previous
+        potentials = (0.0, 0.0)
+        if self.reward.shaped:
+            potentials = self._task.potential(before), self._task.potential(self._state)
+        costs = EpisodeCosts(self._first, previous, current, self._ideal_cost(), potentials)
+        return float(self.reward(costs, final))
+
+    def _ideal_cost(self) -> float | None:
+        if self._task.ideal_cost(1.0) is None:
+            return None
+        if self._peak is None and self._own_bench is not None:
+            self._peak = self._own_bench.peak_gflops
+        return None if self._peak is None else self._task.ideal_cost(self._peak)
+
+    def _observation(self) -> Any:
+        values = {view.name: view.value(self._task, self._state, self.cost) for view in self._views}
+        return values[self._views[0].name] if self._single else values
+
+    def _info(self, applied: bool) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "action_mask": self.action_masks(),
+            "uri": self._task.uri,
+            "schedule": self._text,
+            "applied": applied,
+            "objective": self._task.objective,
+        }
+        cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)
+        if cost is None or math.isinf(self._first):
+            return info
+        return info | {"cost": cost, "speedup": self._first / cost}
+
+    def render(self) -> str | None:
+        """Return the program as text in mode `ansi`."""
+        return self._task.describe(self._state) if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """End the child process, where the environment started one."""
+        if self._own_bench is not None:
+            self._own_bench.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what makes this environment again in another process, the current episode included.
+
+        Raises:
+            IrgymError: It has an evaluator that cannot be pickled.
+        """
+        try:
+            pickle.dumps(self._arguments["evaluator"])
+        except Exception as error:
+            raise IrgymError(
+                f"the evaluator of this environment cannot be pickled ({error}): leave it out, and each copy "
+                "of the environment measures for itself"
+            ) from error
+        return {
+            "arguments": self._arguments,
+            "horizon": self.horizon_override,
+            "uri": self._task.uri,
+            "actions": self._schedule.actions,
+            "costs": self._costs,
+            "spec": self.spec,
+            "random": (self._np_random, self._np_random_seed),
+            "progress": {name: getattr(self, name) for name in ("_peak", "_steps", "_first", "_playing")},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the environment, and play the episode as far as it was."""
+        TaskEnv.__init__(self, **state["arguments"])
+        self.horizon_override = state["horizon"]
+        self.spec = state["spec"]
+        self._np_random, self._np_random_seed = state["random"]
+        self._begin(self._task_of(state["uri"]))
+        for action in state["actions"]:
+            self._apply(action)
+        self._costs = dict(state["costs"])
+        for name, value in state["progress"].items():
+            setattr(self, name, value)
+
+
+def _check_number(name: str, value: Any, kind: type, low: int) -> None:
+    """Make sure that an argument is a number of the right kind, at least `low`, or above it if it is real."""
+    if value is None:
+        return
+    whole = kind is int
+    right = isinstance(value, int | np.integer | (int if whole else float | np.floating)) and not isinstance(
+        value, bool
+    )
+    if not right or not (value >= low if whole else low < value < math.inf):
+        bound = f"a whole number of at least {low}" if whole else f"a finite number above {low}"
+        raise IrgymError(f"{name} must be {bound}, not {_brief(value)}: give another, or leave it out")
+
+
+def _texts(name: str, values: Any, what: str) -> tuple[str, ...]:
+    """Return an argument that is a list of texts."""
+    wanted = f"give a list of at least one {what}"
+    if isinstance(values, str) or not isinstance(values, Collection):
+        raise IrgymError(f"{name} must be a list, not {_brief(values)}: {wanted}")
+    texts = tuple(cast(Collection[Any], values))
+    if not texts:
+        raise IrgymError(f"{name} is empty: {wanted}")
+    for text in texts:
+        if not isinstance(text, str):
+            raise IrgymError(f"{name} has {_brief(text)}, which is no text: {wanted}")
+    return texts
+
+
+def _program_option(options: Any) -> str | None:
+    """Return the program that the options of `reset` name, if they do."""
+    if options is not None and not isinstance(options, Mapping):
+        raise IrgymError(f"the options of reset are a dictionary, not {_brief(options)}")
+    given = cast(Mapping[Any, Any], options or {})
+    unknown = [name for name in given if name != "program"]
+    if unknown:
+        raise IrgymError(f"reset has no option {_brief(unknown[0])}: its only one is 'program'")
+    uri = given.get("program")
+    if uri is not None and not isinstance(uri, str):
+        raise IrgymError(f"the option program of reset is a URI, not {_brief(uri)}")
+    return uri

@@ -1,0 +1,1 @@
+"""Child processes in which candidates may crash, hang or exhaust memory."""

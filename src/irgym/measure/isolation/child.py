@@ -1,0 +1,201 @@
+"""A persistent isolated child process, in which candidates may crash, hang or exhaust memory."""
+
+import pickle
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import TypeAlias, cast
+
+from irgym.core.cost import Call
+from irgym.measure.isolation.process import Dead, Late, Packed, Process
+from irgym.measure.isolation.protocol import (
+    NO_MEMORY,
+    RAISED,
+    RETURNED,
+    Crashed,
+    Limits,
+    OutOfMemory,
+    Raised,
+    Reply,
+    Returned,
+    TimedOut,
+)
+
+__all__ = [
+    "Answer",
+    "Child",
+    "ChildError",
+    "Crashed",
+    "Limits",
+    "OutOfMemory",
+    "Packed",
+    "Raised",
+    "Reply",
+    "Returned",
+    "TimedOut",
+    "pack",
+    "unpack",
+]
+
+AHEAD = 4
+"""Calls that a child may have at once: enough that it never waits for the parent."""
+
+
+class ChildError(RuntimeError):
+    """The child process itself does not work; no candidate is to blame."""
+
+
+Answer: TypeAlias = Packed | Crashed | TimedOut | OutOfMemory
+"""How a packed call ended."""
+
+
+def pack(call: Call) -> bytes:
+    """Return a call as `Child.exchange` takes it."""
+    # The arguments stay packed until the child has imported what they need.
+    arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps((call.function, arguments), pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(answer: Answer) -> Reply:
+    """Return the reply that an answer of `Child.exchange` holds."""
+    if not isinstance(answer, Packed):
+        return answer
+    if answer.kind == RETURNED:
+        return Returned(pickle.loads(answer.payload))
+    if answer.kind == RAISED:
+        return cast(Raised, pickle.loads(answer.payload))
+    return OutOfMemory(answer.payload.decode())
+
+
+class Child:
+    """Runs calls one after the other in a process of its own, which is replaced when it dies or hangs.
+
+    The process starts on the first call. Use it from one thread at a time, and close it.
+
+    Attributes:
+        limits: What a call may use.
+    """
+
+    def __init__(self, limits: Limits | None = None):
+        self.limits = limits or Limits()
+        self._process: Process | None = None
+
+    def call(self, call: Call) -> Reply:
+        """Run one call.
+
+        Raises:
+            ChildError: The process does not start or stops working between calls.
+        """
+        return next(self.stream((call,)))
+
+    def stream(self, calls: Iterable[Call], ahead: int = AHEAD) -> Iterator[Reply]:
+        """Run calls in order and yield their replies in order, sending a few calls ahead.
+
+        A call that kills the process or takes too long costs its own reply only: the calls after it run
+        in a new process. One that was killed from outside, took too long without computing, or found too
+        little memory in a process that had run others, runs once more in a new process, and what happens then
+        counts. Abandoning the iterator kills the process if calls are under way.
+
+        Args:
+            calls: Taken from only as far as they can be sent.
+            ahead: Calls that the process may have at once, at least 1.
+
+        Raises:
+            ChildError: The process does not start or stops working between calls.
+            StorageError: The lock of the timing core is not to be had.
+        """
+        for answer in self.exchange(map(pack, calls), ahead):
+            yield unpack(answer)
+
+    def exchange(self, requests: Iterable[bytes], ahead: int = AHEAD) -> Iterator[Answer]:
+        """Do what `stream` does with calls that are packed, and leave the answers packed.
+
+        Raises:
+            ChildError: The process does not start or stops working between calls.
+            StorageError: The lock of the timing core is not to be had.
+        """
+        source = iter(requests)
+        pending = deque(islice(source, ahead))
+        sent = failures = 0
+        retried = False
+        try:
+            while pending:
+                process = self._ready(idle=not sent)
+                for request in islice(pending, sent, None):
+                    process.send(request)
+                sent = len(pending)
+                received = process.receive()
+                if isinstance(received, Packed):
+                    answer: Answer | None = received
+                    sent -= 1
+                else:
+                    answer = self._bury(process, received)
+                    sent = 0
+                if answer is None:
+                    failures += 1
+                    if failures > 1:
+                        raise ChildError(f"the isolated child process does not work: {process.epitaph()}")
+                    continue
+                if not retried and _in_doubt(process, answer):
+                    retried = True
+                    self._kill()
+                    sent = 0
+                    continue
+                failures, retried = 0, False
+                pending.popleft()
+                pending.extend(islice(source, 1))
+                yield answer
+        finally:
+            if sent:
+                self._kill()
+
+    def interrupt(self) -> None:
+        """Kill the process from any thread; a call that is under way ends as if it had killed it."""
+        process = self._process
+        if process:
+            process.strike()
+
+    def close(self) -> None:
+        """End the process. A later call starts a new one."""
+        if self._process:
+            self._process.finish()
+            self._process = None
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Absent when the constructor failed early.
+        if getattr(self, "_process", None):
+            self._kill()
+
+    def _ready(self, idle: bool) -> "Process":
+        if idle and self._process and not self._process.alive():
+            self._kill()  # no candidate is to blame
+        if not self._process:
+            self._process = Process(self.limits)
+        return self._process
+
+    def _kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process = None
+
+    def _bury(self, process: Process, end: Dead | Late) -> Answer | None:
+        """Kill the process and say what the call at hand did; None where no call was running."""
+        verdict = process.verdict(end)
+        self._process = None
+        return None if process.waiting else verdict
+
+
+def _in_doubt(process: Process, answer: Answer) -> bool:
+    """Say whether something else than the call may have caused its end."""
+    if isinstance(answer, Packed):
+        return answer.kind == NO_MEMORY and process.answers > 1
+    return answer.doubtful

@@ -1,0 +1,291 @@
+"""One life of an isolated child process: its pipes, its clock, and how it ends."""
+
+import math
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from irgym.measure.isolation.protocol import (
+    ANSWER,
+    KINDS,
+    NO_MEMORY,
+    RAISED,
+    REQUEST,
+    RETURNED,
+    WAITING,
+    Crashed,
+    Limits,
+    OutOfMemory,
+    TimedOut,
+)
+from irgym.measure.isolation.watch import Watch
+from irgym.measure.locks import Queue
+from irgym.measure.variables import for_child
+
+PATIENCE_S = 600.0
+"""How long a child may start up or import before something is broken."""
+
+FAULTS = frozenset({"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"})
+"""Signals that a process brings upon itself; others come from outside, or may."""
+
+_TAIL_BYTES = 2000
+
+
+class Dead(NamedTuple):
+    """The process ended, or says nonsense."""
+
+
+class Late(NamedTuple):
+    """The process did not answer in time.
+
+    Attributes:
+        certain: Whether it computed all that time.
+    """
+
+    certain: bool
+
+
+class Packed(NamedTuple):
+    """What a function returned or raised, still packed: only who wants it need be able to import its types.
+
+    Attributes:
+        kind: How the call ended.
+        payload: The pickled value or exception.
+    """
+
+    kind: bytes
+    payload: bytes
+
+
+class Process:
+    """One life of a child: its pipes, and the clock of the call at hand.
+
+    Attributes:
+        waiting: Whether the process starts up, imports or waits for the timing core: the clock stands still.
+        answers: How many calls it has answered.
+    """
+
+    def __init__(self, limits: Limits):
+        self.waiting = True
+        self.answers = 0
+        self._status: int | None = None
+        self._struck = False
+        self._timeout_s = limits.timeout_s
+        self._queue: Queue | None = None
+        self._outgoing = bytearray()
+        self._incoming = bytearray()
+        self._ended = False
+        self._last_words = ""
+        self._output = tempfile.TemporaryFile("a+b")  # noqa: SIM115 (closed with the process)
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        lifeline, self._lifeline = os.pipe()
+        theirs = (requests, answers, lifeline)
+        try:
+            self._popen = subprocess.Popen(
+                # -P: the current folder must not shadow modules.
+                [sys.executable, "-P", "-m", "irgym.measure.isolation.worker", *map(str, theirs)],
+                pass_fds=theirs,
+                stdin=subprocess.DEVNULL,
+                stdout=self._output,
+                stderr=self._output,
+                env={**for_child(os.environ, limits.threads, limits.environment), **_modules(limits)},
+                start_new_session=True,
+            )
+        except OSError:
+            self._close()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self._watch = Watch(self._popen.pid)
+        os.set_blocking(self._requests, False)
+        os.set_blocking(self._answers, False)
+        self._poll = select.poll()
+        self._poll.register(self._answers, select.POLLIN)
+        self.send(pickle.dumps(limits))
+
+    def alive(self) -> bool:
+        """Say whether the process has not ended."""
+        return self._popen.poll() is None
+
+    def receive(self) -> Packed | Dead | Late:
+        """Return the next answer, watching the clock of the call at hand.
+
+        The clock starts here, or when the process says so: a parent that was away while its pipe was full
+        must not take that time for the candidate's.
+
+        Raises:
+            StorageError: The lock of the timing core is not to be had.
+        """
+        self._restart_clock()
+        while True:
+            answer = self._next_answer()
+            if answer:
+                return answer
+            if self._ended:
+                return Dead()
+            certain = self._watch.late()
+            if certain is not None and not self._exchange(0.0):
+                return Late(certain)
+            if self._queue:
+                self._queue.look()
+            if not self._exchange(self._watch.wait_s) and not self.alive() and not self._exchange(0.0):
+                self._ended = True
+
+    def _restart_clock(self) -> None:
+        # Of a lock, the queue says when it has taken too long.
+        patience_s = math.inf if self._queue else PATIENCE_S
+        self._watch.restart(patience_s if self.waiting else self._timeout_s)
+
+    def kill(self) -> None:
+        """Kill the process and all that it started, and keep what it printed last."""
+        self._kill_group()
+        self._reap()
+
+    def strike(self) -> None:
+        """Kill the process and all that it started while another thread may wait for it."""
+        if self.alive():
+            self._struck = True
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        # The group may be gone; macOS says EPERM where only a zombie is left of it.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def finish(self) -> None:
+        """Let an idle process end by itself; kill one that does not."""
+        requests, self._requests = self._requests, -1
+        _close(requests)
+        self.ends_within(0.5)
+        self.kill()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the process to end by itself, and say whether it did."""
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(seconds)
+        return not self.alive()
+
+    def epitaph(self) -> str:
+        """Say in one line how the process ended."""
+        if self._status is None:
+            how = "the process was lost"
+        elif self._status < 0:
+            how = f"killed by {_signal(self._status)}"
+        else:
+            how = f"exited with status {self._status}"
+        return f"{how}; it printed: {self._last_words}" if self._last_words else how
+
+    def verdict(self, end: Dead | Late) -> Crashed | TimedOut | OutOfMemory:
+        """Kill the process and say what that means for the call that it was running."""
+        by_itself = self.ends_within(1.0) if isinstance(end, Dead) else False
+        self.kill()
+        if self._struck:
+            return Crashed("it was interrupted")
+        if isinstance(end, Late):
+            return TimedOut(self._timeout_s, doubtful=not end.certain)
+        if not by_itself:
+            return Crashed("the process wrote nonsense into its pipe, or closed it")
+        name = _signal(self._status or 0)
+        if name == "SIGKILL":
+            detail = "the process was killed, as the system does when memory runs out"
+            return OutOfMemory(detail, doubtful=True)
+        return Crashed(self.epitaph(), doubtful=bool(name) and name not in FAULTS)
+
+    def _reap(self) -> None:
+        """Take leave of the dead process; once more where an interrupt came in between."""
+        self._status = self._popen.wait()
+        if self._output.closed:
+            return
+        size = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, size - _TAIL_BYTES))
+        self._last_words = " ".join(self._output.read().decode(errors="replace").split())
+        self._close()
+
+    def _close(self) -> None:
+        descriptors = self._requests, self._answers, self._lifeline
+        self._requests = self._answers = self._lifeline = -1
+        for descriptor in descriptors:
+            _close(descriptor)
+        self._output.close()
+
+    def send(self, payload: bytes) -> None:
+        """Queue a request and write as much of it as the pipe takes."""
+        self._outgoing += REQUEST.pack(len(payload)) + payload
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            while self._outgoing:
+                written = os.write(self._requests, self._outgoing)
+                del self._outgoing[:written]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._outgoing.clear()  # it died; the other pipe says so too
+
+    def _exchange(self, wait_s: float) -> bool:
+        """Write what is queued and read what has come, waiting for either; say whether anything was read."""
+        if self._outgoing:
+            self._poll.register(self._requests, select.POLLOUT)
+        self._poll.poll(wait_s * 1000)
+        if self._outgoing:
+            self._poll.unregister(self._requests)
+            self._flush()
+        try:
+            data = os.read(self._answers, 1 << 16)
+        except BlockingIOError:
+            return False
+        self._ended = not data
+        self._incoming += data
+        return True
+
+    def _next_answer(self) -> Packed | None:
+        """Take the next answer from what was read, following the clock's notices on the way."""
+        while len(self._incoming) >= ANSWER.size:
+            kind, length = ANSWER.unpack_from(self._incoming)
+            if kind not in KINDS:
+                self._incoming.clear()
+                self._ended = True  # a wild write reached the pipe: the process is not to be trusted
+                return None
+            end = ANSWER.size + length
+            if len(self._incoming) < end:
+                return None
+            payload = bytes(self._incoming[ANSWER.size : end])
+            del self._incoming[:end]
+            self.waiting = kind == WAITING
+            self._queue = Queue(Path(os.fsdecode(payload))) if self.waiting and payload else None
+            self._restart_clock()
+            if kind in (RETURNED, RAISED, NO_MEMORY):
+                self.answers += 1
+                return Packed(kind, payload)
+        return None
+
+
+def _modules(limits: Limits) -> dict[str, str]:
+    """Return where the process finds modules: where this one does, unless its limits say otherwise."""
+    path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    return {"PYTHONPATH": limits.environment.get("PYTHONPATH", path)}
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
+def _signal(status: int) -> str:
+    """Return the name of the signal that ended a process, empty where none did."""
+    if status >= 0:
+        return ""
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"  # a real-time signal

@@ -1,0 +1,194 @@
+"""The isolated child process: `python -m irgym.measure.isolation.worker REQUESTS ANSWERS LIFELINE`.
+
+It reads calls from one pipe and answers each on another as it finishes, so that a parent may send several
+ahead. The third pipe carries nothing; it closes when the parent dies, and that kills the child.
+"""
+
+import faulthandler
+import fcntl
+import os
+import pickle
+import resource
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import IrgymError
+from irgym.measure.isolation.protocol import (
+    ANSWER,
+    NO_MEMORY,
+    RAISED,
+    REQUEST,
+    RETURNED,
+    RUNNING,
+    WAITING,
+    Limits,
+    Raised,
+    read_exactly,
+    resolve,
+    write_all,
+)
+from irgym.measure.machine import SLOT, Slot, pin, timing_cores
+
+_STDERR = 2
+
+
+class Worker:
+    """Answers the calls of one parent.
+
+    Attributes:
+        limits: What a call may use.
+    """
+
+    def __init__(self, answers: int, limits: Limits):
+        self.limits = limits
+        self._answers = answers
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def serve(self, requests: int) -> None:
+        """Answer calls until the parent closes its end."""
+        self._limit_memory()
+        self._send(RUNNING)
+        while (payload := _read_request(requests)) is not None:
+            _empty_output()
+            kind, answer = self._answer(payload)
+            self._send(kind, answer)
+
+    def announce(self, lock: Path | None) -> None:
+        """Stop the parent's clock and have it watch the lock of a core; or, with None, let the clock run."""
+        if lock is None:
+            self._send(RUNNING)
+        else:
+            self._send(WAITING, os.fsencode(lock))
+
+    def _send(self, kind: bytes, payload: bytes = b"") -> None:
+        write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
+
+    def _answer(self, payload: bytes) -> tuple[bytes, bytes]:
+        name, packed = pickle.loads(payload)
+        try:
+            function, arguments = self._prepare(name, packed)
+            return RETURNED, pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
+        except MemoryError as error:
+            return NO_MEMORY, f"memory ran out: {error}".rstrip(": ").encode()
+        except BaseException as error:  # noqa: BLE001 (the parent gets it, SystemExit too)
+            return RAISED, pickle.dumps(_raised(error), pickle.HIGHEST_PROTOCOL)
+
+    def _prepare(self, name: str, packed: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        function = self._functions.get(name)
+        if function is not None:
+            return function, pickle.loads(packed)
+        # Imports are no part of a candidate: neither their time nor their memory counts.
+        with self._clock_stopped():
+            resource.setrlimit(_MEMORY, _soft(_MEMORY, resource.RLIM_INFINITY))
+            function = self._functions[name] = resolve(Call(name))
+            arguments = pickle.loads(packed)
+            self._limit_memory()
+        return function, arguments
+
+    @contextmanager
+    def _clock_stopped(self) -> Generator[None, None, None]:
+        self._send(WAITING)
+        try:
+            yield
+        finally:
+            self._send(RUNNING)
+
+    def _limit_memory(self) -> None:
+        resource.setrlimit(_MEMORY, _soft(_MEMORY, _held_memory() + self.limits.memory_bytes))
+
+
+# Linux counts private writable memory as data. Address space is no measure there: libraries reserve plenty.
+_MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+
+
+def _soft(which: int, wanted: int) -> tuple[int, int]:
+    """Return a new soft limit beside the hard limit as it is, so that it can be raised again."""
+    hard = resource.getrlimit(which)[1]
+    if hard != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or wanted > hard):
+        wanted = hard
+    return wanted, hard
+
+
+def _warn_of_processor_time() -> None:
+    """Have a limit on processor time end this process by SIGXCPU: its hard limit would by SIGKILL."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    if hard != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (max(1, hard - 1), hard))
+
+
+def _held_memory() -> int:
+    """Return the bytes that count against the memory limit now (0 where the system does not say)."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) * 1024
+
+
+def _raised(error: BaseException) -> Raised:
+    return Raised(
+        message=f"{type(error).__name__}: {error}",
+        traceback="".join(traceback.format_exception(error)),
+        user_error=error if isinstance(error, IrgymError) else None,
+    )
+
+
+def _empty_output() -> None:
+    """Forget what earlier calls printed, so that a crash report shows the culprit's lines only."""
+    if os.fstat(_STDERR).st_size:
+        os.ftruncate(_STDERR, 0)
+
+
+def _read_request(requests: int) -> bytes | None:
+    header = read_exactly(requests, REQUEST.size)
+    return None if header is None else read_exactly(requests, REQUEST.unpack(header)[0])
+
+
+def _die_with_parent(lifeline: int) -> None:
+    """Have the whole process group killed when the parent closes its end of the lifeline by dying.
+
+    PR_SET_PDEATHSIG would fire when the thread ends that started this process, not only when the parent does.
+    """
+    if sys.platform == "linux":
+        # The kernel sends the signal itself, so that a hang in machine code cannot hold it up.
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    else:
+        threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+
+
+def _watch(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Serve the parent that holds the other ends of the pipes."""
+    requests, answers, lifeline = (int(text) for text in sys.argv[1:])
+    _die_with_parent(lifeline)
+    faulthandler.enable()
+    settings = _read_request(requests)
+    if settings is None:
+        return
+    limits: Limits = pickle.loads(settings)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _warn_of_processor_time()
+    resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
+    cores = timing_cores(limits.core, limits.threads)
+    if cores and not limits.shared_core:
+        pin(set(cores))
+    worker = Worker(answers, limits)
+    SLOT.set(Slot(cores, limits.shared_core, worker.announce))
+    worker.serve(requests)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The searches: one file each. A strategy proposes schedules to a session."""

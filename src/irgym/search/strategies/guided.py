@@ -1,0 +1,54 @@
+"""Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from irgym.search.mutation import mutate, pick
+from irgym.search.session import Session
+from irgym.search.strategies.evolutionary import select
+from irgym.search.strategies.rollout import candidates, policy_of, rollout
+
+
+@dataclass(frozen=True)
+class Guided:
+    """First the most probable episode, then sampled episodes by turns with changes of the best schedules.
+
+    Of an episode every state is evaluated where it could have been stopped there. The sampling temperature
+    rises from round to round, from 1 (the policy itself) to `hottest`, and falls back to 1.
+
+    Attributes:
+        rollouts: Episodes sampled in a round, in lockstep.
+        mutations: Changed schedules evaluated in a round.
+        elite: Number of schedules that changes start from.
+        heating: Factor by which the temperature rises in a round.
+        hottest: Greatest temperature.
+    """
+
+    needs_policy: ClassVar[bool] = True
+    rollouts: int = 4
+    mutations: int = 24
+    elite: int = 8
+    heating: float = 1.25
+    hottest: float = 4.0
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until the budget is spent.
+
+        Raises:
+            IrgymError: The session has no policy.
+        """
+        policy = policy_of(session)
+        [greedy] = rollout(session.task, policy, 1, None)
+        elite = select(session, list(candidates(session.task, greedy)), self.elite)
+        temperature = 1.0
+        while True:
+            paths = rollout(session.task, policy, self.rollouts, rng, temperature)
+            sampled = [node for path in paths for node in candidates(session.task, path)]
+            elite = select(session, [*elite, *sampled], self.elite)
+            changed = [mutate(session, pick(elite, rng), rng) for _ in range(self.mutations)]
+            elite = select(session, [*elite, *changed], self.elite)
+            temperature *= self.heating
+            if temperature > self.hottest:
+                temperature = 1.0

@@ -1,0 +1,75 @@
+"""Evolutionary search in which a learned cost model says what is worth measuring."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from irgym.prediction.choice import EXPLORED, promising
+from irgym.prediction.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
+from irgym.prediction.recorded import recorded_samples, tasks_beside
+from irgym.search.session import Node, Session
+from irgym.search.strategies.evolutionary import Evolutionary
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Evolution that makes many more schedules than it measures, those that a cost model likes best.
+
+    As AutoTVM (arXiv 1805.08166) and Ansor (arXiv 2006.06762) do. The model learns from the session's
+    history, if there is one, and from what the search measures.
+
+    Attributes:
+        evolution: What makes the schedules.
+        proposals: Schedules made for each one that is measured.
+        explored: Share of those measured that is random.
+    """
+
+    evolution: Evolutionary = field(default_factory=Evolutionary)
+    proposals: int = 8
+    explored: float = EXPLORED
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until the budget is spent.
+
+        Raises:
+            IrgymError: Costs of the task cannot be predicted.
+            BackendError: The library for it is missing.
+        """
+        check_predictable(session.task)
+        prior = NONE
+        if session.history is not None:
+            prior = recorded_samples(session.history, session.task, tasks_beside(session.task))
+        model = CostModel(prior)
+
+        def breed(make: Callable[[], Node], count: int) -> list[Node]:
+            made = [make() for _ in range(count * self.proposals if model.ready else count)]
+            new = _distinct(session, made)
+            if not new:
+                return made
+            cost_features = np.stack([_cost_features(session, node) for node in new])
+            if model.ready:
+                chosen = promising(model.predict(cost_features), count, rng, self.explored)
+                new, cost_features = [new[int(place)] for place in chosen], cost_features[chosen]
+            costs = session.costs(new)
+            if math.isfinite(session.first_cost):
+                ratios = [log_ratio(cost, session.first_cost) for cost in costs]
+                model.learn(Samples(cost_features, np.array(ratios)))
+            return new
+
+        self.evolution.evolve(session, rng, breed)
+
+
+def _distinct(session: Session, nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes of different programs whose costs are not known yet."""
+    programs: dict[str, Node] = {}
+    for node in nodes:
+        programs.setdefault(session.task.job(node.state).schedule, node)
+    return [node for node in programs.values() if not session.knows(node)]
+
+
+def _cost_features(session: Session, node: Node) -> FloatArray:
+    cost_features = session.task.cost_features(node.state)
+    assert cost_features is not None
+    return cost_features.astype(np.float32)

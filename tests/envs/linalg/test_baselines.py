@@ -1,0 +1,74 @@
+"""Baselines compute what the programs compute."""
+
+from functools import partial
+
+import pytest
+
+from irgym.core.errors import BaselineError, IrgymError
+from irgym.core.schedule import Schedule, replay
+from irgym.envs.linalg import runner
+from irgym.envs.linalg.environment import LINALG
+
+TORCH = (
+    "linalg://matmul/12x16x8",
+    "linalg://batch_matmul/2x6x8x4",
+    "linalg://conv2d/1x3x9x9x4x3x3?stride=2",
+    "linalg://maxpool/1x4x9x9x3?stride=2",
+    "linalg://add/3x4x5",
+    "linalg://relu/8x12",
+    "linalg://softmax/6x10",
+    "linalg://layernorm/6x10",
+)
+
+
+@pytest.mark.parametrize("uri", TORCH)
+def test_torch_agrees(uri):
+    task = LINALG.task(uri)
+    versus = runner.compare(task.uri, task.text, "", "torch", 1)
+    assert versus.baseline_ns > 0 and versus.ours_ns > 0 and "1 thread" in versus.detail
+
+
+@pytest.mark.parametrize(
+    "uri", ["linalg://matmul/12x16x8", "linalg://batch_matmul/2x6x8x4", "linalg://relu/8x12"]
+)
+def test_numpy_agrees(uri, monkeypatch):
+    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        monkeypatch.delenv(variable, raising=False)
+    task = LINALG.task(uri)
+    assert "numpy" in runner.compare(task.uri, task.text, "", "numpy", 1).detail
+
+
+def test_a_baseline_that_cannot_is_named():
+    task = LINALG.task("linalg://conv2d/1x3x9x9x4x3x3")
+    with pytest.raises(IrgymError, match="numpy has no function"):
+        runner.compare(task.uri, task.text, "", "numpy", 1)
+    chain = LINALG.task("linalg://sequence/1?length=3")
+    with pytest.raises(IrgymError, match="torch has no function"):
+        runner.compare(chain.uri, chain.text, "", "torch", 1)
+
+
+def test_validation_runs_other_inputs():
+    task = LINALG.task("linalg://matmul/16x32x8")
+    state = replay(task, Schedule.parse("tile_4_8_1 vectorise_0", task.space))
+    found = runner.validate(task.text, task.script(state), inputs=3, seed=5)
+    assert found.ok and found.inputs == 3 and found.error < 1e-6
+
+
+def test_torch_compile_agrees(monkeypatch):
+    import torch
+
+    # Without its code generator, which takes a minute and a C++ compiler.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    task = LINALG.task("linalg://relu/8x12")
+    versus = runner.compare(task.uri, task.text, "", "torch-compile", 1)
+    assert versus.baseline_ns > 0 and "torch.compile, 1 thread" in versus.detail
+
+
+def test_torch_compile_without_a_compiler_says_so(monkeypatch, tmp_path):
+    from torch._inductor import config
+
+    monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    task = LINALG.task("linalg://relu/7x13")
+    with pytest.raises(BaselineError, match=r"torch\.compile fails on linalg://relu/7x13 .*install a C\+\+"):
+        runner.compare(task.uri, task.text, "", "torch-compile", 1)
