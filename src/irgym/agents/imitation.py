@@ -56,7 +56,7 @@ class ImitationConfig(Hyperparameters):
     exchanged: CountOrNone = 0
     """Copies of each step in which each row of the observation but the first is the first row of some other
     step, or empty: for observations whose first row is what the action is for, and whose others are its
-    neighbours. Where demonstrations show few neighbours, a policy learns so to depend on them little."""
+    neighbours. Where demonstrations show few neighbours, this keeps a policy from depending on them."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
     seed: Seed = 0
