@@ -42,7 +42,7 @@ def programs() -> list[str]:
 
 
 def _form(family: str, form: str) -> str:
-    modes = next((one.choices for one in FAMILIES[family].parameters if one.name == "mode"), ())
+    modes = next((one.choices for one in FAMILIES[family].options if one.name == "mode"), ())
     only_forward = modes == ("forward",)
     words = [word for word in form.split("&") if word and not (only_forward and "optimizer" in word)]
     return "&".join(words)

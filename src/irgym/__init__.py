@@ -6,5 +6,8 @@ if started_as_command():
     leave_when_interrupted()  # before the imports that take time
 
 from irgym.gym.registration import register_all
+from irgym.version import __version__
+
+__all__ = ["__version__"]
 
 register_all()

@@ -1,11 +1,7 @@
-import sys
-from pathlib import Path
-
 import torch
 
 from irgym.agents.events import without_tensorflow
 
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
 torch.set_num_threads(1)
 # Stable-Baselines3 imports TensorBoard; TensorFlow's LLVM and torch-mlir's abort in one process.
 without_tensorflow()

@@ -1,12 +1,8 @@
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path += [str(Path(__file__).parents[1] / "toys"), str(Path(__file__).parent)]
-
 from campaign_options import Row
 from campaign_runner import Run, Runner
 from commands import Result

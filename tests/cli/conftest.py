@@ -1,10 +1,6 @@
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
-
 from commands import Command, Result
 
 from irgym.cli.main import main

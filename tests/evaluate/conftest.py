@@ -1,6 +1,5 @@
 """A small environment whose costs are computed, and a bench that runs calls in this process."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,6 @@ from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.reward import LogSpeedup
 from irgym.core.task import Task
-
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
 
 TARGETS = {"toy://easy": (1, 1), "toy://hard": (3, 2), "toy://broken": (2, 2), "toy://wrong": (2, 2)}
 

@@ -1,7 +1,6 @@
 """A small deceptive task: a cursor over cells whose values pay only in pairs."""
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.task import Task
-
-sys.path.append(str(Path(__file__).parents[1] / "toys"))
 
 CELLS = 4
 VALUES = (1, 2, 4, 8)

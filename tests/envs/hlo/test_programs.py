@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irgym.core.errors import ProgramError
+from irgym.core.uri import Family, Value
 from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.parameters import Family, Value
 from irgym.envs.hlo.programs import SUFFIXES, parse_program
 
 
@@ -14,12 +14,12 @@ from irgym.envs.hlo.programs import SUFFIXES, parse_program
 def queries(draw: st.DrawFn) -> tuple[Family, dict[str, Value]]:
     """A family and values of some of its parameters; sizes may not fit together."""
     family = draw(st.sampled_from(list(FAMILIES.values())))
-    chosen = draw(st.lists(st.sampled_from(family.parameters), unique_by=lambda parameter: parameter.name))
+    chosen = draw(st.lists(st.sampled_from(family.options), unique_by=lambda parameter: parameter.name))
     values: dict[str, Value] = {}
     for parameter in chosen:
         if parameter.choices:
             values[parameter.name] = draw(st.sampled_from(parameter.choices))
-        elif isinstance(parameter.tiny, bool):
+        elif isinstance(parameter.default, bool):
             values[parameter.name] = draw(st.booleans())
         else:
             values[parameter.name] = draw(st.integers(parameter.low, parameter.high))
@@ -41,7 +41,7 @@ def test_canonical_uris_are_fixed_points_that_keep_the_values(query: tuple[Famil
         return
     assert {name: program.options[name] for name in values} == values
     assert parse_program(program.uri) == program
-    assert parse_program(_uri(family, dict(program.parameters))) == program
+    assert parse_program(_uri(family, dict(program.values))) == program
 
 
 def test_the_canonical_form_is_sorted_and_without_defaults():
@@ -68,9 +68,9 @@ def test_defaults_fit_together(family: Family):
     for shape in ("tiny", "full"):
         program = parse_program(f"hlo://{family.name}?shape={shape}")
         assert program.options["shape"] == shape
-        assert list(program.options) == [parameter.name for parameter in family.parameters]
-    for parameter in family.parameters:
-        for default in (parameter.tiny, parameter.full):
+        assert list(program.options) == [parameter.name for parameter in family.options]
+    for parameter in family.options:
+        for default in (parameter.default, *dict(parameter.presets).values()):
             if parameter.choices:
                 assert default in parameter.choices
             else:

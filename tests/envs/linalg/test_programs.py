@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irgym.core.errors import ProgramError
-from irgym.envs.linalg.programs.families import FAMILIES, Family
+from irgym.core.uri import Family
+from irgym.envs.linalg.programs.families import FAMILIES
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import Network, parse_uri
 

@@ -1,6 +1,5 @@
 """Farms of real processes on this machine."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 
 pytest.importorskip("distributed")
 pytest.importorskip("dask_jobqueue")
-sys.path.append(str(Path(__file__).parents[2] / "toys"))
 
 from farm_site import Site
 

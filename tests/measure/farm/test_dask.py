@@ -2,12 +2,12 @@
 
 import os
 import signal
-import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from farm_site import wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,10 +19,6 @@ from irgym.measure.farm import LocalFarm
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.isolation.child import ChildError
 from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
-
-sys.path.append(str(Path(__file__).parents[2] / "toys"))
-
-from farm_site import wait_until
 
 LIMITS = Limits(timeout_s=1.5, memory_bytes=100 << 20)
 

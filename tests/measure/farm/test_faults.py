@@ -2,20 +2,16 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import psutil
 import pytest
+from farm_site import FOREIGN_MACHINE, INTRUDER, Site, told, wait_until
 
 from irgym.core.errors import FarmError
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.isolation.protocol import Limits, Returned
-
-sys.path.append(str(Path(__file__).parents[2] / "toys"))
-
-from farm_site import FOREIGN_MACHINE, INTRUDER, Site, told, wait_until
 
 LIMITS = Limits(timeout_s=5.0)
 

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "toys"))
-
 from distributed.utils import get_ip
 from farm_site import wait_until
 

@@ -7,7 +7,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -18,9 +17,6 @@ import pytest
 from distributed.protocol import ToPickle, dumps
 from distributed.protocol.utils import pack_frames
 from distributed.utils import get_ip
-
-sys.path.append(str(Path(__file__).parents[2] / "toys"))
-
 from farm_site import Site, free_port, told, wait_until
 
 from irgym.cli.main import main

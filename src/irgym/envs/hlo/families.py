@@ -1,8 +1,10 @@
 """The families of model programs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from irgym.envs.hlo.parameters import Family, Parameter, depth, flag, size, word
+from irgym.core.uri import Family, Option
+from irgym.envs.hlo.parameters import depth, flag, size, word
 
 _SHAPE = (word("shape", "tiny", "full"), word("dtype", "f32", "bf16"))
 _INFER = (word("mode", "forward"), *_SHAPE)
@@ -18,20 +20,20 @@ _DROP = flag("dropout", True, training=True)
 _HEADS = (("width", "heads", 1),)
 
 
-def _batch(tiny: int, full: int) -> Parameter:
+def _batch(tiny: int, full: int) -> Option:
     return size("batch", tiny, full, high=1 << 14)
 
 
-def _width(tiny: int, full: int, low: int = 1) -> Parameter:
+def _width(tiny: int, full: int, low: int = 1) -> Option:
     return size("width", tiny, full, low=low, high=1 << 14)
 
 
-def _attention(layers: int, width: int, heads: int) -> tuple[Parameter, ...]:
+def _attention(layers: int, width: int, heads: int) -> tuple[Option, ...]:
     """Return depth, width and heads of a transformer; those given are the published ones."""
     return depth("layers", 2, layers), _width(64, width), size("heads", 4, heads, high=256)
 
 
-def _text(vocabulary: int, sequence: int, batch: int, tiny_sequence: int = 32) -> tuple[Parameter, ...]:
+def _text(vocabulary: int, sequence: int, batch: int, tiny_sequence: int = 32) -> tuple[Option, ...]:
     """Return the sizes of a batch of text."""
     return (
         size("vocabulary", 512, vocabulary, low=2, high=1 << 18),
@@ -40,7 +42,7 @@ def _text(vocabulary: int, sequence: int, batch: int, tiny_sequence: int = 32) -
     )
 
 
-def _images(pixels: int = 224, classes: int = 1000, batch: int = 8) -> tuple[Parameter, ...]:
+def _images(pixels: int = 224, classes: int = 1000, batch: int = 8) -> tuple[Option, ...]:
     """Return the sizes of a batch of images with labels."""
     return (
         size("pixels", 32, pixels, low=8, high=1 << 11),
@@ -350,6 +352,7 @@ _OTHERS = (
 )
 
 FAMILIES: Mapping[str, Family] = {
-    family.name: family for family in (*_TRANSFORMERS, *_IMAGES, *_SEQUENCES, *_OTHERS)
+    family.name: replace(family, presets="shape")
+    for family in (*_TRANSFORMERS, *_IMAGES, *_SEQUENCES, *_OTHERS)
 }
 """The families, by name."""

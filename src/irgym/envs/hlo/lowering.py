@@ -14,10 +14,11 @@ from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, rep
 
 from irgym.core.errors import ProgramError, StorageError
 from irgym.core.files import write_file
+from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
 from irgym.envs.hlo.models.training import inference, training_step
-from irgym.envs.hlo.programs import Program, parse_program
+from irgym.envs.hlo.programs import parse_program
 
 _TEXT = (".hlo", ".txt")
 _PROTO = (".pb",)
@@ -44,7 +45,7 @@ def lower(uri: str, path: str) -> None:
     write_file(Path(path), _model_proto(program))
 
 
-def _model_proto(program: Program) -> bytes:
+def _model_proto(program: ProgramUri) -> bytes:
     options = program.options
     try:
         model = BUILDERS[program.family](options)

@@ -8,8 +8,8 @@ from pathlib import Path
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.files import make_folder
+from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.pool import failed_check
-from irgym.envs.hlo.programs import Program
 from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.evaluators import error_of
 from irgym.measure.isolation.child import Child
@@ -30,7 +30,7 @@ class Sources:
     def __init__(self) -> None:
         self._child = Child(LIMITS)
 
-    def file(self, program: Program) -> Path:
+    def file(self, program: ProgramUri) -> Path:
         """Return the file of a program, lowering or converting it where that was not done before.
 
         Raises:
@@ -69,7 +69,7 @@ def content_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()[:KEPT]
 
 
-def _name(program: Program) -> str:
+def _name(program: ProgramUri) -> str:
     """Return a name that changes with everything that the file depends on."""
     digest = hashlib.sha256()
     if program.path is not None:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from string import ascii_lowercase
@@ -11,13 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
-from irgym.core.uri import options_of, whole_number
+from irgym.core.uri import Family, Grammar, Option
 from irgym.measure.arrays import aligned
 
 Floats = NDArray[np.float32]
 
 MAX_ELEMENTS = 1 << 28
 """Greatest number of elements of a tensor (1 GiB of float32)."""
+
+_FAMILIES = (
+    Family("mm", "matrix product", sizes=("M", "N", "K")),
+    Family("bmm", "one matrix product for each index of the batch", sizes=("B", "M", "N", "K")),
+    Family(
+        "conv",
+        "2-D convolution, NHWC by RSCF",
+        (Option("stride", 1),),
+        sizes=("N", "H", "W", "C", "F", "R", "S"),
+    ),
+    # A letter that is not given has no size.
+    Family("einsum", "any contraction", tuple(Option(dim, 0) for dim in ascii_lowercase), body="mk,kn->mn"),
+)
+
+GRAMMAR = Grammar(
+    "loops",
+    {family.name: family for family in _FAMILIES},
+    form="loops://mm/MxNxK, loops://bmm/BxMxNxK, loops://conv/NxHxWxCxFxRxS or "
+    "loops://einsum/mk,kn->mn?m=64&k=64&n=64",
+)
+"""The URIs of contractions."""
 
 
 @dataclass(frozen=True)
@@ -137,13 +158,7 @@ class Contraction:
 
 def matmul(m: int, n: int, k: int) -> Contraction:
     """Return C[m,n] = sum over k of A[m,k] * B[k,n], in the order m, k, n."""
-    return _build(f"loops://mm/{m}x{n}x{k}", "mk,kn->mn", {"m": m, "k": k, "n": n})
-
-
-def batched_matmul(batch: int, m: int, n: int, k: int) -> Contraction:
-    """Return one matmul for each index of the batch."""
-    sizes = {"b": batch, "m": m, "k": k, "n": n}
-    return _build(f"loops://bmm/{batch}x{m}x{n}x{k}", "bmk,bkn->bmn", sizes)
+    return parse_uri(GRAMMAR.text("mm", (m, n, k)))
 
 
 def convolution(
@@ -160,13 +175,8 @@ def convolution(
         kernel: Rows and columns of the filter.
         stride: Step of the filter in both directions.
     """
-    rows, columns = kernel
-    uri = f"loops://conv/{batch}x{height}x{width}x{channels}x{filters}x{rows}x{columns}" + (
-        f"?stride={stride}" if stride != 1 else ""
-    )
-    row, column = ("[h+r]", "[w+s]") if stride == 1 else (f"[{stride}*h+r]", f"[{stride}*w+s]")
-    sizes = {"n": batch, "h": height, "w": width, "r": rows, "s": columns, "c": channels, "f": filters}
-    return _build(uri, f"n{row}{column}c,rscf->nhwf", sizes)
+    sizes = (batch, height, width, channels, filters, *kernel)
+    return parse_uri(GRAMMAR.text("conv", sizes, values={"stride": stride}))
 
 
 def parse_uri(uri: str) -> Contraction:
@@ -175,50 +185,20 @@ def parse_uri(uri: str) -> Contraction:
     Raises:
         ProgramError: It is malformed; the message shows the right form.
     """
-    match = re.fullmatch(r"loops://([a-z]+)/([^?]+)(?:\?(.*))?", uri, re.DOTALL)
-    if not match:
-        raise ProgramError(
-            f"{uri!r} is not a loops program: write loops://mm/MxNxK, loops://bmm/BxMxNxK, "
-            "loops://conv/NxHxWxCxFxRxS or loops://einsum/mk,kn->mn?m=64&k=64&n=64"
-        )
-    family, body, query = match.group(1), match.group(2), match.group(3) or ""
-    if family == "einsum":
-        return _build(uri, body, _in_spec_order(uri, body, _options(uri, query, ascii_lowercase, family)))
-    forms = {"mm": ("MxNxK", 3), "bmm": ("BxMxNxK", 4), "conv": ("NxHxWxCxFxRxS", 7)}
-    if family not in forms:
-        raise ProgramError(f"there is no program family {family!r} in loops: choose mm, bmm, conv or einsum")
-    form, count = forms[family]
-    words = body.split("x")
-    numbers = tuple(number for word in words if (number := whole_number(word)) is not None)
-    if len(words) != count or len(numbers) < count:
-        raise ProgramError(f"{uri!r} is malformed: write loops://{family}/{form} with {count} whole numbers")
-    _check_sizes(uri, numbers)
-    options = _options(uri, query, ("stride",) if family == "conv" else (), family)
-    if family == "mm":
-        return matmul(*numbers)
-    if family == "bmm":
-        return batched_matmul(*numbers)
-    stride = options.get("stride", 1)
-    n, h, w, c, f, r, s = numbers
-    return convolution(n, h, w, c, f, (r, s), stride)
-
-
-def _options(uri: str, query: str, known: Collection[str], family: str) -> dict[str, int]:
-    options: dict[str, int] = {}
-    for name, text in options_of(uri, query, known, family).items():
-        number = whole_number(text)
-        if number is None:
-            raise ProgramError(
-                f"{uri!r} is malformed at {name}={text!r}: write options as name=number, joined by &"
-            )
-        options[name] = number
-    _check_sizes(uri, tuple(options.values()))
-    return options
-
-
-def _check_sizes(uri: str, sizes: tuple[int, ...]) -> None:
-    if any(size < 1 for size in sizes):
-        raise ProgramError(f"{uri!r} has a size below 1: every size must be at least 1")
+    named = GRAMMAR.parse(uri)
+    uri = named.uri
+    if named.family == "einsum":
+        given = {dim: size for dim, size in named.numbers.items() if size}
+        return _build(uri, named.body, _in_spec_order(uri, named.body, given))
+    if named.family == "conv":
+        n, h, w, c, f, r, s = named.sizes
+        factor = f"{stride}*" if (stride := named.numbers["stride"]) > 1 else ""
+        sizes = {"n": n, "h": h, "w": w, "r": r, "s": s, "c": c, "f": f}
+        return _build(uri, f"n[{factor}h+r][{factor}w+s]c,rscf->nhwf", sizes)
+    *batch, m, n, k = named.sizes
+    b = "b" if batch else ""
+    sizes = dict(zip(b, batch, strict=True)) | {"m": m, "k": k, "n": n}
+    return _build(uri, f"{b}mk,{b}kn->{b}mn", sizes)
 
 
 def _axes(uri: str, text: str) -> tuple[Axis, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from irgym.core.environment import Dataset
 from irgym.core.errors import ProgramError
-from irgym.core.uri import options_of, whole_number
+from irgym.core.uri import Option, read_options
 from irgym.envs.loops.contraction import parse_uri
 
 REAL_CONVOLUTIONS = (
@@ -133,6 +133,8 @@ MOST = 100_000
 GENERATED = "FAMILY_random:count=N,low=L,high=H,seed=S (FAMILY: mm, bmm or conv)"
 """The form of the names of generated data sets."""
 
+_OPTIONS = (Option("count", 100, high=MOST), Option("low", 16), Option("high", 256), Option("seed", 0, low=0))
+
 
 def generate(family: str, count: int, low: int, high: int, seed: int) -> tuple[str, ...]:
     """Return URIs of random programs: every size log-uniform in low..high, odd ones included.
@@ -177,12 +179,7 @@ def dataset(name: str) -> Dataset:
     match = re.fullmatch(r"([a-z]+)_random(?::(.+))?", name, re.DOTALL)
     if not match:
         raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
-    options = {"count": 100, "low": 16, "high": 256, "seed": 0}
-    given = options_of(name, match.group(2) or "", tuple(options), "a generated data set", ",")
-    for key, text in given.items():
-        number = whole_number(text)
-        if number is None:
-            raise ProgramError(f"{name!r} is malformed at {key}={text!r}: write {GENERATED}")
-        options[key] = number
-    uris = generate(match.group(1), options["count"], options["low"], options["high"], options["seed"])
+    given = read_options(name, match.group(2) or "", _OPTIONS, "a generated data set", ",")
+    options = {option.name: int(given.get(option.name, option.default)) for option in _OPTIONS}
+    uris = generate(match.group(1), **options)
     return _split(name, f"random {match.group(1)} programs", uris)

@@ -176,12 +176,7 @@ class Process:
 
     def epitaph(self) -> str:
         """Say in one line how the process ended."""
-        if self._status is None:
-            how = "the process was lost"
-        elif self._status < 0:
-            how = f"killed by {_signal(self._status)}"
-        else:
-            how = f"exited with status {self._status}"
+        how = "the process was lost" if self._status is None else ended_how(self._status)
         return f"{how}; it printed: {self._last_words}" if self._last_words else how
 
     def verdict(self, end: Dead | Late) -> Crashed | TimedOut | OutOfMemory:
@@ -279,6 +274,11 @@ def _modules(limits: Limits) -> dict[str, str]:
 def _close(descriptor: int) -> None:
     if descriptor >= 0:
         os.close(descriptor)
+
+
+def ended_how(status: int) -> str:
+    """Say how a process ended, by the status that `subprocess` gives it."""
+    return f"killed by {_signal(status)}" if status < 0 else f"exited with status {status}"
 
 
 def _signal(status: int) -> str:

@@ -1,0 +1,322 @@
+"""One life of an external process that speaks lines: its pipes, its clock, and how it ends."""
+
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import psutil
+
+from irgym.measure.isolation.process import ended_how
+from irgym.measure.isolation.protocol import Crashed, TimedOut
+from irgym.measure.isolation.watch import Watch
+from irgym.measure.variables import for_child
+
+Ends: TypeAlias = Callable[[str], bool]
+"""Says whether a line, without its line break, is the last one of an answer."""
+
+_CHUNK = 1 << 16
+_TAIL_BYTES = 2000
+_TAIL_READS = 16  # a pipe holds no more
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class LineLimits:
+    """What a session bears with.
+
+    Attributes:
+        timeout_s: Seconds that a request may take, as `watch` counts them.
+        start_s: Seconds until the greeting, where there is one.
+        line_bytes: Greatest length of a line.
+        answer_bytes: Greatest length of an answer, line breaks included.
+        failures: Failures in a row after which one more is an error.
+        end_s: Seconds that the process has to end by itself when it is told to, and again after SIGTERM.
+        threads: Threads that numerical libraries in the process may use.
+        environment: Environment variables beyond those of the parent.
+    """
+
+    timeout_s: float = 60.0
+    start_s: float = 60.0
+    line_bytes: int = 1 << 20
+    answer_bytes: int = 1 << 24
+    failures: int = 3
+    end_s: float = 1.0
+    threads: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The process answered.
+
+    Attributes:
+        lines: The lines of the answer without their line breaks; the one that ends it is the last.
+    """
+
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Garbled:
+    """The process wrote what cannot be an answer.
+
+    Attributes:
+        detail: What, in one line.
+    """
+
+    detail: str
+
+
+LineReply: TypeAlias = Answered | Garbled | Crashed | TimedOut
+"""How a request ended."""
+
+
+def told(reply: LineReply) -> str:
+    """Return in words how a request ended."""
+    if isinstance(reply, Answered):
+        return "it answered"
+    if isinstance(reply, TimedOut):
+        return f"it did not answer within {reply.seconds:g} s"
+    return reply.detail
+
+
+class LineProcess:
+    """One life of a process: its pipes, and the clock of the request at hand.
+
+    Attributes:
+        settled: Whether no request is under way: the last one was answered in full.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path | None, limits: LineLimits) -> None:
+        self.settled = True
+        self._limits = limits
+        self._incoming = bytearray()
+        self._searched = 0
+        self._outgoing = bytearray()
+        self._complaints = bytearray()
+        self._silent = False
+        lifeline, self._lifeline = os.pipe()
+        try:
+            self._popen = subprocess.Popen(
+                command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(lifeline,),
+                cwd=folder,
+                env=for_child(os.environ, limits.threads, limits.environment),
+                start_new_session=True,
+            )
+            _kill_with_parent(lifeline, self._popen.pid)
+        except OSError:
+            os.close(self._lifeline)
+            raise
+        finally:
+            os.close(lifeline)
+        assert self._popen.stdin and self._popen.stdout and self._popen.stderr
+        self._input, self._output, self._errors = (
+            stream.fileno() for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        )
+        self._poll = select.poll()
+        for descriptor in (self._input, self._output, self._errors):
+            os.set_blocking(descriptor, False)
+        for descriptor in (self._output, self._errors):
+            self._poll.register(descriptor, select.POLLIN)
+        self._watch = Watch(self._popen.pid)
+
+    def ask(self, request: bytes, ends: Ends, timeout_s: float) -> LineReply:
+        """Send a request and return the answer, or how it failed; the process is of no use then."""
+        self.settled = False
+        self._send(request)
+        self._watch.restart(timeout_s)
+        lines: list[str] = []
+        size = 0
+        late: bool | None = None
+        while True:
+            while (line := self._line()) is not None:
+                size += len(line) + 1
+                try:
+                    lines.append(line.decode())
+                except UnicodeDecodeError:
+                    return Garbled(f"it wrote a line that is no UTF-8: {_shown(line)}")
+                if len(line) > self._limits.line_bytes or size > self._limits.answer_bytes:
+                    break
+                if ends(lines[-1]):
+                    self.settled = True
+                    return Answered(tuple(lines))
+            if size > self._limits.answer_bytes:
+                return Garbled(
+                    f"it wrote more than {self._limits.answer_bytes} bytes and did not end its answer"
+                )
+            if max(len(self._incoming), len(line or b"")) > self._limits.line_bytes:
+                return Garbled(f"it wrote a line of more than {self._limits.line_bytes} bytes")
+            if late is not None:
+                return TimedOut(timeout_s, doubtful=not late)
+            if self._silent:
+                return Crashed(self._epitaph())
+            late = self._watch.late()
+            self._hear(0.0 if late is not None else self._watch.wait_s)
+
+    def in_step(self, ends: Ends) -> bool:
+        """Drop what the process wrote unasked, and say whether it may be asked now."""
+        heard = 0
+        while True:
+            while (line := self._line()) is not None:
+                heard += len(line) + 1
+                if ends(line.decode(errors="replace")):
+                    return False
+            endless = max(heard, len(self._incoming)) > self._limits.answer_bytes
+            if endless or self._silent or not self._exchange(0.0):
+                return not (endless or self._silent or self._incoming or self._ended())
+
+    def finish(self, farewell: str | None) -> None:
+        """Let the process end by itself; then ask it by SIGTERM; then kill it with all that it started."""
+        if farewell is not None:
+            self._send(f"{farewell}\n".encode())
+        self._ends_within(self._limits.end_s, hang_up=True)
+        self._signal(signal.SIGTERM)
+        self._ends_within(self._limits.end_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process and all that it started."""
+        self._signal(signal.SIGKILL)
+        lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)
+        self._popen.wait()
+        for stream in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+            if stream:
+                stream.close()
+
+    def _epitaph(self) -> str:
+        """Kill the process, and say in one line how it had ended and what it complained of last."""
+        ended = self._ends_within(1.0)
+        self._signal(signal.SIGKILL)
+        status = self._popen.wait()
+        for _ in range(_TAIL_READS):
+            self._read(self._errors)
+        how = ended_how(status) if ended else "it closed its output"
+        said = " ".join(self._complaints.decode(errors="replace").split())
+        return f"{how}; it printed: {said}" if said else how
+
+    def _ends_within(self, seconds: float, hang_up: bool = False) -> bool:
+        """Say whether the process ends in time, reading what it writes meanwhile.
+
+        Args:
+            seconds: How long to wait.
+            hang_up: Whether to close its input once all is sent.
+        """
+        deadline = time.monotonic() + seconds
+        while not self._ended():
+            if hang_up and not self._outgoing and self._popen.stdin and not self._popen.stdin.closed:
+                self._popen.stdin.close()
+            if time.monotonic() >= deadline:
+                return False
+            self._exchange(0.01)
+            self._incoming.clear()
+            if self._silent:
+                time.sleep(0.01)
+        return True
+
+    def _ended(self) -> bool:
+        """Say whether the process has ended. It is not waited for, so that its group keeps its number."""
+        if self._popen.returncode is not None:
+            return True
+        try:
+            return psutil.Process(self._popen.pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The leader is a zombie at least until it is waited for, so the number is not another group's.
+        # macOS says EPERM where only a zombie is left.
+        if self._popen.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._popen.pid, number)
+
+    def _line(self) -> bytes | None:
+        """Take the next whole line from what was read; None where there is none."""
+        end = self._incoming.find(b"\n", self._searched)
+        if end < 0:
+            self._searched = len(self._incoming)
+            return None
+        line = bytes(self._incoming[:end])
+        del self._incoming[: end + 1]
+        self._searched = 0
+        return line.removesuffix(b"\r")
+
+    def _hear(self, wait_s: float) -> None:
+        """Read and write what can be; a process that ended and left nothing to read is silent."""
+        # Its pipe can outlive it in a process that it started.
+        if not self._exchange(wait_s) and self._ended() and not self._exchange(0.0):
+            self._silent = True
+
+    def _exchange(self, wait_s: float) -> bool:
+        """Wait until something can be read or written, do so, and say whether anything was read."""
+        heard = False
+        for descriptor, _ in self._poll.poll(wait_s * 1000):
+            if descriptor == self._input:
+                self._flush()
+            elif self._read(descriptor):
+                heard = True
+            else:
+                self._poll.unregister(descriptor)
+                self._silent = self._silent or descriptor == self._output
+        return heard
+
+    def _read(self, descriptor: int) -> bool:
+        """Read some of what a pipe holds, and say whether there was anything."""
+        try:
+            part = os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            return False
+        if descriptor == self._output:
+            self._incoming += part
+        else:
+            self._complaints += part
+            del self._complaints[:-_TAIL_BYTES]
+        return bool(part)
+
+    def _send(self, data: bytes) -> None:
+        if data:
+            self._outgoing += data
+            self._poll.register(self._input, select.POLLOUT)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write as much as the pipe takes."""
+        try:
+            while self._outgoing:
+                written = os.write(self._input, self._outgoing)
+                del self._outgoing[:written]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._outgoing.clear()  # it died or will not read; its output tells which
+        self._poll.unregister(self._input)
+
+
+def _kill_with_parent(lifeline: int, group: int) -> None:
+    """Have the kernel kill a process group when this process dies and its end of the pipe closes with it.
+
+    The group holds the other end; what is set here belongs to that end, whoever has it.
+    """
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -group)
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _shown(line: bytes) -> str:
+    return repr(line if len(line) <= _SHOWN else line[:_SHOWN] + b"...")

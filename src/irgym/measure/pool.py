@@ -1,0 +1,171 @@
+"""A pool of isolated processes in which what a request needs, such as a program, stays loaded."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from types import TracebackType
+from typing import Any, TypeVar
+
+from irgym.core.cost import Call
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import Limits, Reply, Returned
+
+Request = TypeVar("Request")
+
+REMEMBERED = 200_000
+"""Keys of which a pool remembers the workers that hold them."""
+
+
+class WorkerPool:
+    """Isolated processes, each of which keeps what it has loaded for the requests that need it again.
+
+    A key names what a request needs. A request goes to a worker that holds its key, others even the workers
+    out. A worker that dies or hangs is replaced, and its requests are run anew one by one, so that the guilty
+    one alone fails; a worker must therefore be able to load whatever a request needs.
+
+    The processes start on first use and end with this one. Use it from one thread at a time, and close it.
+
+    Args:
+        limits: What a call may use, a batch of requests or one alone.
+        workers: Number of processes; by default one for each core.
+        slack: Requests that the holder of a key may have more than the least busy worker, before that one
+            loads it too; None: a holder gets all.
+        remembered: Keys of which the holders are remembered.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        workers: int | None = None,
+        slack: int | None = None,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        count = workers or len(os.sched_getaffinity(0))
+        self._children = [Child(limits) for _ in range(count)]
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="pool")
+        self._slack = slack
+        self._remembered = remembered
+        self._holders: dict[Hashable, tuple[int, ...]] = {}
+
+    @property
+    def workers(self) -> int:
+        """How many processes there are."""
+        return len(self._children)
+
+    def run(
+        self,
+        function: str,
+        requests: Sequence[Request],
+        key: Callable[[Request], Hashable],
+        left: Callable[[Request, Any], Hashable | None] | None = None,
+    ) -> list[Reply]:
+        """Run requests, and return one reply for each, in order.
+
+        Args:
+            function: Takes a list of requests and returns as many answers: `package.module:function`. Of the
+                requests that a worker gets at once, those with one key follow each other.
+            requests: What to run.
+            key: What a request needs.
+            left: The key of what the worker holds once it has given an answer, None for nothing new; by
+                default the request's own key.
+
+        Raises:
+            ChildError: A process does not start or stops working between calls.
+        """
+        shares = self._shares([key(request) for request in requests])
+        replies: dict[int, Reply] = {}
+
+        def work(worker: int, places: Sequence[int]) -> None:
+            share = [requests[place] for place in places]
+            replies.update(zip(places, _answers(self._children[worker], function, share), strict=True))
+
+        self._each(work, shares)
+        for worker, places in shares.items():
+            for place in places:
+                reply = replies[place]
+                if isinstance(reply, Returned):
+                    request = requests[place]
+                    self._remember(left(request, reply.value) if left else key(request), worker)
+        return [replies[place] for place in range(len(requests))]
+
+    def call(self, call: Call, key: Hashable) -> Reply:
+        """Run one call in a worker that holds a key, or in the first one.
+
+        Raises:
+            ChildError: The process does not start.
+        """
+        return self._children[self._holders.get(key, (0,))[0]].call(call)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._threads.shutdown()
+        for child in self._children:
+            child.close()
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _shares(self, keys: Sequence[Hashable]) -> dict[int, list[int]]:
+        """Return the places of the requests that each worker gets, those with one key side by side."""
+        load = Counter(dict.fromkeys(range(len(self._children)), 0))
+        chosen: list[int] = [0] * len(keys)
+        # Those that stay where they are come first, so that the others can even out what they leave.
+        for place in sorted(range(len(keys)), key=lambda place: keys[place] not in self._holders):
+            chosen[place] = worker = self._worker(self._holders.get(keys[place], ()), load)
+            load[worker] += 1
+        order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        shares: dict[int, list[int]] = {}
+        for place in sorted(range(len(keys)), key=lambda place: order[keys[place]]):
+            shares.setdefault(chosen[place], []).append(place)
+        return shares
+
+    def _worker(self, holders: tuple[int, ...], load: Counter[int]) -> int:
+        idlest = min(load, key=lambda worker: load[worker])
+        if not holders:
+            return idlest
+        holder = min(holders, key=lambda worker: load[worker])
+        busy = self._slack is not None and load[holder] - load[idlest] >= self._slack
+        return idlest if busy else holder
+
+    def _remember(self, key: Hashable | None, worker: int) -> None:
+        if key is None:
+            return
+        holders = self._holders.get(key, ())
+        if worker not in holders:
+            self._holders[key] = (*holders, worker) if self._slack is not None else (worker,)
+            while len(self._holders) > self._remembered:
+                del self._holders[next(iter(self._holders))]
+
+    def _each(self, work: Callable[[int, Sequence[int]], None], shares: dict[int, list[int]]) -> None:
+        """Have every worker do its share, at once; on an interrupt none goes on."""
+        if len(shares) == 1:
+            [(worker, places)] = shares.items()
+            work(worker, places)
+            return
+        runs = [self._threads.submit(work, worker, places) for worker, places in shares.items()]
+        try:
+            wait(runs)
+        except BaseException:
+            for child in self._children:
+                child.interrupt()
+            wait(runs)
+            raise
+        for run in runs:
+            run.result()
+
+
+def _answers(child: Child, function: str, requests: list[Any]) -> Iterable[Reply]:
+    """Run requests in one call; where that fails, each by itself, so that the guilty ones are known."""
+    reply = child.call(Call(function, (requests,)))
+    if isinstance(reply, Returned):
+        return [Returned(value) for value in reply.value]
+    if len(requests) == 1:
+        return [reply]
+    alone = child.stream(Call(function, ([request],)) for request in requests)
+    return [Returned(one.value[0]) if isinstance(one, Returned) else one for one in alone]

@@ -1,0 +1,139 @@
+"""Keys stay where they are loaded, other requests even the workers out, and failures cost themselves only."""
+
+import os
+import signal
+import threading
+from collections import Counter
+from operator import itemgetter
+
+import pytest
+
+from irgym.core.cost import Call
+from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
+from irgym.measure.pool import WorkerPool
+
+pytestmark = pytest.mark.timed
+STEP = "planted_pool:step"
+KEY = itemgetter(0)
+
+
+@pytest.fixture
+def pool():
+    with WorkerPool(Limits(timeout_s=1.0), workers=2) as workers:
+        yield workers
+
+
+def values(replies):
+    assert all(isinstance(reply, Returned) for reply in replies), replies
+    return [reply.value for reply in replies]
+
+
+def test_nothing_starts_before_it_is_used(monkeypatch):
+    def started(limits):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr("irgym.measure.isolation.child.Process", started)
+    with WorkerPool(Limits(), workers=2) as pool:
+        assert pool.workers == 2
+        assert pool.run(STEP, [], KEY) == []
+
+
+def test_requests_without_a_holder_even_the_workers_out(pool):
+    processes = Counter(pid for pid, _, _ in values(pool.run(STEP, [(f"k{n}", "") for n in range(6)], KEY)))
+    assert sorted(processes.values()) == [3, 3] and os.getpid() not in processes
+
+
+def test_a_key_stays_where_it_is_loaded(pool):
+    requests = [(f"k{n}", "") for n in range(6)]
+    first = values(pool.run(STEP, requests, KEY))
+    assert not any(loaded for _, loaded, _ in first)
+    again = dict(zip(requests[::-1], values(pool.run(STEP, requests[::-1], KEY)), strict=True))
+    for request, (pid, _, _) in zip(requests, first, strict=True):
+        assert again[request][:2] == (pid, True)
+    for key in ("k0", "k5"):
+        [reply] = [pool.call(Call("planted_pool:loaded"), key)]
+        assert isinstance(reply, Returned) and key in reply.value[1]
+
+
+def test_what_is_not_held_goes_to_who_has_less_to_do(pool):
+    [(holder, _, _)] = values(pool.run(STEP, [("held", "")], KEY))
+    mixed = [("new", ""), ("held", ""), ("newer", ""), ("held", "")]
+    (new, *_), (held, *_), (newer, *_), _ = values(pool.run(STEP, mixed, KEY))
+    assert held == holder and new == newer != holder
+
+
+def test_what_an_answer_leaves_is_what_sticks(pool):
+    def left(request, answer):
+        return f"after {request[0]}"
+
+    first = values(pool.run(STEP, [("a", ""), ("b", "")], KEY, left))
+    again = values(pool.run(STEP, [("after b", ""), ("after a", ""), ("a", ""), ("a", "")], KEY))
+    assert [pid for pid, _, _ in again[:2]] == [pid for pid, _, _ in first[::-1]]
+    assert {pid for pid, _, _ in again[2:]} == {pid for pid, _, _ in first}, "nothing said that it holds a"
+
+
+def test_equal_keys_come_side_by_side():
+    with WorkerPool(Limits(), workers=1) as pool:
+        requests = [(key, "") for key in "abcabca"]
+        assert values(pool.run("planted_pool:order", requests, KEY))[0] == [*"aaabbcc"]
+
+
+def test_a_busy_holder_gets_help():
+    with WorkerPool(Limits(), workers=2, slack=3) as pool:
+        pool.run(STEP, [("key", "")], KEY)
+        few = values(pool.run(STEP, [("key", "")] * 3, KEY))
+        assert len({pid for pid, _, _ in few}) == 1
+        many = Counter(pid for pid, _, _ in values(pool.run(STEP, [("key", "")] * 9, KEY)))
+        assert min(many.values()) >= 3
+        later = values(pool.run(STEP, [("key", "")] * 4, KEY))
+        assert {pid for pid, loaded, _ in later if loaded} == set(many), "the helper holds it as well"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"),
+    [("abort", Crashed), ("hang", TimedOut), ("raise", Raised), ("greedy", OutOfMemory)],
+)
+def test_a_failure_costs_its_own_request_only(pool, behaviour, outcome):
+    requests = [("a", ""), ("b", ""), ("c", behaviour), ("d", ""), ("e", ""), ("f", "")]
+    replies = pool.run(STEP, requests, KEY)
+    assert isinstance(replies[2], outcome)
+    assert len(values(replies[:2] + replies[3:])) == 5
+    assert isinstance(pool.run(STEP, [("c", behaviour)], KEY)[0], outcome)
+    assert len(values(pool.run(STEP, [(key, "") for key in "abcdef"], KEY))) == 6
+
+
+def test_a_worker_that_was_killed_is_replaced(pool):
+    [(pid, _, _)] = values(pool.run(STEP, [("a", "")], KEY))
+    os.kill(pid, signal.SIGKILL)
+    [(other, loaded, _)] = values(pool.run(STEP, [("a", "")], KEY))
+    assert other != pid and not loaded
+    assert values(pool.run(STEP, [("a", "")], KEY)) == [(other, True, 1)]
+
+
+@pytest.mark.parametrize(("remembered", "loaded"), [(2, True), (1, False)])
+def test_the_oldest_keys_are_forgotten(remembered, loaded):
+    with WorkerPool(Limits(), workers=2, remembered=remembered) as pool:
+        pool.run(STEP, [("old", ""), ("young", "")], KEY)
+        _, (_, found, _) = values(pool.run(STEP, [("new", ""), ("old", "")], KEY))
+        assert found == loaded
+
+
+def test_too_few_answers_are_a_bug(pool):
+    with pytest.raises(ValueError, match="zip"):
+        pool.run("planted_pool:loaded_none", [("a", ""), ("b", ""), ("c", "")], KEY)
+
+
+def test_an_interrupt_stops_all_workers(pool):
+    pool.run(STEP, [("a", ""), ("b", "")], KEY)
+    threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(STEP, [("a", "hang"), ("b", "hang")], KEY)
+    assert len(values(pool.run(STEP, [("a", ""), ("b", "")], KEY))) == 2
+
+
+def test_ended_processes_are_gone():
+    with WorkerPool(Limits(), workers=2) as pool:
+        processes = [pid for pid, _, _ in values(pool.run(STEP, [("a", ""), ("b", "")], KEY))]
+    for pid in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
