@@ -282,10 +282,10 @@ def _rows(world: World) -> dict[tuple[str, ...], str]:
         if damage != "ok":
             world.faults.append(f"the cache is damaged: {damage}")
         rows = database.execute(
-            "SELECT program, schedule, toolchain, machine, outcome, samples, detail FROM costs"
+            "SELECT program, schedule, toolchain, target, machine, outcome, samples, detail FROM costs"
             " JOIN contexts ON context = id"
         ).fetchall()
-    return {tuple(row[:4]): f"{row[4]} {row[5]} {row[6]}" for row in rows}
+    return {tuple(row[:5]): f"{row[5]} {row[6]} {row[7]}" for row in rows}
 
 
 def _marked(mark: str) -> list[str]:
@@ -301,11 +301,11 @@ def _measured_anew(world: World, options: Options, rng: random.Random) -> tuple[
     """Measure a sample of what was recorded, and note what fails now."""
     rows = sorted(_rows(world))
     jobs: list[Job] = []
-    for program, schedule, toolchain, _ in rng.sample(rows, min(options.sample, len(rows))):
+    for program, schedule, toolchain, target, _ in rng.sample(rows, min(options.sample, len(rows))):
         task = LOOPS.task(program, options.backend)
         state = task.recorded(schedule)
         job = None if state is None else task.job(state)
-        if job is None or (job.schedule, job.toolchain) != (schedule, toolchain):
+        if job is None or (job.schedule, job.toolchain, job.target) != (schedule, toolchain, target):
             world.faults.append(f"no schedule of {program}: {schedule}")
         else:
             jobs.append(job)

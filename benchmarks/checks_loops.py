@@ -64,4 +64,4 @@ def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
         name = generators[number % len(generators)]
         task = LOOPS.task(uri, name)
         schedule, state = random_schedule(task, draw)
-        yield uri, schedule.text(task.space), runner.validate(uri, state.nest, name, 3, number)
+        yield uri, schedule.text(task.space), runner.validate(uri, state.nest, name, task.target, 3, number)

@@ -70,8 +70,8 @@ def main() -> None:
         task = LINALG.task(PROGRAMS[number % len(PROGRAMS)])
         state, schedule = random_state(task, rng)
         texts.append(f"{task.uri}: {schedule.text(task.space)}")
-        call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), ONCE))
-        jobs.append(Job(call, task.uri, str(number), "fuzz"))
+        call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), task.target, ONCE))
+        jobs.append(Job(call, task.uri, str(number), "fuzz", target=task.target_text))
     with LocalFarm(options.workers, LIMITS) as farm:
         results = Measured(farm).evaluate(jobs)
     for text, result in zip(texts, results, strict=True):

@@ -88,7 +88,7 @@ class CodeTask(Task[State]):
 
     def job(self, state: State) -> Job:
         """Return the request for the number of mismatches."""
-        return Job(Call("", (LENGTH - state[1],)), self.uri, str(state), "")
+        return Job(Call("", (LENGTH - state[1],)), self.uri, str(state), "", target="")
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         """Not needed here."""

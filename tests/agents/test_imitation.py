@@ -190,7 +190,9 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
     [searched] = transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)
     task = searched.task
     rows = [
-        Record(task.uri, task.job(replay(task, schedule)).schedule, task.job(task.initial()).toolchain, cost)
+        Record(
+            task.uri, task.job(replay(task, schedule)).schedule, task.job(task.initial()).toolchain, "", cost
+        )
         for schedule, cost in (
             (schedule, Measurement(Outcome.OK, (cost,))) for schedule, cost in searched.costs.items()
         )

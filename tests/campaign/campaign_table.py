@@ -33,6 +33,11 @@ RIGHT = (
     ),
     right("tune", PROGRAM, *SEARCH, "--seed", str(2**63 - 1), output=("random search",)),
     right("tune", PROGRAM, *SEARCH, "--json", "a.json", "--export", "a.txt", output=("written: a.txt",)),
+    right("tune", PROGRAM, *SEARCH, "--target", "x86-64-v3", output=("random search: 4 candidates",)),
+    right("replay", PROGRAM, "fold0", "--target", "aarch64", output=("schedule: fold0",)),
+    right("compare", "passes", "--methods", "base", "--limit", "1", "--target", "x86-64", output=("base",)),
+    right("evaluate", "{inputs}/run", "--limit", "1", "--target", "x86-64-v4", output=("geometric mean",)),
+    right(*TRAIN, "--target", "x86-64-v3", output=("policy: new/policy.pt",)),
     right("replay", PROGRAM, "fold0 fold2", output=("167", "1.22x", "fold0 fold2")),
     right("replay", PROGRAM, " fold0\tfold2 ", output=("schedule: fold0 fold2",)),
     right("replay", PROGRAM, "", output=("schedule: (none)", "1.00x")),
@@ -77,6 +82,12 @@ RIGHT = (
 """Command lines that do their work."""
 
 COMMANDS = (
+    wrong("replay", "loops://mm/4x4x4", "", "--target", "x86-64-v9", words=("no target 'x86-64-v9'",)),
+    wrong(
+        *("replay", "loops://mm/4x4x4", "", "--backend", "avx512", "--target", "x86-64"),
+        words=("not for the target x86-64", "does not run here"),
+    ),
+    wrong("tune", "hlo://gpt2?layers=1", "--target", "X86-64-V3", words=("no target 'X86-64-V3'",)),
     wrong(words=("Missing", "Required", "required")),
     wrong("fly", words=("fly",)),
     wrong("", words=("Unrecognized",)),

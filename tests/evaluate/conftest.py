@@ -9,9 +9,10 @@ import pytest
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus
+from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus, under
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.reward import LogSpeedup
+from irgym.core.target import Target
 from irgym.core.task import Task
 
 TARGETS = {"toy://easy": (1, 1), "toy://hard": (3, 2), "toy://broken": (2, 2), "toy://wrong": (2, 2)}
@@ -86,7 +87,9 @@ class PairTask(Task[Pair]):
         return state.values
 
     def job(self, state: Pair) -> Job:
-        return Job(Call("toy:measure", (self.uri, state.values)), self.uri, str(state.values), "toy 1")
+        return Job(
+            Call("toy:measure", (self.uri, state.values)), self.uri, str(state.values), "toy 1", target=""
+        )
 
     def validation(self, state: Pair, inputs: int, seed: int) -> Call:
         return Call("toy:validate", (self.uri, state.values, inputs))
@@ -108,10 +111,16 @@ class ToyEnvironment(Environment):
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("toy", True, "1")]
 
-    def task(self, uri: str, backend: str | None = None) -> PairTask:
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> PairTask:
         if uri not in TARGETS:
             raise ProgramError(f"{uri} does not exist: choose another")
-        return PairTask(uri)
+        return under(PairTask(uri), objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]

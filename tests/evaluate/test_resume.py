@@ -50,6 +50,7 @@ def test_rows_of_the_same_basis_are_taken_over(compare):
         ("sources", "another version of irgym"),
         ("libraries", "other versions of libraries"),
         ("toolchain", "another toolchain"),
+        ("target", "another target"),
         ("policy", "another policy"),
     ],
 )

@@ -24,14 +24,14 @@ from irgym.measure.cache import CostCache
 name, count = sys.argv[2], int(sys.argv[3])
 with CostCache(Path(sys.argv[1]), "machine") as cache:
     for number in range(count):
-        jobs = [Job(Call("m:f"), f"p://{name}", f"{number} {part}", "tools") for part in range(3)]
+        jobs = [Job(Call("m:f"), f"p://{name}", f"{number} {part}", "tools", target="") for part in range(3)]
         cache.put_many(jobs, [Measurement(Outcome.OK, (float(number + 1),))] * 3)
         os.write(1, b"%d\\n" % number)
 """
 
 
-def job(schedule="s", program="loops://mm/8x8x8", toolchain="t", objective="time"):
-    return Job(Call("m:f"), program, schedule, toolchain, objective)
+def job(schedule="s", program="loops://mm/8x8x8", toolchain="t", objective="time", target=""):
+    return Job(Call("m:f"), program, schedule, toolchain, objective, target=target)
 
 
 def ok(cost, detail=""):
@@ -55,7 +55,7 @@ def cached(measurement):
 
 texts = st.text(max_size=8)
 few_texts = st.sampled_from(["", "a", "b", "é\x00'\";"])
-jobs = st.builds(job, few_texts, few_texts, few_texts, few_texts)
+jobs = st.builds(job, few_texts, few_texts, few_texts, few_texts, few_texts)
 seconds = st.floats(0, 1e6)
 costs = st.floats(allow_nan=False, allow_infinity=False)
 successes = st.builds(
@@ -144,12 +144,12 @@ def test_records_are_the_newest_of_an_environment_on_this_machine(tmp_path_facto
         other.put_many(written[:3], measurements[:3])
         for objective in {key.objective for key in written} | {"none"}:
             known = {
-                (key.program, key.schedule, key.toolchain): cached(value)
+                (key.program, key.schedule, key.toolchain, key.target): cached(value)
                 for key, value in zip(written, measurements, strict=True)
                 if key.objective == objective and key.program.startswith("p:")
             }
             records = cache.records("p", objective, 100)
-            assert {(r.program, r.schedule, r.toolchain): r.measurement for r in records} == known
+            assert {(r.program, r.schedule, r.toolchain, r.target): r.measurement for r in records} == known
             assert len(records) == len(known)
             newest = cache.records("p", objective, limit)
             assert newest == records[:limit]

@@ -30,7 +30,7 @@ class CountingFarm:
 
 
 def job(cost, call=None):
-    return Job(call or Call("m:ok", (float(cost),)), "p://f/1", f"schedule {cost}", "tools")
+    return Job(call or Call("m:ok", (float(cost),)), "p://f/1", f"schedule {cost}", "tools", target="")
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
+from irgym.nets import storage
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
 from irgym.nets.layout import AutoregressiveLayout, FlatLayout, StructuredLayout
@@ -42,10 +44,11 @@ def inputs(count=4):
 
 @pytest.mark.parametrize("network", networks(), ids=["structured", "autoregressive", "flat", "q"])
 def test_a_saved_policy_acts_like_the_original(network, tmp_path):
-    policy = TorchPolicy(network, "loops")
+    policy = TorchPolicy(network, "loops", ("x86-64-v3", "x86-64-v4"))
     policy.save(tmp_path / "policy.pt")
     again = TorchPolicy.load(tmp_path / "policy.pt")
     assert (again.environment, again.space) == ("loops", SPACE)
+    assert again.targets == ("x86-64-v3", "x86-64-v4")
     observations, masks = inputs()
     for observation, mask in zip(observations, masks, strict=True):
         legal = SPACE.legal(mask)
@@ -230,3 +233,18 @@ def test_the_names_of_agents_are_known_without_importing_torch():
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.split()[:2] == ["ppo", "dqn"]
+
+
+def test_a_policy_whose_file_names_no_targets(tmp_path):
+    path = tmp_path / "policy.pt"
+    TorchPolicy(networks()[0], "loops", ("x86-64-v3",)).save(path)
+    content = storage.read(path, "policy")
+    del content["targets"]
+    storage.write(path, content)
+    assert TorchPolicy.load(path).targets == ()
+
+
+def test_policies_that_ship_name_their_targets():
+    shipped = {name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "hlo")}
+    targets = {name: TorchPolicy.load(path).targets for name, path in shipped.items()}
+    assert targets == {"loops": ("x86-64-v4",), "linalg": ("x86-64-v4",), "hlo": ()}

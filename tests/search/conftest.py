@@ -77,7 +77,9 @@ class PairTask(Task[Cells]):
         return state
 
     def job(self, state: Cells) -> Job:
-        return Job(Call("toy:cost", (state.values,)), self.uri, " ".join(map(str, state.values)), "toy 1")
+        return Job(
+            Call("toy:cost", (state.values,)), self.uri, " ".join(map(str, state.values)), "toy 1", target=""
+        )
 
     def validation(self, state: Cells, inputs: int, seed: int) -> Call:
         raise NotImplementedError

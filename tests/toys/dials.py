@@ -76,7 +76,9 @@ class Dials(Task[State]):
         return seen
 
     def job(self, state: State) -> Job:
-        return Job(Call("dials:cost", (state[0], self.code)), self.uri, repr(state[0]), "none", "score")
+        return Job(
+            Call("dials:cost", (state[0], self.code)), self.uri, repr(state[0]), "none", "score", target=""
+        )
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         raise NotImplementedError

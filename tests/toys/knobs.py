@@ -49,7 +49,7 @@ class Knobs(Task[State]):
         return tuple(map(int, schedule.split()))
 
     def job(self, state: State) -> Job:
-        return Job(Call("knobs:cost", (state,)), self.uri, " ".join(map(str, state)), "knobs 1")
+        return Job(Call("knobs:cost", (state,)), self.uri, " ".join(map(str, state)), "knobs 1", target="")
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         raise NotImplementedError
@@ -79,8 +79,8 @@ class Remembering:
 
     def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
         assert (scheme, objective) == ("knobs", "time")
-        rows = [Record(Knobs.uri, text, "knobs 1", one) for text, one in self.known.items()]
+        rows = [Record(Knobs.uri, text, "knobs 1", "", one) for text, one in self.known.items()]
         # Of another program, of which there is no task: nothing can be learnt from it.
         return [
-            Record("knobs://2", text, "knobs 1", Measurement(Outcome.OK, (1.0,))) for text in self.known
+            Record("knobs://2", text, "knobs 1", "", Measurement(Outcome.OK, (1.0,))) for text in self.known
         ] + rows

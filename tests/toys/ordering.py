@@ -12,10 +12,11 @@ import numpy as np
 from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment
+from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, under
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement, Reward
+from irgym.core.target import Target
 from irgym.core.task import Task
 
 State = tuple[tuple[int, ...], tuple[bool, ...]]
@@ -108,7 +109,7 @@ class Passes(Task[State]):
         return Measurement(Outcome.OK, (100.0 + sum(state[0]),))
 
     def job(self, state: State) -> Job:
-        return Job(Call("", ()), self.uri, repr(state), "", self.objective, self.cost(state))
+        return Job(Call("", ()), self.uri, repr(state), "", self.objective, self.cost(state), target="")
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         raise NotImplementedError
@@ -150,8 +151,14 @@ class Ordering(Environment):
     def backends(self) -> list[BackendStatus]:
         return []
 
-    def task(self, uri: str, backend: str | None = None) -> Passes:
-        return Passes(int(uri.removeprefix("passes://")))
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> Passes:
+        return under(Passes(int(uri.removeprefix("passes://"))), objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]

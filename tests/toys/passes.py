@@ -11,10 +11,20 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, Pipeline, dataset_of
+from irgym.core.environment import (
+    BackendStatus,
+    Baseline,
+    Bench,
+    Dataset,
+    Environment,
+    Pipeline,
+    dataset_of,
+    under,
+)
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.measure.bench import MeasuringBench
 
@@ -112,7 +122,9 @@ class PassTask(Task[Module]):
         count = BASE_OPS + sum(state.ops)
         known = measure(count / 10.0) if self.objective == "ops" else None
         text = "-".join(map(str, state.ops))
-        return Job(Call("passes:measure", (count,)), self.uri, text, "toy 1", self.objective, known)
+        return Job(
+            Call("passes:measure", (count,)), self.uri, text, "toy 1", self.objective, known, target=""
+        )
 
     def validation(self, state: Module, inputs: int, seed: int) -> Call:
         return Call("passes:validate", (self.family != "wrong", inputs))
@@ -139,10 +151,16 @@ class PassEnvironment(Environment):
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("toy", True, "1")]
 
-    def task(self, uri: str, backend: str | None = None) -> PassTask:
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> PassTask:
         if backend not in (None, "toy"):
             raise BackendError(f"passes has no back end {backend!r}: choose toy")
-        return PassTask(uri)
+        return under(PassTask(uri), objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]

@@ -38,19 +38,24 @@ class Problem:
         return replace(self, reward=self.reward.reward) if isinstance(self.reward, Shaped) else self
 
 
-def make_task(environment: str, uri: str, backend: str | None, objective: str | None) -> Task[Any]:
-    """Return the task of a URI, on the environment's preferred back end and its own objective unless named.
+def make_task(
+    environment: str, uri: str, backend: str | None, target: str | None, objective: str | None
+) -> Task[Any]:
+    """Return the task of a URI; back end, target and objective are the environment's own unless named.
 
     Raises:
-        IrgymError: There is no such environment, program, back end or objective here.
+        IrgymError: There is no such environment, program, back end, target or objective here.
     """
-    task = ENVIRONMENTS.load(environment).task(uri, backend)
-    return task if objective is None else task.under(objective)
+    return ENVIRONMENTS.load(environment).task(uri, backend, target, objective)
 
 
 def makers_of(
-    environment: str, uris: Sequence[str], backend: str | None = None, objective: str | None = None
+    environment: str,
+    uris: Sequence[str],
+    backend: str | None = None,
+    target: str | None = None,
+    objective: str | None = None,
 ) -> list[Call]:
     """Return the calls of `make_task` for some programs, to be run in any process."""
     name = f"{make_task.__module__}:{make_task.__name__}"
-    return [Call(name, (environment, uri, backend, objective)) for uri in uris]
+    return [Call(name, (environment, uri, backend, target, objective)) for uri in uris]

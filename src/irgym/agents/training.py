@@ -19,7 +19,7 @@ from irgym.agents.rollout import rollout
 from irgym.agents.run_folder import RunFolder
 from irgym.agents.tensorboard import Board
 from irgym.core.actions import BoolArray
-from irgym.core.task import Task
+from irgym.core.task import Task, targets_of
 from irgym.nets import heads
 from irgym.nets.actor_critic import pair_scores_of
 from irgym.nets.encoders import Batch
@@ -193,7 +193,8 @@ class _Training:
         return self.learner.config.validate_every > 0 and len(self.validation) > 0
 
     def _policy(self) -> TorchPolicy:
-        return TorchPolicy(self.learner.policy().network, self.environment)
+        network = self.learner.policy().network
+        return TorchPolicy(network, self.environment, targets_of(self.problem.tasks))
 
 
 def _values_of(config: AgentConfig) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from irgym.cli.options import (
     check_most,
     check_objective,
     check_seed,
+    check_target,
     dataset_named,
 )
 from irgym.cli.output import console, identify_policy, load_policy, write_json
@@ -63,6 +64,8 @@ class Compare:
     """Do not check results; the tables then say so."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    target: str | None = None
+    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     run_folder: Path | None = None
@@ -84,6 +87,7 @@ class Compare:
         environment = ENVIRONMENTS.load(self.environment)
         for objective in (self.objective, *self._others()):
             check_objective(environment, objective)
+        check_target(self.target)
         dataset = dataset_named(environment, self.dataset)
         uris = list(self.programs) or spread(dataset.split(self.split), self.limit)
         methods = environment.default_methods if self.methods is None else self.methods.split(",")
@@ -117,6 +121,7 @@ class Compare:
                 done,
                 lambda name: identify_policy(environment, name),
                 out.print,
+                self.target,
             )
             record(comparison)
         out.print(table(comparison))

@@ -7,7 +7,7 @@ from typing import Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file, check_limit, check_objective, check_seed, task_of
+from irgym.cli.options import check_file, check_limit, check_objective, check_seed, check_target, task_of
 from irgym.cli.output import console, load_policy, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
 from irgym.core.files import lock_for
@@ -40,6 +40,8 @@ class Evaluate:
     """What costs are, such as `time`; by default what the policy was trained on."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
+    target: str | None = None
+    """What code is made for, such as x86-64-v3 (AVX2); by default what the policy was trained for."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
@@ -58,6 +60,8 @@ class Evaluate:
         uris = spread(dataset.split(self.split), self.limit)
         objective = problem.objective if self.objective is None else self.objective
         check_objective(environment, objective)
+        target = problem.target if self.target is None else self.target
+        check_target(target)
         method = f"policy:{self.folder}"
         out = console()
         with (
@@ -76,8 +80,9 @@ class Evaluate:
                 lambda uri, _: status.update(uri),
                 problem.backend,
                 objective,
+                target=target,
             )
-            steps = _steps(environment, bench, comparison, problem.backend)
+            steps = _steps(environment, bench, comparison, problem.backend, target)
             write_json(evaluation, comparison.to_json())
             write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         out.print(_table(comparison))
@@ -86,13 +91,15 @@ class Evaluate:
         write_json(self.json, comparison.to_json())
 
 
-def _steps(environment: Environment, bench: Bench, comparison: Comparison, backend: str | None) -> list[Step]:
+def _steps(
+    environment: Environment, bench: Bench, comparison: Comparison, backend: str | None, target: str | None
+) -> list[Step]:
     """Return the steps of the schedule with the greatest speedup; none where the policy failed everywhere."""
     rows = [row for row in comparison.rows if row.speedup is not None]
     if not rows:
         return []
     best = max(rows, key=lambda row: row.speedup or 0.0)
-    task = task_of(environment, best.program, backend, comparison.objective)
+    task = task_of(environment, best.program, backend, target, comparison.objective)
     return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
 
 

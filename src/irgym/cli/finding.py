@@ -10,6 +10,7 @@ from irgym.cli.output import Output
 from irgym.core.environment import Bench, Environment
 from irgym.core.schedule import states_along
 from irgym.core.task import Task
+from irgym.evaluate.targets import machine_text
 from irgym.evaluate.tuning import Finding, gain_ratio, over, reference_of
 from irgym.evaluate.units import cost_text, gain_word
 
@@ -46,7 +47,8 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
         "tolerance": None if checked is None else checked.tolerance,
         "program_after": task.describe(finding.state),
         "baseline": finding.versus.detail if finding.versus else finding.no_baseline or None,
-        "machine": bench.machine,
+        "target": None if task.target is None else task.target.name,
+        "machine": machine_text(bench, task),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 

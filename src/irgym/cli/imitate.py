@@ -26,6 +26,8 @@ from irgym.cli.options import (
 from irgym.cli.output import console, require_torch, write_json
 from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
+from irgym.core.task import targets_of
+from irgym.evaluate.targets import peak_of
 from irgym.search import SEARCHES
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ class Imitate:
     """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    target: str | None = None
+    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
@@ -109,11 +113,14 @@ class Imitate:
         out = console()
         started = time.perf_counter()
         with environment.bench(self.farm, self.backend) as bench, out.status("searching") as status:
-            tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
+            tasks = [
+                task_of(environment, uri, self.backend, self.target, self.objective) for uri in dataset.train
+            ]
             rounds = expert_iteration(config, searches, tasks, bench.evaluator, status.update)
             for number, last in enumerate(islice(rounds, self.rounds), start=1):
                 shown = last.shown
                 last.policy.environment = environment.name
+                last.policy.targets = targets_of(tasks)
                 last.policy.save(self.policy)
                 if last.share is not None:
                     out.print(
@@ -142,5 +149,5 @@ def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
     # Measured only where it is of use.
     if any(demo.task.ideal_cost(1.0) is None for demo in shown):
         return None
-    peak = bench.peak_gflops
-    return fmean((demo.task.ideal_cost(peak) or 0.0) / demo.cost for demo in shown)
+    peak = peak_of(bench, shown[0].task)
+    return None if peak is None else fmean((demo.task.ideal_cost(peak) or 0.0) / demo.cost for demo in shown)

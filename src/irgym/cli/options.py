@@ -7,6 +7,7 @@ from irgym.core.environment import Dataset, Environment
 from irgym.core.errors import IrgymError, StorageError
 from irgym.core.files import check_writable
 from irgym.core.task import Task, form_of
+from irgym.measure.target import target_named
 from irgym.search.session import Budget
 
 DEFAULT_SECONDS = 10.0
@@ -133,6 +134,16 @@ def check_objective(environment: Environment, objective: str | None) -> None:
         )
 
 
+def check_target(target: str | None) -> None:
+    """Make sure that there is a target of that name, if one is named; also where costs depend on none.
+
+    Raises:
+        BackendError: There is none; the message lists those that there are.
+    """
+    if target is not None:
+        target_named(target, runs=False)
+
+
 def dataset_named(environment: Environment, name: str | None) -> Dataset:
     """Return a data set of an environment, by default its own.
 
@@ -143,13 +154,17 @@ def dataset_named(environment: Environment, name: str | None) -> Dataset:
 
 
 def task_of(
-    environment: Environment, uri: str, backend: str | None = None, objective: str | None = None
+    environment: Environment,
+    uri: str,
+    backend: str | None = None,
+    target: str | None = None,
+    objective: str | None = None,
 ) -> Task[Any]:
-    """Return the task of a URI under an objective, by default its own.
+    """Return the task of a URI for a target and under an objective, by default its own.
 
     Raises:
-        IrgymError: There is no such program, back end or objective.
+        IrgymError: There is no such program, back end, target or objective.
     """
     check_objective(environment, objective)
-    task = environment.task(uri, backend)
-    return task if objective is None else task.under(objective)
+    check_target(target)
+    return environment.task(uri, backend, target, objective)

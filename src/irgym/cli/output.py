@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def identify_policy(environment: Environment, name: str) -> str:
 
 
 def load_policy(environment: Environment, name: str, task: Task[Any]) -> Policy:
-    """Return a policy that suits a task.
+    """Return a policy that suits a task; one that was trained for other targets says so on stderr.
 
     Raises:
         IrgymError: There is no such policy, or it was trained on other actions or observations.
@@ -112,6 +113,12 @@ def load_policy(environment: Environment, name: str, task: Task[Any]) -> Policy:
     from irgym.nets.policy import TorchPolicy
 
     policy = TorchPolicy.load(path)
+    if task.target is not None and policy.targets and task.target.name not in policy.targets:
+        print(
+            f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
+            f"{task.target.name}: its schedules may be poor here",
+            file=sys.stderr,
+        )
     state = task.initial()
     policy.check(task.space, task.observe(state))
     # The first call is slow: torch prepares itself.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from tyro.conf import Positional
@@ -20,10 +20,10 @@ from irgym.cli.options import (
     task_of,
 )
 from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS, Bench, reward_of, spread
+from irgym.core.environment import ENVIRONMENTS, reward_of, spread
 from irgym.core.errors import IrgymError
-from irgym.core.task import Task
 from irgym.evaluate.run import read_problem
+from irgym.evaluate.targets import machine_text, peak_of
 from irgym.prediction.screen import Screen, check_share
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Train:
     """Name of one of the environment's rewards."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    target: str | None = None
+    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     validate: int = 0
@@ -99,10 +101,14 @@ class Train:
         recorded = read_problem(self.folder) if self.resume else None
         out = console()
         with environment.bench(self.farm, self.backend) as bench:
-            tasks = [task_of(environment, uri, self.backend, self.objective) for uri in dataset.train]
-            out.print(f"{self.agent} on {len(tasks)} programs of {dataset.name}; {bench.machine}")
-            peak = _peak(bench, tasks[0]) if recorded is None else recorded.peak_gflops
-            makers = makers_of(self.environment, dataset.train, self.backend, self.objective)
+            tasks = [
+                task_of(environment, uri, self.backend, self.target, self.objective) for uri in dataset.train
+            ]
+            out.print(
+                f"{self.agent} on {len(tasks)} programs of {dataset.name}; {machine_text(bench, tasks[0])}"
+            )
+            peak = peak_of(bench, tasks[0]) if recorded is None else recorded.peak_gflops
+            makers = makers_of(self.environment, dataset.train, self.backend, self.target, self.objective)
             problem = Problem(tasks, bench.evaluator, reward, peak, makers)
             screen = None if self.screen is None else Screen(bench.evaluator, tasks, self.screen, self.seed)
             train(
@@ -120,6 +126,7 @@ class Train:
                     "objective": self.objective,
                     "reward": self.reward,
                     "backend": self.backend,
+                    "target": None if tasks[0].target is None else tasks[0].target.name,
                     "validate": self.validate,
                     "peak_gflops": peak,
                     "screen": self.screen,
@@ -139,11 +146,6 @@ class Train:
         check_most(self.validate, "programs to validate on")
         if self.screen is not None:
             check_share(self.screen)
-
-
-def _peak(bench: Bench, task: Task[Any]) -> float | None:
-    """Return the machine's peak, measured only where it bounds costs."""
-    return None if task.ideal_cost(1.0) is None else bench.peak_gflops
 
 
 def _line(metrics: "Metrics") -> str:

@@ -36,6 +36,8 @@ class Tune:
     """What is minimised, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
+    target: str | None = None
+    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     export: Path | None = None
@@ -49,7 +51,7 @@ class Tune:
         check_seed(self.seed)
         check_file(self.json)
         environment = environment_of(self.uri)
-        task = task_of(environment, self.uri, self.backend, self.objective)
+        task = task_of(environment, self.uri, self.backend, self.target, self.objective)
         check_export(task, self.export)
         name, policy_name = self._method(environment)
         strategy = SEARCHES.load(name)()

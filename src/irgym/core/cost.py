@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
 
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Job:
-    """A request for one cost. Its four texts and the machine are all that the result may depend on.
+    """A request for one cost. Its five texts and the machine are all that the result may depend on.
 
     Attributes:
         call: Returns a `Measurement`.
@@ -75,6 +75,7 @@ class Job:
         known: The result where the state knows it already, such as an op count: nothing is run.
         original: Whether it is the program as written. That is known to run, so that a crash, a time-out or
             too little memory tell of the machine, and are never recorded.
+        target: What the code is made for, `Target.text`; empty where the result depends on none.
     """
 
     call: Call
@@ -84,6 +85,8 @@ class Job:
     objective: str = "time"
     known: Measurement | None = None
     original: bool = False
+    # No default: a task that forgets it would mix costs of two targets.
+    target: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,7 @@ class Record:
     program: str
     schedule: str
     toolchain: str
+    target: str
     measurement: Measurement
 
 

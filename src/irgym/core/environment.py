@@ -12,9 +12,11 @@ from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import Reward
 from irgym.core.schedule import Schedule
+from irgym.core.target import Target
 from irgym.core.task import Task
 
 T = TypeVar("T")
+TaskT = TypeVar("TaskT", bound=Task[Any])
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,15 @@ def dataset_of(datasets: Mapping[str, Callable[[], Dataset]], name: str) -> Data
     if name not in datasets:
         raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
     return datasets[name]()
+
+
+def under(task: TaskT, objective: str | None) -> TaskT:
+    """Return a task under an objective, as it is without one.
+
+    Raises:
+        IrgymError: It has no such objective.
+    """
+    return task if objective is None else cast(TaskT, task.under(objective))
 
 
 def reward_of(environment: "Environment", name: str) -> Reward:
@@ -217,12 +228,27 @@ class Environment(ABC):
         """Return the state of each back end, the preferred first."""
 
     @abstractmethod
-    def task(self, uri: str, backend: str | None = None) -> Task[Any]:
-        """Return the task of a URI, on the preferred back end or on the one named.
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> Task[Any]:
+        """Return the task of a URI.
+
+        Args:
+            uri: The program.
+            backend: Name of a back end; by default the preferred one of those that make code for the target.
+            target: What code is made for, or its name; by default what the back end named makes code for,
+                else this machine. Tasks whose costs depend on no target take any, and have none.
+            objective: What is minimised; by default the environment's first objective.
 
         Raises:
             ProgramError: The URI is malformed.
-            BackendError: The back end does not run here.
+            BackendError: The back end or the code for the target does not run here, or they do not go
+                together.
+            IrgymError: There is no such objective.
         """
 
     @abstractmethod

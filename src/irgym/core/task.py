@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import IrgymError
+from irgym.core.target import Target
 
 S = TypeVar("S", bound=Hashable)
 
@@ -135,6 +136,16 @@ class Task(ABC, Generic[S]):
             return self
         raise IrgymError(f"{self.uri} has no objective {objective!r}: choose {self.objective}")
 
+    @property
+    def target(self) -> Target | None:
+        """What its code is made for; None where its costs depend on no target."""
+        return None
+
+    @property
+    def target_text(self) -> str:
+        """The target as jobs name it; empty where there is none."""
+        return "" if self.target is None else self.target.text
+
     def identity(self, state: S) -> Hashable:
         """Return what searches tell states apart by; states with equal identities have equal futures.
 
@@ -201,3 +212,8 @@ class Task(ABC, Generic[S]):
         """Return a lower bound on the cost on a machine with that peak, or None where none is known."""
         del peak_gflops
         return None
+
+
+def targets_of(tasks: "Sequence[Task[Any]]") -> tuple[str, ...]:
+    """Return the names of the targets of some tasks, each once; none where costs depend on no target."""
+    return tuple(dict.fromkeys(task.target.name for task in tasks if task.target is not None))

@@ -24,6 +24,7 @@ WORDS = {
     "sources": "another version of irgym",
     "libraries": "other versions of libraries",
     "toolchain": "another toolchain",
+    "target": "another target",
     "policy": "another policy",
 }
 """What is to be said where part of a basis differs."""
@@ -38,6 +39,7 @@ class Basis:
         sources: Version of irgym, and a digest of its sources and of those of the environment's package.
         libraries: Digest of the versions of all libraries that irgym can use.
         toolchain: What the jobs of the program say that they are measured with.
+        target: What the code is made for; empty where costs depend on no target.
         policy: Digest of the policy that decides or leads; empty where there is none, or nobody knows it.
     """
 
@@ -45,6 +47,7 @@ class Basis:
     sources: str = ""
     libraries: str = ""
     toolchain: str = ""
+    target: str = ""
     policy: str = ""
 
     def differences(self, other: "Basis") -> list[str]:
@@ -64,7 +67,7 @@ def basis_of(environment: Environment, bench: Bench, task: Task[Any], policy: st
     """
     sources = f"{metadata.version('irgym')}+{_source_digest(type(environment).__module__)}"
     toolchain = task.job(task.initial()).toolchain
-    return Basis(bench.conditions, sources, _library_digest(), toolchain, policy)
+    return Basis(bench.conditions, sources, _library_digest(), toolchain, task.target_text, policy)
 
 
 def file_digest(path: Path) -> str:

@@ -16,10 +16,11 @@ from irgym.evaluate.methods import Conditions, Method, Outcome, parse_method, po
 from irgym.evaluate.reference_costs import ReferenceCosts
 from irgym.evaluate.results import Comparison, Trace
 from irgym.evaluate.rows import Row
+from irgym.evaluate.targets import machine_text
 from irgym.evaluate.tuning import Validator
 from irgym.search.session import Budget
 
-OPTIONS = ("objective", "also", "backend", "seconds", "evaluations", "seed", "validation_inputs")
+OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
 """The settings that a user chooses."""
 
 Record = Callable[[Comparison], None]
@@ -42,6 +43,7 @@ def run_comparison(
     done: Comparison | None = None,
     identify: Callable[[str], str] | None = None,
     note: Callable[[str], None] | None = None,
+    target: str | None = None,
 ) -> Comparison:
     """Run every method on every program.
 
@@ -65,6 +67,7 @@ def run_comparison(
             so are results of another basis, such as another machine or version of irgym.
         identify: Returns a digest of the policy of a name; without it what policies did is always computed.
         note: Told in a sentence how many of the earlier results are computed again, and why.
+        target: Name of what code is made for; by default this machine.
 
     Raises:
         IrgymError: There are no programs, or a program, method, objective or policy does not exist, or `done`
@@ -72,14 +75,14 @@ def run_comparison(
     """
     if not uris or not methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
-    tasks = [environment.task(uri, backend) for uri in uris]
-    tasks = tasks if objective is None else [task.under(objective) for task in tasks]
+    tasks = [environment.task(uri, backend, target, objective) for uri in uris]
     policies = _Policies(identify, lambda name: load_policy(name, tasks[0]))
     chosen = [parse_method(text, environment, policies.load) for text in dict.fromkeys(methods)]
     others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
     validator = Validator(bench, environment.validation_inputs if inputs is None else inputs, seed)
     conditions = Conditions(environment, bench, budget, seed, validator)
-    course = _Course(conditions, _settings(conditions, tasks[0], others, backend), record, policies)
+    settings = _settings(conditions, tasks[0], others, backend)
+    course = _Course(conditions, settings, record, policies, machine_text(bench, tasks[0]))
     if done is not None:
         left_out = course.take_over(done, tasks, chosen)
         if left_out and note is not None:
@@ -97,7 +100,7 @@ def run_comparison(
 
 
 class _Policies:
-    """Loads policies, and tells what was loaded.
+    """Loads each policy once, and tells what was loaded.
 
     Attributes:
         digests: Of each policy loaded, by name; none of one that changed while it was loaded.
@@ -107,9 +110,15 @@ class _Policies:
         self.digests: dict[str, str] = {}
         self._identify = identify
         self._load = load
+        self._loaded: dict[str, Policy] = {}
 
     def load(self, name: str) -> Policy:
         """Return the policy of a name."""
+        if name not in self._loaded:
+            self._loaded[name] = self._anew(name)
+        return self._loaded[name]
+
+    def _anew(self, name: str) -> Policy:
         if self._identify is None:
             return self._load(name)
         before = self._identify(name)
@@ -128,8 +137,10 @@ class _Course:
         settings: dict[str, Any],
         record: Record | None,
         policies: "_Policies",
+        machine: str,
     ) -> None:
         self._conditions = conditions
+        self._machine = machine
         self._settings = settings
         self._record = record
         self._rows: dict[tuple[str, str], Row] = {}
@@ -190,13 +201,13 @@ class _Course:
 
     def results(self, order: Sequence[tuple[str, str]]) -> Comparison:
         """Return the rows in an order of programs and methods."""
-        bench, environment = self._conditions.bench, self._conditions.environment
+        environment = self._conditions.environment
         return Comparison(
             environment=environment.name,
             baseline=environment.reference_baseline if self._settings["objective"] == "time" else None,
             rows=tuple(self._rows[key] for key in order),
             traces=tuple(self._traces[key] for key in order if key in self._traces),
-            machine=bench.machine,
+            machine=self._machine,
             settings=dict(self._settings),
         )
 
@@ -234,6 +245,7 @@ def _settings(
         "reference": environment.reference_pipeline,
         "also": list(also),
         "backend": backend,
+        "target": None if task.target is None else task.target.name,
         "seconds": conditions.budget.seconds,
         "evaluations": conditions.budget.evaluations,
         "seed": conditions.seed,

@@ -15,6 +15,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluate.results import Trace
 from irgym.evaluate.rows import BASE, Row
+from irgym.evaluate.targets import of_baseline
 from irgym.evaluate.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.session import Budget, Strategy, needs_policy, run_search
@@ -190,7 +191,7 @@ def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> 
     """Return timings of a baseline in turn with the program as written."""
     call = conditions.environment.versus_call(baseline, task, task.initial())
     versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
-    return versus
+    return of_baseline(versus, task)
 
 
 def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:

@@ -139,6 +139,7 @@ SETTINGS: Mapping[str, Any] = {
     "reference": str | None,
     "also": tuple[str, ...],
     "backend": str | None,
+    "target": str | None,
     "seconds": Annotated[float | None, Range(above=0)],
     "evaluations": Annotated[int | None, Range(low=1)],
     "seed": int,

@@ -19,6 +19,7 @@ class RunProblem:
         backend: Back end that was asked for; None for the preferred one.
         peak_gflops: The machine's peak that rewards refer to; None where they need none.
         objective: Objective that was asked for; None for the tasks' own.
+        target: Name of the target that code was made for; None where costs depend on none.
     """
 
     environment: str
@@ -26,6 +27,7 @@ class RunProblem:
     backend: str | None
     peak_gflops: Annotated[float | None, Range(above=0)]
     objective: str | None = None
+    target: str | None = None
 
 
 def read_problem(folder: Path) -> RunProblem:

@@ -13,6 +13,7 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
+from irgym.evaluate.targets import of_baseline
 from irgym.search.session import Budget, SearchResult, Strategy, run_search
 
 ROUNDS = 3
@@ -192,7 +193,7 @@ def confirm(
     versus, no_baseline = None, ""
     if baseline is not None:
         try:
-            versus = bench.call(environment.versus_call(baseline, task, state))
+            versus = of_baseline(bench.call(environment.versus_call(baseline, task, state)), task)
         except BaselineError as error:
             no_baseline = str(error)
     peak_call = environment.peak_call(task, state)

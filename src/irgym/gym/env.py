@@ -17,6 +17,7 @@ from irgym.core.errors import IrgymError, RenderModeError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import EpisodeCosts, Reward
 from irgym.core.schedule import Schedule
+from irgym.core.target import Target
 from irgym.core.task import Task
 
 
@@ -94,6 +95,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         peak_gflops: Machine peak for rewards that need an ideal cost; measured by default, but not with
             an evaluator of your own.
         objective: What is minimised; by default the environment's first objective.
+        target: What code is made for, or its name, such as `x86-64-v3`; by default this machine.
         render_mode: `ansi` renders the program as text.
 
     Raises:
@@ -116,6 +118,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         peak_gflops: float | None = None,
         render_mode: str | None = None,
         objective: str | None = None,
+        target: Target | str | None = None,
     ) -> None:
         self._arguments = {
             "environment": environment,
@@ -130,6 +133,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "peak_gflops": peak_gflops,
             "render_mode": render_mode,
             "objective": objective,
+            "target": target,
         }
         self.environment = ENVIRONMENTS.load(environment)
         _check_number("horizon", horizon, int, 1)
@@ -140,6 +144,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.reward = reward_from(self.environment, reward)
         self.backend = backend
         self.objective = objective
+        self.target = target
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
@@ -184,8 +189,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         """Return the task of a program; one for all its episodes, as it may keep what it computed."""
         task = self._tasks.get(uri)
         if task is None:
-            task = self.environment.task(uri, self.backend)
-            task = task if self.objective is None else task.under(self.objective)
+            task = self.environment.task(uri, self.backend, self.target, self.objective)
             task = self._tasks[uri] = task.analysed() if self.reward.shaped else task
         return task
 

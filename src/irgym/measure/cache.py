@@ -1,8 +1,9 @@
 """The cost cache: every measurement ever made, in SQLite, failures included.
 
 A row is found by everything that its result may depend on: program, schedule, objective, toolchain (which
-includes the timing protocol) and machine. Write-ahead logging lets many processes read and write at once
-and survives `kill -9`; it does not work over network file systems, where one process must do all writing.
+includes the timing protocol), target and machine. Write-ahead logging lets many processes read and write at
+once and survives `kill -9`; it does not work over network file systems, where one process must do all
+writing.
 """
 
 import json
@@ -21,7 +22,7 @@ from irgym.core.cost import Job, Measurement, Outcome, Record
 from irgym.core.errors import StorageError
 from irgym.measure.machine import cache_dir, fingerprint
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the tables; a file of another version is refused."""
 
 APPLICATION = 0x6972676D
@@ -35,8 +36,8 @@ BUSY_S = 30.0
 
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS contexts (
-        id INTEGER PRIMARY KEY, objective TEXT, toolchain TEXT, machine TEXT,
-        UNIQUE (objective, toolchain, machine)) STRICT""",
+        id INTEGER PRIMARY KEY, objective TEXT, toolchain TEXT, target TEXT, machine TEXT,
+        UNIQUE (objective, toolchain, target, machine)) STRICT""",
     """CREATE TABLE IF NOT EXISTS costs (
         context INTEGER, program TEXT, schedule TEXT, outcome TEXT, samples TEXT, compile_s REAL,
         detail TEXT, measured_at REAL, PRIMARY KEY (context, program, schedule)) STRICT, WITHOUT ROWID""",
@@ -86,7 +87,7 @@ class CostCache:
     def __init__(self, path: Path, machine: str | None = None) -> None:
         self.path = path
         self._machine = machine or fingerprint().key
-        self._contexts: dict[tuple[str, str], int] = {}
+        self._contexts: dict[tuple[str, str, str], int] = {}
         self._lock = threading.RLock()
         with self._explained():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -187,24 +188,24 @@ class CostCache:
         """
         with self._explained():
             rows = self._database.execute(
-                "SELECT program, schedule, toolchain, outcome, samples, compile_s, detail FROM costs"
+                "SELECT program, schedule, toolchain, target, outcome, samples, compile_s, detail FROM costs"
                 " JOIN contexts ON context = id WHERE machine = ? AND objective = ?"
                 " AND substr(program, 1, ?) = ? ORDER BY measured_at DESC, program, schedule LIMIT ?",
                 (self._machine, objective, len(scheme) + 1, f"{scheme}:", -1 if limit is None else limit),
             ).fetchall()
         return [
-            Record(program, schedule, toolchain, measurement)
-            for program, schedule, toolchain, *result in rows
+            Record(program, schedule, toolchain, target, measurement)
+            for program, schedule, toolchain, target, *result in rows
             if (measurement := _measurement(*result)) is not None
         ]
 
     def _context(self, job: Job) -> int | None:
-        """Return the number of a job's objective and toolchain on this machine, None where there is none."""
-        key = (job.objective, job.toolchain)
+        """Return the number of a job's objective, toolchain and target here, None where there is none."""
+        key = (job.objective, job.toolchain, job.target)
         if key in self._contexts:
             return self._contexts[key]
         row = self._database.execute(
-            "SELECT id FROM contexts WHERE objective = ? AND toolchain = ? AND machine = ?",
+            "SELECT id FROM contexts WHERE objective = ? AND toolchain = ? AND target = ? AND machine = ?",
             (*key, self._machine),
         ).fetchone()
         if row is None:
@@ -219,8 +220,8 @@ class CostCache:
         if number is not None:
             return number
         [number] = self._database.execute(
-            "INSERT INTO contexts (objective, toolchain, machine) VALUES (?, ?, ?) RETURNING id",
-            (job.objective, job.toolchain, self._machine),
+            "INSERT INTO contexts (objective, toolchain, target, machine) VALUES (?, ?, ?, ?) RETURNING id",
+            (job.objective, job.toolchain, job.target, self._machine),
         ).fetchone()
         return number
 

@@ -172,7 +172,7 @@ class Recorded:
             if measurement is None:
                 raise StorageError(
                     f"{self._cache.path} has no cost of {job.program} scheduled as {job.schedule!r} "
-                    "for this machine and toolchain: measure it first"
+                    "for this machine, toolchain and target: measure it first"
                 )
             measurements.append(measurement)
         return measurements
@@ -181,14 +181,14 @@ class Recorded:
 _OF_THE_MACHINE = (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)
 """Outcomes of a program as written that are not its own doing."""
 
-Identity = tuple[str, str, str, str]
+Identity = tuple[str, str, str, str, str]
 _Jobs = dict[Identity, Job]
 _Measurements = dict[Identity, Measurement]
 
 
 def identity_of(job: Job) -> Identity:
-    """Return the four texts that name a job: all that its result depends on beside the machine."""
-    return job.program, job.schedule, job.objective, job.toolchain
+    """Return the five texts that name a job: all that its result depends on beside the machine."""
+    return job.program, job.schedule, job.objective, job.toolchain, job.target
 
 
 def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Identity, Job]]]:

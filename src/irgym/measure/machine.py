@@ -135,16 +135,21 @@ def _cpu_linux() -> tuple[str, str, str, frozenset[str]]:
 
 
 def _cpu_macos() -> tuple[str, str, str, frozenset[str]]:
-    vendor, model = _sysctl("machdep.cpu.vendor"), _sysctl("machdep.cpu.brand_string")
-    numbers = [_sysctl(f"machdep.cpu.{name}") for name in ("family", "model", "stepping")]
-    features = [_sysctl(f"machdep.cpu.{name}") for name in ("features", "leaf7_features")]
-    flags = frozenset(" ".join(features).lower().split())
+    vendor, model = sysctl("machdep.cpu.vendor"), sysctl("machdep.cpu.brand_string")
+    numbers = [sysctl(f"machdep.cpu.{name}") for name in ("family", "model", "stepping")]
+    features = [sysctl(f"machdep.cpu.{name}") for name in ("features", "leaf7_features", "extfeatures")]
+    words = " ".join(features).lower().split()
+    flags = frozenset(_LINUX_NAMES.get(word, word) for word in words)
     if platform.machine() == "arm64":
         flags |= {"asimd"}
     return vendor, model, "-".join(filter(None, numbers)), flags
 
 
-def _sysctl(name: str) -> str:
+_LINUX_NAMES = {"avx1.0": "avx", "lzcnt": "abm"}
+"""What Linux calls features that macOS names in another way."""
+
+
+def sysctl(name: str) -> str:
     """Return a value of macOS's sysctl, empty where this machine has none of that name."""
     done = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from irgym.measure.machine import Machine, fingerprint, timing_slot
+from irgym.core.target import Target
+from irgym.measure.machine import timing_slot
 from irgym.measure.native import ExecutableBuffer
+from irgym.measure.target import host_target
 
 _LOOP_FMAS = 192  # multiply-adds in one iteration, so that the loop itself costs nothing
 _RUN_NS = 1_000_000  # length of one run; the best of many is the peak
@@ -49,13 +51,14 @@ class PeakKernel:
     method: str
 
 
-def measure_peak(seconds: float = 0.1) -> Peak:
+def measure_peak(seconds: float = 0.1, target: Target | None = None) -> Peak:
     """Measure the peak of the core that this process runs on.
 
     Args:
+        target: Whose instructions to use; by default the widest that there are.
         seconds: Time to spend; the best of many short runs counts.
     """
-    with peak_kernel(fingerprint()) as kernel, timing_slot():
+    with peak_kernel(target or host_target()) as kernel, timing_slot():
         iterations = 16
         while (elapsed := _elapsed_ns(kernel, iterations)) < _RUN_NS / 4:
             iterations *= 2
@@ -74,15 +77,14 @@ def _elapsed_ns(kernel: PeakKernel, iterations: int) -> int:
 
 
 @contextmanager
-def peak_kernel(machine: Machine) -> Generator[PeakKernel, None, None]:
-    """Give the code that reaches the CPU's peak, for as long as it is needed."""
-    x86_64 = machine.architecture in ("x86_64", "AMD64")
-    if x86_64 and "avx512f" in machine.features:
+def peak_kernel(target: Target) -> Generator[PeakKernel, None, None]:
+    """Give the code that reaches the CPU's peak with a target's instructions, for as long as it is needed."""
+    if "avx512f" in target.features:
         chains, lanes, name, code = 24, 16, "AVX-512", avx512_code()
-    elif x86_64 and {"avx2", "fma"} <= machine.features:
+    elif {"avx2", "fma"} <= set(target.features):
         chains, lanes, name, code = 12, 8, "AVX2", avx2_code()
     else:
-        with _portable_kernel() as kernel:
+        with _portable_kernel(target) as kernel:
             yield kernel
         return
     with ExecutableBuffer(code) as buffer:
@@ -135,14 +137,14 @@ def _vex(opcode_map: int, prefix: int, opcode: int, target: int, left: int, righ
 
 
 @contextmanager
-def _portable_kernel() -> Generator[PeakKernel, None, None]:
+def _portable_kernel(target: Target) -> Generator[PeakKernel, None, None]:
     """Give chains compiled by LLVM where llvmlite is installed, else numpy's matmul."""
     try:
         llvm: Any = import_module("llvmlite.binding")
     except ImportError:
         yield _matmul_kernel()
         return
-    with _llvm_kernel(llvm) as kernel:
+    with _llvm_kernel(llvm, target) as kernel:
         yield kernel
 
 
@@ -191,11 +193,14 @@ def llvm_ir() -> str:
 
 
 @contextmanager
-def _llvm_kernel(llvm: Any) -> Generator[PeakKernel, None, None]:
+def _llvm_kernel(llvm: Any, target: Target) -> Generator[PeakKernel, None, None]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    here = target.name == host_target().name
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
+        cpu=llvm.get_host_cpu_name() if here else target.name,
+        features=llvm.get_host_cpu_features().flatten() if here else "",
+        opt=2,
     )
     with llvm.create_mcjit_compiler(llvm.parse_assembly(llvm_ir()), machine) as engine:
         engine.finalize_object()

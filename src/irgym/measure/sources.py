@@ -19,6 +19,7 @@ MEASURING = (
     "measure/machine.py",
     "measure/native.py",
     "measure/sources.py",
+    "measure/target.py",
     "measure/timing.py",
     "measure/variables.py",
 )

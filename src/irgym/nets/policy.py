@@ -27,11 +27,16 @@ class TorchPolicy:
     Attributes:
         network: Scores actions.
         environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on; none where they are unknown, or where costs
+            depend on no target.
     """
 
-    def __init__(self, network: Actor | QNetwork, environment: str = "") -> None:
+    def __init__(
+        self, network: Actor | QNetwork, environment: str = "", targets: tuple[str, ...] = ()
+    ) -> None:
         self.network = network
         self.environment = environment
+        self.targets = targets
 
     @property
     def space(self) -> ActionSpace:
@@ -129,6 +134,7 @@ class TorchPolicy:
             "kind": "policy",
             "format": FORMAT,
             "environment": self.environment,
+            "targets": list(self.targets),
             "space": [[kind.name, [list(slot) for slot in kind.slots]] for kind in self.space.kinds],
             "network": self.network.kind,
             "layout": self.network.layout.kind,
@@ -174,4 +180,4 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     layout = LAYOUTS[content["layout"]](space)
     network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](spec, layout)
     network.load_state_dict(content["weights"])
-    return TorchPolicy(network, content["environment"])
+    return TorchPolicy(network, content["environment"], tuple(map(str, content.get("targets", ()))))

@@ -27,7 +27,8 @@ def recorded_samples(
     """Return what was recorded of programs of a task's environment, under its objective.
 
     Left out are programs as written, which say nothing about schedules, and those never measured as such;
-    records of other versions of a program or of the toolchain; and those whose text cannot be read back.
+    records of other versions of a program or of the toolchain, or of other targets; and those whose text
+    cannot be read back.
 
     Args:
         history: Where the records are.
@@ -61,7 +62,9 @@ def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -
     rows: list[FloatArray] = []
     targets: list[float] = []
     for record in records:
-        if record.toolchain != written.toolchain or record.schedule == written.schedule:
+        if (record.toolchain, record.target) != (written.toolchain, written.target):
+            continue
+        if record.schedule == written.schedule:
             continue
         row = cost_features_of(task, record.schedule)
         if row is not None:
@@ -90,7 +93,9 @@ def tasks_beside(task: Task[Any]) -> TaskOf:
             known[uri] = None
             if environment in ENVIRONMENTS.names() and len(known) <= PROGRAMS:
                 try:
-                    known[uri] = ENVIRONMENTS.load(environment).task(uri).under(task.objective)
+                    known[uri] = ENVIRONMENTS.load(environment).task(
+                        uri, target=task.target, objective=task.objective
+                    )
                 except IrgymError:
                     return None
         return known[uri]

@@ -7,8 +7,9 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.errors import IrgymError, ProgramError, ScheduleError
+from irgym.core.errors import BackendError, IrgymError, ProgramError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
+from irgym.core.target import LEVELS
 from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.features import FEATURES
@@ -19,6 +20,7 @@ from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.task import OBJECTIVES
 from irgym.gym.env import TaskEnv
+from irgym.measure.target import host_target
 
 from .modules import ALL, CALLS
 
@@ -239,3 +241,16 @@ def test_states_can_be_sent(task):
 
 def test_stop_is_the_last_kind(task):
     assert task.space.kinds[STOP].name == "stop"
+
+
+def test_counts_are_of_no_target_and_times_of_this_machine(files):
+    uri = files["calls"]
+    lesser = next(level.name for level in LEVELS if level.name != host_target().name)
+    counted = HLO.task(uri, target=lesser)
+    state = counted.initial()
+    assert counted.target is None and counted.job(state) == HLO.task(uri).job(HLO.task(uri).initial())
+    timed = HLO.task(uri, target=host_target().name, objective="time")
+    assert timed.target == host_target() and timed.job(timed.initial()).target == host_target().text
+    for refused in (lambda: counted.under("time"), lambda: HLO.task(uri, target=lesser, objective="time")):
+        with pytest.raises(BackendError, match=f"none for {lesser}: leave the target out, or choose another"):
+            refused()

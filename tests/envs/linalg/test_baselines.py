@@ -24,7 +24,7 @@ TORCH = (
 @pytest.mark.parametrize("uri", TORCH)
 def test_torch_agrees(uri):
     task = LINALG.task(uri)
-    versus = runner.compare(task.uri, task.text, "", "torch", 1)
+    versus = runner.compare(task.uri, task.text, "", task.target, "torch", 1)
     assert versus.baseline_ns > 0 and versus.ours_ns > 0 and "1 thread" in versus.detail
 
 
@@ -35,22 +35,22 @@ def test_numpy_agrees(uri, monkeypatch):
     for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         monkeypatch.delenv(variable, raising=False)
     task = LINALG.task(uri)
-    assert "numpy" in runner.compare(task.uri, task.text, "", "numpy", 1).detail
+    assert "numpy" in runner.compare(task.uri, task.text, "", task.target, "numpy", 1).detail
 
 
 def test_a_baseline_that_cannot_is_named():
     task = LINALG.task("linalg://conv2d/1x3x9x9x4x3x3")
     with pytest.raises(IrgymError, match="numpy has no function"):
-        runner.compare(task.uri, task.text, "", "numpy", 1)
+        runner.compare(task.uri, task.text, "", task.target, "numpy", 1)
     chain = LINALG.task("linalg://sequence/1?length=3")
     with pytest.raises(IrgymError, match="torch has no function"):
-        runner.compare(chain.uri, chain.text, "", "torch", 1)
+        runner.compare(chain.uri, chain.text, "", chain.target, "torch", 1)
 
 
 def test_validation_runs_other_inputs():
     task = LINALG.task("linalg://matmul/16x32x8")
     state = replay(task, Schedule.parse("tile_4_8_1 vectorise_0", task.space))
-    found = runner.validate(task.text, task.script(state), inputs=3, seed=5)
+    found = runner.validate(task.text, task.script(state), task.target, inputs=3, seed=5)
     assert found.ok and found.inputs == 3 and found.error < 1e-6
 
 
@@ -60,7 +60,7 @@ def test_torch_compile_agrees(monkeypatch):
     # Without its code generator, which takes a minute and a C++ compiler.
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     task = LINALG.task("linalg://relu/8x12")
-    versus = runner.compare(task.uri, task.text, "", "torch-compile", 1)
+    versus = runner.compare(task.uri, task.text, "", task.target, "torch-compile", 1)
     assert versus.baseline_ns > 0 and "torch.compile, 1 thread" in versus.detail
 
 
@@ -71,4 +71,4 @@ def test_torch_compile_without_a_compiler_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     task = LINALG.task("linalg://relu/7x13")
     with pytest.raises(BaselineError, match=r"torch\.compile fails on linalg://relu/7x13 .*install a C\+\+"):
-        runner.compare(task.uri, task.text, "", "torch-compile", 1)
+        runner.compare(task.uri, task.text, "", task.target, "torch-compile", 1)

@@ -16,6 +16,7 @@ from irgym.envs.linalg.checking import prepared as checking
 from irgym.envs.linalg.compiling import compiler
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
+from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
 QUICK = Timing(budget_ns=1, fewest=1, most=1)
@@ -133,13 +134,13 @@ def plant(monkeypatch):
 def test_wrong_programs_are_called_wrong_and_right_ones_right(name, plant):
     right, wrong = WRONG[name]
     plant(wrong)
-    found = runner.measure(right, PLANTED, QUICK)
+    found = runner.measure(right, PLANTED, host_target(), QUICK)
     assert found.outcome is Outcome.WRONG_RESULT and "instead of" in found.detail
-    said = runner.validate(right, PLANTED, 2, 1)
+    said = runner.validate(right, PLANTED, host_target(), 2, 1)
     assert not said.ok and "instead of" in said.detail
     plant(right)
-    assert runner.measure(right, PLANTED, QUICK).outcome is Outcome.OK
-    said = runner.validate(right, PLANTED, 2, 1)
+    assert runner.measure(right, PLANTED, host_target(), QUICK).outcome is Outcome.OK
+    said = runner.validate(right, PLANTED, host_target(), 2, 1)
     assert said.checked and said.inputs == 2, said
 
 
@@ -211,35 +212,38 @@ FAULTS = {
 def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypatch):
     text, act, instead, said = FAULTS[name]
     candidate(monkeypatch, act, instead)
-    found = runner.measure(text, "", QUICK)
+    found = runner.measure(text, "", host_target(), QUICK)
     assert found.outcome is Outcome.WRONG_RESULT and said in found.detail
-    validation = runner.validate(text, "", 1, 3)
+    validation = runner.validate(text, "", host_target(), 1, 3)
     assert not validation.ok and ("unwritten" in said or said in validation.detail)
     monkeypatch.undo()
-    assert runner.measure(text, "", QUICK).ok and runner.validate(text, "", 1, 3).checked
+    assert (
+        runner.measure(text, "", host_target(), QUICK).ok
+        and runner.validate(text, "", host_target(), 1, 3).checked
+    )
 
 
 def test_no_wrong_candidate_is_compared_with_a_baseline(monkeypatch):
     candidate(monkeypatch, changed_argument)
     with pytest.raises(IrgymError, match="it changed argument 0"):
-        runner.compare("linalg://matmul/12x10x16", MATMUL, "", "numpy", 1)
+        runner.compare("linalg://matmul/12x10x16", MATMUL, "", host_target(), "numpy", 1)
     monkeypatch.undo()
-    assert runner.compare("linalg://matmul/12x10x16", MATMUL, "", "numpy", 1).ratios
+    assert runner.compare("linalg://matmul/12x10x16", MATMUL, "", host_target(), "numpy", 1).ratios
 
 
 def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):
     candidate(monkeypatch, partial(added_up, [0]))
-    found = runner.measure(MATMUL, "", Timing())
+    found = runner.measure(MATMUL, "", host_target(), Timing())
     assert found.outcome is Outcome.WRONG_RESULT and "120 of 120 numbers differ" in found.detail
 
 
 def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(monkeypatch):
     checking.prepared.cache_clear()
     _, buffers = checking.prepared(MATMUL)
-    assert runner.measure(MATMUL, "", QUICK).ok
+    assert runner.measure(MATMUL, "", host_target(), QUICK).ok
     assert checking.prepared(MATMUL)[1] is buffers
     candidate(monkeypatch, partial(beyond, -1))
-    assert not runner.measure(MATMUL, "", QUICK).ok
+    assert not runner.measure(MATMUL, "", host_target(), QUICK).ok
     assert checking.prepared(MATMUL)[1] is not buffers
 
 
@@ -306,5 +310,5 @@ def test_what_cannot_be_checked_is_said():
         "%s = arith.addf %x, %c : f32",
         "%r = arith.subf %s, %c : f32",
     )
-    said = runner.validate(text, "", 1, 0)
+    said = runner.validate(text, "", host_target(), 1, 0)
     assert said.ok and not said.checked and said.blind == "zeros would pass for the result"

@@ -71,7 +71,7 @@ def test_threads_compute_what_the_program_as_written_does(uri, child):
         state = parallel_walk(task, rng)
         call = task.validation(state, 1, 7)
         assert answer(child, call.function, *call.arguments).ok, task.describe(state)
-        code = runner.written(task.text, task.script(state), "llvm", task.threads)
+        code = runner.written(task.text, task.script(state), "llvm", task.target, task.threads)
         forked += "@__kmpc_fork_call(" in code
     assert forked
 

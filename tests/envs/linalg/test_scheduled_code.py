@@ -15,8 +15,8 @@ from irgym.envs.linalg.task import LinalgTask
 
 def code(task: LinalgTask, schedule: str) -> str:
     state = replay(task, Schedule.parse(schedule, task.space))
-    assert runner.validate(task.text, task.script(state), inputs=1, seed=3).ok
-    return runner.written(task.text, task.script(state), "mlir")
+    assert runner.validate(task.text, task.script(state), task.target, inputs=1, seed=3).ok
+    return runner.written(task.text, task.script(state), "mlir", task.target)
 
 
 def of_file(text: str, folder: Path) -> LinalgTask:

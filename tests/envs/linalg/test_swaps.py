@@ -110,7 +110,7 @@ def test_what_the_mask_allows_applies_and_replays(uri: str):
             state = task.step(state, taken[-1])
         text = Schedule(tuple(taken)).text(task.space)
         assert replay(task, Schedule.parse(text, task.space)) == state
-        result = runner.measure(task.text, task.script(state), QUICK)
+        result = runner.measure(task.text, task.script(state), task.target, QUICK)
         assert result.outcome is Outcome.OK, f"{text}: {result.detail}"
         swapped += text.count("swap_")
     assert swapped

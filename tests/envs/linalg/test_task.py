@@ -48,7 +48,7 @@ def walk(task, rng, steps=12):
 
 
 def measured(task, state):
-    return runner.measure(task.text, task.script(state), QUICK)
+    return runner.measure(task.text, task.script(state), task.target, QUICK)
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)
@@ -76,8 +76,8 @@ def test_a_fork_is_a_replay(uri):
 def test_the_best_known_matmul_schedule_beats_the_program_as_written():
     task = LINALG.task("linalg://matmul/128x128x128")
     state = replay(task, Schedule.parse("tile_8_32_1 vectorise_0", task.space))
-    plain = runner.measure(task.text, "", Timing())
-    tiled = runner.measure(task.text, task.script(state), Timing())
+    plain = runner.measure(task.text, "", task.target, Timing())
+    tiled = runner.measure(task.text, task.script(state), task.target, Timing())
     assert tiled.ok and plain.cost > 10 * tiled.cost
 
 

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.checking import prepared as checking
+from irgym.measure.target import host_target
 
 
 def threads_started(text, script, threads):
     """Return how many threads our loops start, how many torch's start after them, and torch's error."""
     before = len(_cpu_ns())
-    assert runner.validate(text, script, 1, 0, threads).ok
+    assert runner.validate(text, script, host_target(), 1, 0, threads).ok
     ours = len(_cpu_ns()) - before
     import torch
 
@@ -22,7 +23,7 @@ def threads_started(text, script, threads):
 def shares_of_work(text, script, threads, repetitions):
     """Return the share of the CPU time that each thread takes in repeated executions, the greatest first."""
     _, buffers = checking.prepared(text)
-    executable = runner._compile(text, script, buffers, threads)
+    executable = runner._compile(text, script, host_target(), buffers, threads)
     executable.run(1)
     before = _cpu_ns()
     executable.run(repetitions)

@@ -17,6 +17,7 @@ from irgym.measure.arrays import aligned
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 from irgym.measure.checking.agreement import compare
+from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
 URI = "loops://mm/24x32x16"
@@ -52,11 +53,13 @@ class Planted:
 
 
 def plant(monkeypatch, act):
-    monkeypatch.setattr(runner, "backend", lambda name: Planted(act))
+    monkeypatch.setattr(runner, "backend", lambda name, target: Planted(act))
 
 
 def test_a_right_nest_gets_samples():
-    found = runner.measure(URI, nest_of(URI, "split_8 down swap_down"), preferred().name, TIMING)
+    found = runner.measure(
+        URI, nest_of(URI, "split_8 down swap_down"), preferred().name, host_target(), TIMING
+    )
     assert found.ok and found.cost > 0 and found.compile_s > 0
 
 
@@ -78,10 +81,10 @@ def results_of(uri, a, b):
 def refused(monkeypatch, act, uri=URI):
     """Say in words why a planted program is refused, both in a search and by the validation."""
     plant(monkeypatch, act)
-    found = runner.measure(uri, nest_of(uri), "planted", TIMING)
+    found = runner.measure(uri, nest_of(uri), "planted", host_target(), TIMING)
     assert found.outcome is Outcome.WRONG_RESULT
     for inputs in (1, 3):
-        checked = runner.validate(uri, nest_of(uri), "planted", inputs=inputs, seed=5)
+        checked = runner.validate(uri, nest_of(uri), "planted", host_target(), inputs=inputs, seed=5)
         assert not checked.ok and not checked.checked and checked.detail
     return found.detail
 
@@ -101,8 +104,8 @@ def test_one_wrong_element_is_wrong(monkeypatch):
 
 def test_right_results_are_right(monkeypatch):
     plant(monkeypatch, lambda a, b, c: write(c, results_of(URI, a, b)[0]))
-    assert runner.measure(URI, nest_of(URI), "planted", TIMING).ok
-    assert runner.validate(URI, nest_of(URI), "planted", 3, 0).checked
+    assert runner.measure(URI, nest_of(URI), "planted", host_target(), TIMING).ok
+    assert runner.validate(URI, nest_of(URI), "planted", host_target(), 3, 0).checked
 
 
 @pytest.mark.parametrize("place", [0, 1_234_567, 3_999_999])
@@ -115,13 +118,13 @@ def test_one_product_missing_from_each_of_sums_of_four_million_is_wrong(monkeypa
 
     plant(monkeypatch, act)
     monkeypatch.setattr(runner, "sample", lambda run, timing: (run(1), (1.0,))[1])
-    assert runner.measure(uri, nest_of(uri), "planted", TIMING).outcome is Outcome.WRONG_RESULT
+    assert runner.measure(uri, nest_of(uri), "planted", host_target(), TIMING).outcome is Outcome.WRONG_RESULT
 
 
 def test_what_sums_are_too_long_to_show_is_not_checkable(monkeypatch):
     monkeypatch.setattr(checking, "EXACT_BELOW", 1 << 20)
     uri = "loops://mm/1x1x4000000"
-    checked = runner.validate(uri, nest_of(uri), preferred().name, inputs=1, seed=77)
+    checked = runner.validate(uri, nest_of(uri), preferred().name, host_target(), inputs=1, seed=77)
     assert checked.ok and not checked.checked and "first product" in checked.blind
 
 
@@ -141,7 +144,7 @@ def test_a_write_to_an_input_is_wrong(monkeypatch):
     assert "changed argument 1" in refused(monkeypatch, act)
     monkeypatch.undo()
     # The next candidate does not suffer from it.
-    assert runner.measure(URI, nest_of(URI), preferred().name, TIMING).ok
+    assert runner.measure(URI, nest_of(URI), preferred().name, host_target(), TIMING).ok
 
 
 def test_results_that_add_up_from_run_to_run_are_wrong(monkeypatch):
@@ -152,7 +155,7 @@ def test_results_that_add_up_from_run_to_run_are_wrong(monkeypatch):
         write(c, results_of(URI, a, b)[0] * len(runs))
 
     plant(monkeypatch, act)
-    assert runner.measure(URI, nest_of(URI), "planted", TIMING).outcome is Outcome.WRONG_RESULT
+    assert runner.measure(URI, nest_of(URI), "planted", host_target(), TIMING).outcome is Outcome.WRONG_RESULT
 
 
 def test_code_that_is_too_large_is_a_compile_error(monkeypatch):
@@ -160,8 +163,8 @@ def test_code_that_is_too_large_is_a_compile_error(monkeypatch):
         def compile(self, contraction, nest):
             raise CodeTooLarge("65,537 multiply-adds")
 
-    monkeypatch.setattr(runner, "backend", lambda name: Refuses())
-    found = runner.measure(URI, nest_of(URI), "planted", TIMING)
+    monkeypatch.setattr(runner, "backend", lambda name, target: Refuses())
+    found = runner.measure(URI, nest_of(URI), "planted", host_target(), TIMING)
     assert found.outcome is Outcome.COMPILE_ERROR and "65,537" in found.detail
 
 
@@ -188,12 +191,12 @@ def test_a_wrong_baseline_is_refused(monkeypatch):
         lambda contraction, a, b: PreparedBaseline(lambda n: None, lambda: wrong, "wrong"),
     )
     with pytest.raises(IrgymError, match="wrong gives a wrong result"):
-        runner.compare(URI, nest_of(URI), preferred().name, "wrong", 3)
+        runner.compare(URI, nest_of(URI), preferred().name, host_target(), "wrong", 3)
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)
 def test_validation_agrees_with_numpy(uri: str):
-    found = runner.validate(uri, nest_of(uri), preferred().name, inputs=2, seed=5)
+    found = runner.validate(uri, nest_of(uri), preferred().name, host_target(), inputs=2, seed=5)
     assert found.checked and found.inputs == 2 and 0 < found.error < 1
 
 
@@ -232,7 +235,7 @@ def test_the_shipped_policy_is_small_and_its_code_is_right():
     assert LOOPS.policies()["default"].stat().st_size < 2_000_000
     for task, state in episodes_of_the_shipped_policy():
         assert state != task.initial()
-        assert runner.validate(task.uri, state.nest, preferred().name, inputs=1, seed=5).ok
+        assert runner.validate(task.uri, state.nest, preferred().name, host_target(), inputs=1, seed=5).ok
 
 
 @pytest.mark.timed

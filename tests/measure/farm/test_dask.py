@@ -149,8 +149,8 @@ def test_it_measures_under_the_conditions_of_its_workers(farm):
 
 def test_a_bench_on_a_farm_fills_the_cache(shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
-    jobs = [Job(planted("measurement", float(n)), "p://1", f"s{n}", "1") for n in range(1, 9)]
-    jobs.append(Job(planted("leave", 1), "p://1", "crash", "1"))
+    jobs = [Job(planted("measurement", float(n)), "p://1", f"s{n}", "1", target="") for n in range(1, 9)]
+    jobs.append(Job(planted("leave", 1), "p://1", "crash", "1", target=""))
     with MeasuringBench(limits=LIMITS, farm=shared.endpoint.address) as bench:
         found = bench.evaluator.evaluate(jobs)
         assert [one.cost for one in found[:-1]] == [float(n) for n in range(1, 9)]

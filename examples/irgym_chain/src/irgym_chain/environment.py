@@ -10,10 +10,11 @@ import numpy as np
 from gymnasium import spaces
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.measure.bench import MeasuringBench
 from irgym_chain.task import MAX_DIMS, ChainTask
@@ -37,12 +38,18 @@ class ChainEnvironment(Environment):
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("count", True, "counts multiplications")]
 
-    def task(self, uri: str, backend: str | None = None) -> ChainTask:
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> ChainTask:
         match = re.fullmatch(r"chain://(\d{1,6}(?:x\d{1,6})+)", uri)
         dims = tuple(map(int, match.group(1).split("x"))) if match else ()
         if not 3 <= len(dims) <= MAX_DIMS or min(dims) < 1:
             raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
-        return ChainTask(dims)
+        return under(ChainTask(dims), objective)
 
     def objectives(self) -> Mapping[str, str]:
         return {"multiplications": "scalar multiplications, a number"}

@@ -81,7 +81,8 @@ class ChainTask(Task[Joins]):
 
     def job(self, state: Joins) -> Job:
         call = Call("irgym_chain.task:multiplications", (self.dims, state))
-        return Job(call, self.uri, self.describe(state), toolchain="chain 1", objective=self.objective)
+        text = self.describe(state)
+        return Job(call, self.uri, text, toolchain="chain 1", objective=self.objective, target="")
 
     def validation(self, state: Joins, inputs: int, seed: int) -> Call:
         return Call("irgym_chain.task:validate", (self.dims, state, inputs, seed))

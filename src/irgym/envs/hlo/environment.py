@@ -5,11 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, Pipeline, policies_in
+from irgym.core.environment import (
+    BackendStatus,
+    Baseline,
+    Bench,
+    Dataset,
+    Environment,
+    Pipeline,
+    policies_in,
+    under,
+)
 from irgym.core.errors import BackendError, IrgymError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import Schedule
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo import datasets
 from irgym.envs.hlo.modules import ProgramModules
@@ -23,6 +33,7 @@ from irgym.envs.hlo.task import OBJECTIVES, HloTask
 from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import timing_core
+from irgym.measure.target import target_of
 
 BACKEND = "xla"
 """The only back end."""
@@ -63,13 +74,22 @@ class HloEnvironment(Environment):
         built = "built" if target.exists() else "not built yet: that takes half a minute, on first use"
         return BackendStatus(BACKEND, True, f"passes of TensorFlow {TENSORFLOW}, engine {built}")
 
-    def task(self, uri: str, backend: str | None = None) -> HloTask:
-        """Return the task of an `hlo:` URI, with operation count as its objective.
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> HloTask:
+        """Return the task of an `hlo:` URI, by default with operation count as its objective.
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: The engine or jax is missing, or there is no such back end.
+            BackendError: The engine or jax is missing, or there is no such back end or target, or run times
+                are wanted of code for less than this processor has.
+            IrgymError: There is no such objective.
         """
+        code_for = None if target is None else target_of(target, runs=False)
         if backend not in (None, BACKEND):
             raise BackendError(f"hlo has no back end {backend!r}: choose {BACKEND}")
         program = parse_program(uri)
@@ -78,13 +98,15 @@ class HloEnvironment(Environment):
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         file = self._sources.file(program)
-        return self.task_of_file(program.uri, file, pool)
+        return under(self.task_of_file(program.uri, file, pool, code_for), objective)
 
-    def task_of_file(self, uri: str, file: Path, pool: Pool | None = None) -> HloTask:
+    def task_of_file(
+        self, uri: str, file: Path, pool: Pool | None = None, code_for: Target | None = None
+    ) -> HloTask:
         """Return the task of a file that holds an HloModuleProto."""
         if str(file) not in self._modules:
             self._modules[str(file)] = ProgramModules(uri, file, content_of(file), pool or self.pool())
-        task = HloTask(self._modules[str(file)])
+        task = HloTask(self._modules[str(file)], code_for=code_for)
         task.initial()  # a module that XLA cannot read is refused here
         return task
 

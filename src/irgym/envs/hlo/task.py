@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.errors import BackendError, IrgymError, ScheduleError
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.features import features
@@ -19,6 +20,7 @@ from irgym.envs.hlo.passes import PASSES, SPACE, STOP
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
+from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
 HORIZON = 32
@@ -44,9 +46,11 @@ class HloTask(Task[HloState]):
         objective: One of `OBJECTIVES`.
         horizon: Steps of an episode.
         with_analysis: Whether every step computes the cost analysis too, which takes as long as some passes.
+        code_for: What timed code shall be made for; None for this machine. Other costs depend on none.
 
     Raises:
         IrgymError: There is no such objective.
+        BackendError: Run times are wanted of code for less than this processor has.
     """
 
     space = SPACE
@@ -58,15 +62,29 @@ class HloTask(Task[HloState]):
         objective: str = "ops",
         horizon: int = HORIZON,
         with_analysis: bool = False,
+        code_for: Target | None = None,
     ) -> None:
         if objective not in OBJECTIVES:
             raise IrgymError(f"hlo has no objective {objective!r}: choose among {', '.join(OBJECTIVES)}")
+        host = host_target()
+        if objective == "time" and code_for is not None and code_for.name != host.name:
+            raise BackendError(
+                f"hlo times the code that XLA:CPU makes for this processor, {host.name}, and none for "
+                f"{code_for.name}: leave the target out, or choose another objective than time"
+            )
+        self._target = host if objective == "time" else None
+        self._code_for = code_for
         self.modules = modules
         self.uri = modules.uri
         self.objective = objective
         self.horizon = horizon
         self.with_analysis = with_analysis or objective == "flops"
         self.timing = TIMING
+
+    @property
+    def target(self) -> Target | None:
+        """This machine for run times; counts depend on no target."""
+        return self._target
 
     def initial(self) -> HloState:
         """Return the module as written.
@@ -146,13 +164,13 @@ class HloTask(Task[HloState]):
         Raises:
             IrgymError: There is no such objective.
         """
-        return HloTask(self.modules, objective, self.horizon, self.with_analysis)
+        return HloTask(self.modules, objective, self.horizon, self.with_analysis, self._code_for)
 
     def analysed(self) -> "HloTask":
         """Return this task with the cost analysis at each step."""
         if self.with_analysis:
             return self
-        return HloTask(self.modules, self.objective, self.horizon, with_analysis=True)
+        return HloTask(self.modules, self.objective, self.horizon, True, self._code_for)
 
     def job(self, state: HloState) -> Job:
         """Return the request for the cost: known for counts, measured for `time`."""
@@ -166,6 +184,7 @@ class HloTask(Task[HloState]):
                 toolchain=f"{toolchain()}; {self.modules.content}; {self.timing.version}",
                 objective="time",
                 original=not schedule,
+                target=self.target_text,
             )
         if state.failure:
             known = Measurement(Outcome.CRASH, detail=state.failure)
@@ -174,7 +193,7 @@ class HloTask(Task[HloState]):
             known = Measurement(Outcome.OK, (self._count(state),))
         arguments = (self.modules.file, state.path, self.objective)
         call = Call("irgym.envs.hlo.runner:count", arguments)
-        return Job(call, self.uri, schedule, toolchain(), self.objective, known)
+        return Job(call, self.uri, schedule, toolchain(), self.objective, known, target=self.target_text)
 
     def _count(self, state: HloState) -> float:
         if self.objective == "flops":

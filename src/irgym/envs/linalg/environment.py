@@ -6,10 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, policies_in
+from irgym.core.environment import (
+    BackendStatus,
+    Baseline,
+    Bench,
+    Dataset,
+    Environment,
+    policies_in,
+    under,
+)
 from irgym.core.errors import BackendError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions, datasets
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
@@ -22,6 +31,7 @@ from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
+from irgym.measure.target import target_of
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
@@ -69,21 +79,31 @@ class LinalgEnvironment(Environment):
             _status(OPENMP, cores, many),
         ]
 
-    def task(self, uri: str, backend: str | None = None) -> LinalgTask:
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> LinalgTask:
         """Return the task of a `linalg:` URI.
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: torch-mlir or OpenMP is missing, or there is no such back end.
+            BackendError: torch-mlir or OpenMP is missing, there is no such back end or target, or this
+                processor does not run the target's code.
+            IrgymError: There is no such objective.
         """
         threads = threads_of(backend)
+        made_for = target_of(target)
         source = parse_uri(uri)
         toolchain_with(threads)
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         described = self._described(self._sources.text(source), source.uri)
-        return LinalgTask(source.uri, *described, threads=threads, space=self.space)
+        task = LinalgTask(source.uri, *described, target=made_for, threads=threads, space=self.space)
+        return under(task, objective)
 
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""
@@ -139,7 +159,7 @@ class LinalgEnvironment(Environment):
     def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
         """Return the call that times a baseline and a scheduled program in turn."""
         assert isinstance(task, LinalgTask)
-        arguments = (task.uri, task.text, task.script(state), name, VERSUS_ROUNDS, task.threads)
+        arguments = (task.uri, task.text, task.script(state), task.target, name, VERSUS_ROUNDS, task.threads)
         return Call("irgym.envs.linalg.runner:compare", arguments)
 
     def policies(self) -> Mapping[str, Path]:
@@ -165,14 +185,22 @@ class SwapsEnvironment(LinalgEnvironment):
         method for method in LinalgEnvironment.default_methods if not method.endswith(":default")
     )
 
-    def task(self, uri: str, backend: str | None = None) -> LinalgTask:
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> LinalgTask:
         """Return the task of a `linalg:` URI, which may begin with `linalg-swaps:` instead.
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: torch-mlir is missing, or there is no such back end.
+            BackendError: torch-mlir is missing, there is no such back end or target, or this processor does
+                not run the target's code.
+            IrgymError: There is no such objective.
         """
-        return super().task(_of_linalg(uri), backend)
+        return super().task(_of_linalg(uri), backend, target, objective)
 
     def family(self, uri: str) -> str:
         """Return the operator or network of a program."""

@@ -2,34 +2,50 @@
 
 import math
 import time
+from typing import Any
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
+from irgym.core.target import Target
 from irgym.envs.linalg.baselines import BASELINES
 from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, problems, verdict
 from irgym.envs.linalg.compiling.bindings import llvm
-from irgym.envs.linalg.compiling.compiler import CompileError, Executable, apply, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import CompileError, Executable, apply, lower, make_for, mlir, parse
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import validation
+from irgym.measure.target import host_target, require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 
-def _compile(text: str, script: str, buffers: Buffers, threads: int | None) -> Executable:
+def _lowered(text: str, script: str, target: Target, threads: int | None) -> Any:
+    """Return a scheduled program in LLVM's dialect, within `mlir`."""
+    module = lower(text, script, threads)
+    if target.name != host_target().name:
+        make_for(module, target)
+    return module
+
+
+def _compile(text: str, script: str, target: Target, buffers: Buffers, threads: int | None) -> Executable:
+    # On another machine than the run's, this processor may lack what the target needs.
+    require(target)
     with mlir():
-        module = lower(text, script, threads)
+        module = _lowered(text, script, target, threads)
     return Executable(module, [*buffers.inputs, *buffers.results], runtime_calls() if threads else None)
 
 
-def measure(text: str, script: str, timing: Timing, threads: int | None = None) -> Measurement:
+def measure(
+    text: str, script: str, target: Target, timing: Timing, threads: int | None = None
+) -> Measurement:
     """Compile, check and time a scheduled program.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
+        target: What to make code for.
         timing: How to time it.
         threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
 
@@ -37,14 +53,15 @@ def measure(text: str, script: str, timing: Timing, threads: int | None = None) 
         Samples in nanoseconds, or the outcome of what failed: MLIR refuses it, or its result is wrong.
 
     Raises:
-        BackendError: There are fewer cores than threads, or no OpenMP.
+        BackendError: There are fewer cores than threads, no OpenMP, or the processor lacks the target's
+            instructions.
     """
     if threads:
         require_cores(threads)
     checked, buffers = prepared(text)
     started = time.perf_counter()
     try:
-        executable = _compile(text, script, buffers, threads)
+        executable = _compile(text, script, target, buffers, threads)
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
@@ -57,12 +74,15 @@ def measure(text: str, script: str, timing: Timing, threads: int | None = None) 
     return Measurement(Outcome.OK, samples, compile_s)
 
 
-def validate(text: str, script: str, inputs: int, seed: int, threads: int | None = None) -> Validation:
+def validate(
+    text: str, script: str, target: Target, inputs: int, seed: int, threads: int | None = None
+) -> Validation:
     """Compare a scheduled program with the program as written, on several inputs.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
+        target: What to make code for.
         inputs: How many; see `problems` in `checking`.
         seed: Seed of the first of them.
         threads: Threads of parallel loops; None makes them sequential.
@@ -76,7 +96,7 @@ def validate(text: str, script: str, inputs: int, seed: int, threads: int | None
     for one in tried:
         buffers = buffers_of(one)
         arrays = [*buffers.inputs, *buffers.results]
-        executable = executable.on(arrays) if executable else _compile(text, script, buffers, threads)
+        executable = executable.on(arrays) if executable else _compile(text, script, target, buffers, threads)
         executable.run(1)
         fault = buffers.faults()
         said.append(Agreement(math.inf, fault) if fault else one.judge(buffers.results))
@@ -85,13 +105,14 @@ def validate(text: str, script: str, inputs: int, seed: int, threads: int | None
     return validation(tried, said, ALLOWED)
 
 
-def written(text: str, script: str, form: str, threads: int | None = None) -> str:
+def written(text: str, script: str, form: str, target: Target, threads: int | None = None) -> str:
     """Return a program as text.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
         form: `mlir` for the program after the schedule, `llvm` for its LLVM code.
+        target: What LLVM's code is for; code for this machine's own level names none.
         threads: Threads of the LLVM code's parallel loops; None makes them sequential.
 
     Raises:
@@ -99,7 +120,7 @@ def written(text: str, script: str, form: str, threads: int | None = None) -> st
     """
     with mlir():
         if form == "llvm":
-            return str(llvm.translate_module_to_llvmir(lower(text, script, threads).operation))
+            return str(llvm.translate_module_to_llvmir(_lowered(text, script, target, threads).operation))
         module = parse(text)
         if script:
             apply(module, script)
@@ -107,7 +128,13 @@ def written(text: str, script: str, form: str, threads: int | None = None) -> st
 
 
 def compare(
-    uri: str, text: str, script: str, baseline: str, rounds: int, threads: int | None = None
+    uri: str,
+    text: str,
+    script: str,
+    target: Target,
+    baseline: str,
+    rounds: int,
+    threads: int | None = None,
 ) -> Versus:
     """Check a baseline's result, and time it and a scheduled program in turn, on the same inputs.
 
@@ -124,7 +151,7 @@ def compare(
     said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
     if not said.ok:
         raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
-    ours = _compile(text, script, buffers, threads)
+    ours = _compile(text, script, target, buffers, threads)
     buffers.blank()
     pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
     wrong = verdict(checked, buffers)

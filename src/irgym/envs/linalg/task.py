@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.cost import Call, Job
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.compiling.export import FORMS, export
@@ -33,6 +34,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         uri: Canonical URI of the program.
         text: Its MLIR, the operations numbered.
         program: What it is made of.
+        target: What its code is made for.
         threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
         space: The actions: one of those that `actions.space_with` returns.
     """
@@ -45,6 +47,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         text: str,
         program: Program,
         *,
+        target: Target,
         threads: int | None = None,
         space: ActionSpace = actions.SPACE,
     ) -> None:
@@ -52,10 +55,16 @@ class LinalgTask(Transitions, Task[LinalgState]):
         self.uri = uri
         self.text = text
         self._content = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._target = target
         self.threads = threads
         self.timing = PARALLEL_TIMING if threads else TIMING
         deepest = max(operation.loops for operation in program.operations)
         self.horizon = len(self.order) * (STEPS + deepest)
+
+    @property
+    def target(self) -> Target:
+        """What the code is made for."""
+        return self._target
 
     def identity(self, state: LinalgState) -> Hashable:
         """Return what was done to the operations and which is at hand, without what it took to get there."""
@@ -63,7 +72,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule of tiles for registers and caches, and of vectors."""
-        return sketch(self, rng)
+        return sketch(self, self.target, rng)
 
     def cost_features(self, state: LinalgState) -> NDArray[np.float64]:
         """Return what `cost_features` makes of the operations as they are now, shape [COST_FEATURES]."""
@@ -87,7 +96,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
     def job(self, state: LinalgState) -> Job:
         """Return the request for the program's time."""
         script = self.script(state)
-        arguments = (self.text, script, self.timing, self.threads)
+        arguments = (self.text, script, self.target, self.timing, self.threads)
         compiler, threads = toolchain_with(self.threads), threads_text(self.threads or 1)
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
@@ -95,11 +104,12 @@ class LinalgTask(Transitions, Task[LinalgState]):
             schedule=text_of(state),
             toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
             original=not script,
+            target=self.target_text,
         )
 
     def validation(self, state: LinalgState, inputs: int, seed: int) -> Call:
         """Return the call that compares the program's results with those of the program as written."""
-        arguments = (self.text, self.script(state), inputs, seed, self.threads)
+        arguments = (self.text, self.script(state), self.target, inputs, seed, self.threads)
         return Call("irgym.envs.linalg.runner:validate", arguments)
 
     def observe(self, state: LinalgState) -> Any:
@@ -130,7 +140,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
             IrgymError: The suffix is none of these.
             StorageError: A file cannot be written.
         """
-        return export(self.text, self.script(state), self.threads, path)
+        return export(self.text, self.script(state), self.target, self.threads, path)
 
 
 TIMING = Timing()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from irgym.core.actions import ActionKind, ActionSpace
 from irgym.core.errors import ScheduleError
-from irgym.envs.loops.codegen.kernel import Target
+from irgym.core.target import Target
 from irgym.envs.loops.codegen.plan import can_unroll, vectorisable
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Loop, Mark, Nest

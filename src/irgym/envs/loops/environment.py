@@ -4,15 +4,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, policies_in
+from irgym.core.environment import (
+    BackendStatus,
+    Baseline,
+    Bench,
+    Dataset,
+    Environment,
+    policies_in,
+    under,
+)
 from irgym.core.observation import ObservationView
 from irgym.core.reward import ThroughputGain
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import datasets
 from irgym.envs.loops.codegen import backends
 from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.state import LoopsState
 from irgym.envs.loops.task import LoopsTask
+from irgym.measure.target import host_target, target_of
 
 VERSUS_ROUNDS = 15
 """Rounds of an interleaved comparison (see the measuring guide)."""
@@ -41,15 +51,26 @@ class LoopsEnvironment(Environment):
         """Return the state of the code generators, the preferred first."""
         return [generator.available() for generator in backends.BACKENDS]
 
-    def task(self, uri: str, backend: str | None = None) -> LoopsTask:
-        """Return the task of a `loops:` URI.
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> LoopsTask:
+        """Return the task of a `loops:` URI; the target chooses the code generator, and the other way round.
 
         Raises:
             ProgramError: The URI is malformed.
-            BackendError: The code generator does not run here.
+            BackendError: The code generator or the target's code does not run here, or they do not go
+                together.
+            IrgymError: There is no such objective.
         """
         contraction = parse_uri(uri)
-        return LoopsTask(contraction, backends.preferred() if backend is None else backends.backend(backend))
+        wanted = None if target is None else target_of(target)
+        generator = backends.preferred(wanted) if backend is None else backends.backend(backend, wanted)
+        made_for = wanted or generator.target.on(host_target())
+        return under(LoopsTask(contraction, generator, made_for), objective)
 
     def dataset_names(self) -> list[str]:
         """Return the fixed data sets and the form of generated ones."""
@@ -83,13 +104,13 @@ class LoopsEnvironment(Environment):
     def versus_call(self, name: str, task: Task[LoopsState], state: LoopsState) -> Call:
         """Return the call that times a baseline and a nest in turn."""
         assert isinstance(task, LoopsTask)
-        arguments = (task.uri, state.nest, task.backend.name, name, VERSUS_ROUNDS)
+        arguments = (task.uri, state.nest, task.backend.name, task.target, name, VERSUS_ROUNDS)
         return Call("irgym.envs.loops.runner:compare", arguments)
 
     def peak_call(self, task: Task[LoopsState], state: LoopsState) -> Call:
         """Return the call that times a nest and the core's peak in turn."""
         assert isinstance(task, LoopsTask)
-        arguments = (task.uri, state.nest, task.backend.name, VERSUS_ROUNDS)
+        arguments = (task.uri, state.nest, task.backend.name, task.target, VERSUS_ROUNDS)
         return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
     def policies(self) -> Mapping[str, Path]:

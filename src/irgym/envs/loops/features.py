@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core.target import Target
 from irgym.envs.loops import actions
-from irgym.envs.loops.codegen.kernel import Target
 from irgym.envs.loops.codegen.plan import TilePlan, plan
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Mark, Nest

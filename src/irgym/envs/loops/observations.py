@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError
 from irgym.core.observation import ObservationView
+from irgym.core.target_observation import TARGET_VIEW
 from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.plan import plan
@@ -100,7 +101,7 @@ def loops_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
     the write-back of the output (0: it only computes); 16 bins of ceil(log2(stride)) of the accesses.
     """
     rows = np.zeros((actions.MAX_LOOPS, LOOP_WIDTH), np.float32)
-    tiles = plan(task.contraction, state.nest, task.backend.target)
+    tiles = plan(task.contraction, state.nest, task.target)
     places = {loop: place for place, loop in enumerate(tiles.order)}
     for place, loop in enumerate(state.nest.loops[: actions.MAX_LOOPS]):
         rows[place, 0] = place == state.cursor
@@ -227,6 +228,7 @@ VIEWS = {
         ObservationView(
             "ir_graph_networkx", "loops, tensors and statement, networkx", _graph, _pure(ir_graph)
         ),
+        TARGET_VIEW,
     )
 }
 """The observations by name; the first is the default."""

@@ -7,9 +7,10 @@ from contextlib import closing
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
+from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
 from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
-from irgym.envs.loops.codegen.backends import Executable, backend
+from irgym.envs.loops.codegen.backends import Backend, Executable, backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge
 from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.nest import Nest
@@ -17,8 +18,8 @@ from irgym.measure.checking import agreement
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import Problem, validation
-from irgym.measure.machine import fingerprint
 from irgym.measure.peak import peak_kernel
+from irgym.measure.target import require
 from irgym.measure.timing import Timing, interleave, sample
 
 SEED = 20230904
@@ -30,7 +31,13 @@ def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
     return lambda repetitions: executable.run(a, b, c, repetitions)
 
 
-def measure(uri: str, nest: Nest, backend_name: str, timing: Timing) -> Measurement:
+def _generator(name: str, target: Target) -> Backend:
+    """Return a back end; on another machine than the run's, this process may lack what the target needs."""
+    require(target)
+    return backend(name, target)
+
+
+def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Timing) -> Measurement:
     """Compile, check and time a nest, on whole numbers where its sums are short enough.
 
     Returns:
@@ -39,7 +46,7 @@ def measure(uri: str, nest: Nest, backend_name: str, timing: Timing) -> Measurem
     program = prepared(uri, SEED, whole=True)
     started = time.perf_counter()
     try:
-        executable = backend(backend_name).compile(program.contraction, nest)
+        executable = _generator(backend_name, target).compile(program.contraction, nest)
     except CodeTooLarge as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
@@ -53,11 +60,11 @@ def measure(uri: str, nest: Nest, backend_name: str, timing: Timing) -> Measurem
     return Measurement(Outcome.OK, samples, compile_s)
 
 
-def validate(uri: str, nest: Nest, backend_name: str, inputs: int, seed: int) -> Validation:
+def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: int, seed: int) -> Validation:
     """Compare a nest with numpy in float64: on whole numbers, and last on standard-normal numbers."""
     problems: list[Problem] = []
     agreements: list[Agreement] = []
-    with closing(backend(backend_name).compile(parse_uri(uri), nest)) as executable:
+    with closing(_generator(backend_name, target).compile(parse_uri(uri), nest)) as executable:
         for place in range(inputs):
             program = prepared(uri, seed + place, whole=place + 1 < max(inputs, 2))
             program.buffers.blank()
@@ -67,7 +74,7 @@ def validate(uri: str, nest: Nest, backend_name: str, inputs: int, seed: int) ->
     return validation(problems, agreements, TOLERANCE)
 
 
-def compare(uri: str, nest: Nest, backend_name: str, baseline: str, rounds: int) -> Versus:
+def compare(uri: str, nest: Nest, backend_name: str, target: Target, baseline: str, rounds: int) -> Versus:
     """Time a nest and a baseline in turn, on the same inputs, in this process.
 
     Raises:
@@ -80,7 +87,7 @@ def compare(uri: str, nest: Nest, backend_name: str, baseline: str, rounds: int)
     found = agreement.compare(tolerant(contraction, a, b), theirs.result().reshape(contraction.shapes[2]))
     if not found.ok:
         raise IrgymError(f"{baseline} gives a wrong result for {uri} ({found.detail}): leave it out")
-    with closing(backend(backend_name).compile(contraction, nest)) as executable:
+    with closing(_generator(backend_name, target).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
         pairs = interleave(ours, theirs.run, rounds)
     return Versus(
@@ -91,8 +98,8 @@ def compare(uri: str, nest: Nest, backend_name: str, baseline: str, rounds: int)
     )
 
 
-def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versus:
-    """Time a nest and the core's peak in turn, in this process.
+def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, rounds: int) -> Versus:
+    """Time a nest and the core's peak in the target's instructions in turn, in this process.
 
     A core that runs wide vectors for long lowers its clock: only a peak measured at the same moment tells
     which share of it a nest reaches.
@@ -103,8 +110,8 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, rounds: int) -> Versu
     program = prepared(uri, SEED, whole=True)
     contraction = program.contraction
     with (
-        peak_kernel(fingerprint()) as peak,
-        closing(backend(backend_name).compile(contraction, nest)) as executable,
+        peak_kernel(target) as peak,
+        closing(_generator(backend_name, target).compile(contraction, nest)) as executable,
     ):
         iterations = max(1, contraction.flops // peak.flops)
         ours = _bind(executable, program.buffers)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import ScheduleError
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.backends import Backend
@@ -26,23 +27,35 @@ class LoopsTask(Task[LoopsState]):
     forms = FORMS
 
     def __init__(
-        self, contraction: Contraction, backend: Backend, timing: Timing | None = None, horizon: int = 20
+        self,
+        contraction: Contraction,
+        backend: Backend,
+        target: Target,
+        timing: Timing | None = None,
+        horizon: int = 20,
     ) -> None:
         """Make the task.
 
         Args:
             contraction: The program.
             backend: What compiles it.
+            target: What it compiles for.
             timing: How a candidate is timed.
             horizon: Steps of an episode; LoopTune's 10 are too few for two levels of tiles.
         """
         self.contraction = contraction
         self.backend = backend
+        self._target = target
         self.timing = timing or Timing()
         self.uri = contraction.uri
         self.horizon = horizon
         self._toolchain = backend.toolchain()
         self._written = initial_nest(contraction)
+
+    @property
+    def target(self) -> Target:
+        """What the code is made for."""
+        return self._target
 
     def initial(self) -> LoopsState:
         """Return the unscheduled nest with the cursor on its outermost loop."""
@@ -52,9 +65,7 @@ class LoopsTask(Task[LoopsState]):
         """Return which actions apply to the loop under the cursor; none after `stop`."""
         if state.stopped:
             return self.space.mask([False] * len(self.space.kinds), [False] * self.space.param_count)
-        return self.space.mask(
-            *actions.legal_kinds(self.contraction, state.nest, state.cursor, self.backend.target)
-        )
+        return self.space.mask(*actions.legal_kinds(self.contraction, state.nest, state.cursor, self.target))
 
     def step(self, state: LoopsState, action: Action) -> LoopsState:
         """Return the state after `action`.
@@ -77,11 +88,11 @@ class LoopsTask(Task[LoopsState]):
 
     def observe(self, state: LoopsState) -> NDArray[np.float32]:
         """Return the feature vector of `features`, shape [FEATURES]."""
-        return features(self.contraction, state.nest, state.cursor, state.previous, self.backend.target)
+        return features(self.contraction, state.nest, state.cursor, state.previous, self.target)
 
     def cost_features(self, state: LoopsState) -> NDArray[np.float64]:
         """Return the features of the nest with the cursor at its top, shape [FEATURES]."""
-        return features(self.contraction, state.nest, 0, (), self.backend.target).astype(np.float64)
+        return features(self.contraction, state.nest, 0, (), self.target).astype(np.float64)
 
     def recorded(self, schedule: str) -> LoopsState | None:
         """Return the nest of a text with the cursor at its top; None where it is none of this contraction."""
@@ -95,20 +106,20 @@ class LoopsTask(Task[LoopsState]):
 
     def job(self, state: LoopsState) -> Job:
         """Return the request for the nest's time; cursor and history do not matter to it."""
-        arguments = (self.uri, state.nest, self.backend.name, self.timing)
+        arguments = (self.uri, state.nest, self.backend.name, self.target, self.timing)
         return Job(
             Call("irgym.envs.loops.runner:measure", arguments),
             program=self.uri,
             schedule=state.nest.text(),
             toolchain=f"{self._toolchain}; {self.timing.version}",
             original=state.nest == self._written,
+            target=self.target_text,
         )
 
     def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:
         """Return the call that compares the nest's results with numpy in float64."""
-        return Call(
-            "irgym.envs.loops.runner:validate", (self.uri, state.nest, self.backend.name, inputs, seed)
-        )
+        arguments = (self.uri, state.nest, self.backend.name, self.target, inputs, seed)
+        return Call("irgym.envs.loops.runner:validate", arguments)
 
     def describe(self, state: LoopsState) -> str:
         """Return the nest as indented text, the cursor marked by an arrow."""

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.core.errors import BackendError
+from irgym.core.target import X86_64_V3, X86_64_V4
 from irgym.envs.loops.codegen import backends
 from irgym.envs.loops.codegen.backends import AVX2, AVX512, BACKENDS, LLVM, Backend
 from irgym.envs.loops.contraction import Contraction, matmul
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.measure.machine import Machine, fingerprint
+from irgym.measure.target import target_of_machine
 
 each = pytest.mark.parametrize("generator", BACKENDS, ids=[candidate.name for candidate in BACKENDS])
 
@@ -30,6 +32,7 @@ def fresh_probe() -> None:
 def pretend(monkeypatch: pytest.MonkeyPatch, llvmlite: bool, **changes: object) -> None:
     machine: Machine = replace(fingerprint(), **changes)
     monkeypatch.setattr(backends, "fingerprint", lambda: machine)
+    monkeypatch.setattr(backends, "host_target", lambda: target_of_machine(machine, ()))
     if not llvmlite:
         monkeypatch.setattr(backends, "find_spec", lambda name: None)
 
@@ -120,13 +123,13 @@ def test_importing_probes_nothing_and_loads_no_llvm() -> None:
     ("changes", "name"),
     [
         (
-            {"architecture": "x86_64", "system": "Linux", "features": frozenset({"avx512f", "avx2", "fma"})},
+            {"architecture": "x86_64", "system": "Linux", "features": frozenset(X86_64_V4.features)},
             "avx512",
         ),
-        ({"architecture": "x86_64", "system": "Linux", "features": frozenset({"avx2", "fma"})}, "avx2"),
-        ({"architecture": "x86_64", "system": "Darwin", "features": frozenset({"avx2", "fma"})}, "avx2"),
+        ({"architecture": "x86_64", "system": "Linux", "features": frozenset(X86_64_V3.features)}, "avx2"),
+        ({"architecture": "x86_64", "system": "Darwin", "features": frozenset(X86_64_V3.features)}, "avx2"),
         ({"architecture": "x86_64", "system": "Linux", "features": frozenset({"avx"})}, "llvm"),
-        ({"architecture": "AMD64", "system": "Windows", "features": frozenset({"avx2", "fma"})}, "llvm"),
+        ({"architecture": "AMD64", "system": "Windows", "features": frozenset(X86_64_V3.features)}, "llvm"),
         ({"architecture": "aarch64", "system": "Linux", "features": frozenset({"asimd"})}, "llvm"),
     ],
 )
@@ -151,7 +154,7 @@ def test_without_any_back_end_the_error_says_what_to_install(monkeypatch: pytest
 
 @pytest.mark.usefixtures("fresh_probe")
 def test_a_back_end_that_does_not_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    features = frozenset({"avx2", "fma"})
+    features = frozenset(X86_64_V3.features)
     pretend(monkeypatch, llvmlite=True, architecture="x86_64", system="Linux", features=features)
     with pytest.raises(BackendError, match=r"avx512 does not run here .*lacks avx512f.*choose avx2"):
         backends.backend("avx512")

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from irgym.core.target import X86_64, X86_64_V3, X86_64_V4, Target
 from irgym.envs.loops.codegen import c_source
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Target, Tile
+from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Tile
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
@@ -18,7 +19,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler is i
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 Guard = Callable[[Floats], Floats]
-TARGETS = (Target(16, 32, 28), Target(8, 16, 12), Target(4, 16, 12))
+TARGETS = (X86_64_V4, X86_64_V3, X86_64)
 
 
 def build(source: str, folder: Path, *flags: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 pytest.importorskip("llvmlite")
 
+from irgym.core.target import X86_64, X86_64_V3, X86_64_V4, Target
 from irgym.envs.loops.codegen import llvm
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Repeat, Target, Tile
+from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Repeat, Tile
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
 from irgym.envs.loops.nest import Nest
@@ -22,7 +23,7 @@ def check(contraction: Contraction, kernel: Kernel, guard: Guard) -> None:
     inputs = contraction.random_inputs(seed=0)
     a, b = map(guard, inputs)
     c = guard(np.full(contraction.shapes[2], np.nan, dtype=np.float32))
-    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f")) as executable:
+    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f", llvm.host())) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 2)
     terms = contraction.flops // (2 * c.size)
     np.testing.assert_allclose(c, contraction.reference(*inputs), rtol=1e-5, atol=1e-6 * (terms + 8))
@@ -68,7 +69,7 @@ def test_a_broadcast_operand_does_not_reach_the_unused_lanes_of_a_sum() -> None:
         (Tile((Accumulator(0, 1),), False, (Block((Fma(0, 0, 0, 3),)),)),), 16, True, False, True, 0
     )
     a, b, c = np.ones(16, np.float32), np.full(1, np.inf, np.float32), np.zeros(1, np.float32)
-    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f")) as executable:
+    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f", llvm.host())) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
     assert c[0] == np.inf
 
@@ -95,17 +96,16 @@ def test_both_operands_along_the_lanes(at_page_end: Guard) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), width=st.sampled_from([(4, 16), (8, 16), (16, 32)]))
+@given(seed=st.integers(0, 2**32 - 1), target=st.sampled_from([X86_64, X86_64_V3, X86_64_V4]))
 def test_random_nests(
     random_contraction: Callable[[int], Contraction],
     random_nest: Callable[[Contraction, int], Nest],
     at_page_end: Guard,
     seed: int,
-    width: tuple[int, int],
+    target: Target,
 ) -> None:
     contraction = random_contraction(seed)
-    lanes, registers = width
-    kernel = lower(contraction, random_nest(contraction, seed), Target(lanes, registers, registers - 4))
+    kernel = lower(contraction, random_nest(contraction, seed), target)
     check(contraction, kernel, at_page_end)
 
 
@@ -113,11 +113,4 @@ def test_three_arguments_without_repetitions() -> None:
     _, kernel = rows_by_vectors(8, clear=True)
     ir = llvm.emit(kernel, "irgym_kernel", repetitions=False)
     assert "define void @irgym_kernel(ptr noalias %a, ptr noalias %b, ptr noalias %c) " in ir
-    assert llvm.compile_object(ir)
-
-
-def test_the_target_fits_the_host() -> None:
-    target = llvm.host_target()
-    assert target.lanes in (4, 8, 16)
-    assert target.accumulators < target.registers
-    assert ("+avx512f" in llvm.host().features.split(",")) == (target.lanes == 16)
+    assert llvm.compile_object(ir, llvm.host())

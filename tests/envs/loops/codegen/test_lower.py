@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Target, Tile
+from irgym.core.target import X86_64_V3, X86_64_V4, Target
+from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Tile
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
 
-WIDE = Target(lanes=16, registers=32, accumulators=28)
-NARROW = Target(lanes=8, registers=16, accumulators=12)
+WIDE = X86_64_V4
+NARROW = X86_64_V3
 
 
 class Interpreter:

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.envs.loops.codegen.kernel import Block, Node, Target
+from irgym.core.target import X86_64_V3, X86_64_V4, Target
+from irgym.envs.loops.codegen.kernel import Block, Node
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.codegen.plan import can_unroll, plan, vectorisable
 from irgym.envs.loops.contraction import Contraction, convolution, matmul, parse_uri
 from irgym.envs.loops.nest import Loop, Mark, Nest
 
-WIDE = Target(lanes=16, registers=32, accumulators=28)
-NARROW = Target(lanes=8, registers=16, accumulators=12)
+WIDE = X86_64_V4
+NARROW = X86_64_V3
 MM = matmul(128, 128, 128)
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -15,6 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from irgym.core.errors import IrgymError
+from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import (
     ExecutionEngine,
     PassManager,
@@ -239,6 +240,22 @@ def lower_module(module: Any, threads: int | None = None) -> None:
     _contract(module)
     function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
     run_passes(module, _to_llvm(threads))
+
+
+def make_for(module: Any, target: Target) -> None:
+    """Have LLVM make code for a target of a program in its dialect, in place, within `mlir`.
+
+    Without it the code is for the very processor that it is compiled on.
+    """
+    # The features too: without them LLVM takes those of the processor that it runs on.
+    features = ", ".join(f'"+{LLVM_FEATURES.get(feature, feature)}"' for feature in target.features)
+    for operation in _all(module, frozenset({"llvm.func"})):
+        operation.attributes["target_cpu"] = ir.StringAttr.get(target.name)
+        operation.attributes["target_features"] = ir.Attribute.parse(f"#llvm.target_features<[{features}]>")
+
+
+LLVM_FEATURES = {"abm": "lzcnt", "bmi1": "bmi"}
+"""What LLVM calls features that Linux names in another way."""
 
 
 class Executable:

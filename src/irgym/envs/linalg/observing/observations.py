@@ -8,6 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from irgym.core.observation import ObservationView
+from irgym.core.target_observation import TARGET_VIEW
 from irgym.core.task import Task
 from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS
 from irgym.envs.linalg.state import LinalgState
@@ -25,5 +26,5 @@ _FEATURES = ObservationView(
     _features,
 )
 
-VIEWS = {_FEATURES.name: _FEATURES}
+VIEWS = {view.name: view for view in (_FEATURES, TARGET_VIEW)}
 """The observations, the default first."""

@@ -10,25 +10,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from irgym.core.actions import Action
+from irgym.core.target import Target
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.scheduling.operations import Operation
 from irgym.envs.linalg.scheduling.transformations import is_product
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
-LANES = 16
-"""Elements of a vector register: float32 in 512 bits."""
-
-REGISTERS = 28
-"""Vector registers that accumulators may take; the others hold what is multiplied."""
-
 LONGEST = 256
 """Greatest number of elements along the lanes of an operation that keeps no accumulators."""
 
 
-def sketch(task: Transitions, rng: np.random.Generator) -> Sequence[Action]:
+def sketch(task: Transitions, target: Target, rng: np.random.Generator) -> Sequence[Action]:
     """Return the actions of a random schedule in which each operation has the form that suits its kind."""
-    pen = _Pen(task, rng)
+    pen = _Pen(task, target, rng)
     while not task.terminal(pen.state):
         operation = pen.operation
         if is_product(operation):
@@ -42,8 +37,9 @@ def sketch(task: Transitions, rng: np.random.Generator) -> Sequence[Action]:
 class _Pen:
     """Writes actions one after the other, those that apply."""
 
-    def __init__(self, task: Transitions, rng: np.random.Generator) -> None:
+    def __init__(self, task: Transitions, target: Target, rng: np.random.Generator) -> None:
         self.task = task
+        self.target = target
         self.rng = rng
         self.state: LinalgState = task.initial()
         self.taken: list[Action] = []
@@ -93,9 +89,10 @@ def _product(pen: _Pen) -> None:
     lanes, rows = _two_loops(operation, pen.rng)
     sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
     if lanes is not None:
-        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * LANES)
+        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * pen.target.lanes)
     if rows is not None and lanes is not None:
-        room = REGISTERS // max(1, -(-sizes[lanes] // LANES))
+        target = pen.target
+        room = target.accumulators // max(1, -(-sizes[lanes] // target.lanes))
         sizes[rows] = pen.divisor(operation.bounds[rows], min(4, room), room)
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
@@ -175,8 +172,9 @@ def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
 
 def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
     """Return a random tile size, of whole registers where there is one."""
-    whole = [size for size in actions.divisors(bound) if size % LANES == 0 and size <= greatest]
-    return int(pen.rng.choice(whole)) if whole else pen.divisor(bound, min(4, bound), 4 * LANES)
+    lanes = pen.target.lanes
+    whole = [size for size in actions.divisors(bound) if size % lanes == 0 and size <= greatest]
+    return int(pen.rng.choice(whole)) if whole else pen.divisor(bound, min(4, bound), 4 * lanes)
 
 
 def _vectorised(pen: _Pen, sizes: Sequence[int], turned: bool) -> None:

@@ -1,12 +1,13 @@
 """AVX2 and FMA machine code."""
 
+from irgym.core.target import X86_64_V3
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import x86
 from irgym.envs.loops.codegen.assembler import vex, vex_memory
-from irgym.envs.loops.codegen.kernel import Kernel, Target
+from irgym.envs.loops.codegen.kernel import Kernel
 from irgym.envs.loops.codegen.scalar import Scalar
 
-TARGET = Target(lanes=8, registers=16, accumulators=12)
+TARGET = X86_64_V3
 
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""

@@ -1,13 +1,14 @@
 """AVX-512 machine code."""
 
+from irgym.core.target import X86_64_V4
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import x86
 from irgym.envs.loops.codegen.assembler import evex, evex_memory
-from irgym.envs.loops.codegen.kernel import Kernel, Target
+from irgym.envs.loops.codegen.kernel import Kernel
 from irgym.envs.loops.codegen.lower import CodeTooLarge
 from irgym.envs.loops.codegen.scalar import Scalar
 
-TARGET = Target(lanes=16, registers=32, accumulators=28)
+TARGET = X86_64_V4
 
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""

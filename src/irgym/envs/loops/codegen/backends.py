@@ -9,15 +9,17 @@ from typing import Protocol
 
 from irgym.core.environment import BackendStatus
 from irgym.core.errors import BackendError
+from irgym.core.target import Target
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import avx2, avx512, elf, llvm
-from irgym.envs.loops.codegen.kernel import Kernel, Target
+from irgym.envs.loops.codegen.kernel import Kernel
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
 from irgym.measure.machine import fingerprint
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.sources import digest_of
+from irgym.measure.target import host_target
 
 CODE_ALIGNMENT = 64
 """Boundary, in bytes, on which the generators' code wants to begin."""
@@ -51,11 +53,11 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """A code generator.
+    """A code generator for a target.
 
     Attributes:
         name: Its name in `--backend`, tables and cache keys.
-        target: What a register tile must fit into.
+        target: What it makes code for; register tiles must fit into it.
     """
 
     @property
@@ -65,7 +67,7 @@ class Backend(Protocol):
 
     @property
     def target(self) -> Target:
-        """What a register tile must fit into."""
+        """What it makes code for; register tiles must fit into it."""
         ...
 
     def available(self) -> BackendStatus:
@@ -126,15 +128,13 @@ class MachineCodeBackend:
 
     Attributes:
         name: Its name.
-        target: What a register tile must fit into.
+        target: What it makes code for.
         emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions)`.
-        features: Instruction-set flags that the processor must have.
     """
 
     name: str
     target: Target
     emit: Callable[[Kernel], bytes]
-    features: tuple[str, ...]
 
     def available(self) -> BackendStatus:
         """Say whether the processor and the system run this code."""
@@ -144,7 +144,7 @@ class MachineCodeBackend:
                 f"emits x86-64 code for Linux and macOS, and this is {machine.architecture} {machine.system}"
             )
             return BackendStatus(self.name, False, detail)
-        missing = [feature for feature in self.features if feature not in machine.features]
+        missing = [feature for feature in self.target.features if feature not in machine.features]
         if missing:
             return BackendStatus(self.name, False, f"this processor lacks {', '.join(missing)}")
         return BackendStatus(self.name, True, f"own x86-64 generator, {self.target.lanes} lanes")
@@ -176,28 +176,26 @@ class MachineCodeBackend:
         return elf.relocatable(code, name, start)
 
     def toolchain(self) -> str:
-        """Return the generator, its sources' hash and the features used."""
-        return f"{self.name} {digest_of(*CODE)} {'+'.join(self.features)}"
+        """Return the generator and its sources' hash."""
+        return f"{self.name} {digest_of(*CODE)}"
 
 
 @dataclass(frozen=True)
 class LlvmBackend:
-    """Emits LLVM IR for this processor and compiles it through llvmlite, in about ten milliseconds.
+    """Emits LLVM IR and compiles it through llvmlite, in about ten milliseconds.
 
     Attributes:
+        level: What it makes code for; None for this machine.
         name: Its name.
     """
 
+    level: Target | None = None
     name: str = "llvm"
 
     @property
     def target(self) -> Target:
-        """What a register tile must fit into on this processor.
-
-        Raises:
-            BackendError: llvmlite is not installed.
-        """
-        return llvm.host_target()
+        """What it makes code for."""
+        return self.level or host_target()
 
     def available(self) -> BackendStatus:
         """Say whether llvmlite is installed."""
@@ -213,7 +211,7 @@ class LlvmBackend:
             CodeTooLarge: Its code would be too long.
         """
         ir = llvm.emit(lower(contraction, nest, self.target), "kernel", repetitions=True)
-        return llvm.compile(ir, "kernel")
+        return llvm.compile(ir, "kernel", self._processor)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
         """Return an object file of this system's format with the function `name`.
@@ -222,21 +220,26 @@ class LlvmBackend:
             BackendError: llvmlite is not installed.
             CodeTooLarge: The code would be too long.
         """
-        return llvm.compile_object(llvm.emit(lower(contraction, nest, self.target), name, repetitions=False))
+        ir = llvm.emit(lower(contraction, nest, self.target), name, repetitions=False)
+        return llvm.compile_object(ir, self._processor)
 
     def toolchain(self) -> str:
-        """Return the generator, irgym's sources' hash, LLVM's version and what it knows of the processor.
+        """Return the generator, irgym's sources' hash, LLVM's version and what code is made for.
 
         Raises:
             BackendError: llvmlite is not installed.
         """
-        host = llvm.host()
-        features = hashlib.sha256(host.features.encode()).hexdigest()[:12]
-        return f"{self.name} {digest_of(*CODE)} {llvm.version()} {host.cpu} {features}"
+        processor = self._processor
+        features = hashlib.sha256(processor.features.encode()).hexdigest()[:12]
+        return f"{self.name} {digest_of(*CODE)} {llvm.version()} {processor.cpu} {features}"
+
+    @property
+    def _processor(self) -> llvm.Processor:
+        return llvm.processor_of(self.target)
 
 
-AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit, ("avx512f",))
-AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit, ("avx2", "fma"))
+AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit)
+AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit)
 LLVM = LlvmBackend()
 
 CODE = (
@@ -258,31 +261,44 @@ def _status(candidate: Backend) -> BackendStatus:
     return candidate.available()
 
 
-def preferred() -> Backend:
-    """Return the first back end that runs here: AVX-512, else AVX2, else LLVM.
+def preferred(target: Target | None = None) -> Backend:
+    """Return the first back end that runs here and makes code for a target, by default this machine.
 
     Raises:
         BackendError: None does.
     """
-    for candidate in BACKENDS:
+    wanted = target or host_target()
+    own = [candidate for candidate in (AVX512, AVX2) if candidate.target.name == wanted.name]
+    for candidate in (*own, LlvmBackend(wanted)):
         if _status(candidate).available:
             return candidate
     raise BackendError(
-        f"no code generator of loops runs on this machine: install the portable one with {INSTALL_LLVM}"
+        f"no code generator of loops for {wanted.name} runs on this machine: install the portable one with "
+        f"{INSTALL_LLVM}"
     )
 
 
-def backend(name: str) -> Backend:
+def backend(name: str, target: Target | None = None) -> Backend:
     """Return the back end of that name.
 
+    Args:
+        name: Its name.
+        target: What it shall make code for; by default what it is for, else this machine.
+
     Raises:
-        BackendError: There is none, or it does not run here.
+        BackendError: There is none, or it does not run here or makes no code for the target.
     """
     named = {candidate.name: candidate for candidate in BACKENDS}
     if name not in named:
         raise BackendError(f"there is no back end {name!r} in loops: choose among {', '.join(named)}")
-    status = _status(named[name])
+    found = LlvmBackend(target) if name == LLVM.name else named[name]
+    status = _status(found)
     if not status.available:
         remedy = f"install it with {status.remedy}" if status.remedy else f"choose {preferred().name}"
         raise BackendError(f"the back end {name} does not run here ({status.detail}): {remedy}")
-    return named[name]
+    if target is not None and found.target.name != target.name:
+        raise BackendError(
+            f"the back end {name} makes code for {found.target.name}, not for the target {target.name}: "
+            f"leave one out, or choose the back end {LLVM.name}"
+        )
+    return found

@@ -9,21 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a register tile must fit into.
-
-    Attributes:
-        lanes: float32 lanes of a vector register.
-        registers: Number of vector registers.
-        accumulators: How many of them may hold accumulators.
-    """
-
-    lanes: int
-    registers: int
-    accumulators: int
-
-
 class Fma(NamedTuple):
     """accumulator += A[a] * B[b], over `lanes` lanes.
 

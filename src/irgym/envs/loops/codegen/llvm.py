@@ -14,7 +14,9 @@ from types import ModuleType
 from typing import Any, cast
 
 from irgym.core.errors import BackendError
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Kernel, Node, Repeat, Target, Tile
+from irgym.core.target import Target
+from irgym.envs.loops.codegen.kernel import Accumulator, Block, Kernel, Node, Repeat, Tile
+from irgym.measure.target import host_target
 
 OPTIMISATION_LEVEL = 1
 """LLVM's level of code generation: 1 schedules and reduces strength; 2 and 3 make no faster code here."""
@@ -251,8 +253,8 @@ class _Body:
 
 
 @dataclass(frozen=True)
-class Host:
-    """The processor as LLVM sees it.
+class Processor:
+    """A processor as LLVM names it.
 
     Attributes:
         cpu: Its name, such as `znver4`.
@@ -282,8 +284,8 @@ def binding() -> ModuleType:
 
 
 @cache
-def host() -> Host:
-    """Return the processor that LLVM generates code for.
+def host() -> Processor:
+    """Return this processor as LLVM sees it.
 
     Raises:
         BackendError: llvmlite is not installed.
@@ -293,22 +295,17 @@ def host() -> Host:
         features: str = llvm.get_host_cpu_features().flatten()
     except RuntimeError:  # LLVM knows no way to ask this processor
         features = ""
-    return Host(llvm.get_host_cpu_name(), features)
+    return Processor(llvm.get_host_cpu_name(), features)
 
 
-def host_target() -> Target:
-    """Return what a register tile must fit into on this processor.
+def processor_of(target: Target) -> Processor:
+    """Return what LLVM makes code for: this very processor where the target is this machine, else its level.
 
     Raises:
         BackendError: llvmlite is not installed.
     """
-    features = host().features.split(",")
-    if "+avx512f" in features:
-        return Target(lanes=16, registers=32, accumulators=28)
-    if "+avx" in features:
-        return Target(lanes=8, registers=16, accumulators=12)
-    wide = "+neon" in features
-    return Target(lanes=4, registers=32 if wide else 16, accumulators=28 if wide else 12)
+    # LLVM's names of x86-64's levels are ours; code for other architectures is not made here.
+    return host() if target.name == host_target().name else Processor(target.name, "")
 
 
 def version() -> str:
@@ -321,14 +318,14 @@ def version() -> str:
     return f"llvmlite {metadata.version('llvmlite')} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
-def _machine(jit: bool) -> Any:
+def _machine(processor: Processor, jit: bool) -> Any:
     """Return a new target machine; an execution engine takes the one that it gets for its own."""
     return (
         binding()
         .Target.from_default_triple()
         .create_target_machine(
-            cpu=host().cpu,
-            features=host().features,
+            cpu=processor.cpu,
+            features=processor.features,
             opt=OPTIMISATION_LEVEL,
             reloc="pic",
             codemodel="jitdefault" if jit else "default",
@@ -359,26 +356,27 @@ class LlvmExecutable:
         self._engine.close()
 
 
-def compile(ir: str, name: str) -> LlvmExecutable:
+def compile(ir: str, name: str, processor: Processor) -> LlvmExecutable:
     """Compile IR that `emit` wrote with repetitions.
 
     Args:
         ir: Textual LLVM IR.
         name: Name of the function in it.
+        processor: What to make code for; this one must run it.
 
     Raises:
         BackendError: llvmlite is not installed.
     """
     llvm = binding()
-    engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(ir), _machine(jit=True))
+    engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(ir), _machine(processor, jit=True))
     engine.finalize_object()
     return LlvmExecutable(engine, name)
 
 
-def compile_object(ir: str) -> bytes:
-    """Compile IR into a relocatable object file of the host's format.
+def compile_object(ir: str, processor: Processor) -> bytes:
+    """Compile IR for a processor into a relocatable object file of the host's format.
 
     Raises:
         BackendError: llvmlite is not installed.
     """
-    return cast(bytes, _machine(jit=False).emit_object(binding().parse_assembly(ir)))
+    return cast(bytes, _machine(processor, jit=False).emit_object(binding().parse_assembly(ir)))

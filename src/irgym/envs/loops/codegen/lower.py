@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Node, Repeat, Target, Tile
+from irgym.core.target import Target
+from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Node, Repeat, Tile
 from irgym.envs.loops.codegen.plan import TilePlan, plan
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest

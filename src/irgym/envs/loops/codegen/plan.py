@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irgym.envs.loops.codegen.kernel import Target
+from irgym.core.target import Target
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Loop, Mark, Nest
 

@@ -1,0 +1,39 @@
+"""What is said and measured of a target that is less than this machine."""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from irgym.core.cost import Call
+from irgym.core.environment import Bench, Versus
+from irgym.core.target import Target
+from irgym.core.task import Task
+from irgym.measure.peak import Peak
+from irgym.measure.target import host_target
+
+
+def lesser_target(task: Task[Any]) -> Target | None:
+    """Return a task's target where it is less than this machine; None where it is this machine, or none."""
+    target = task.target
+    return None if target is None or target.name == host_target().name else target
+
+
+def machine_text(bench: Bench, task: Task[Any]) -> str:
+    """Return where a task is measured, in words, and what its code is made for if that is less."""
+    target = lesser_target(task)
+    return bench.machine if target is None else f"{bench.machine}; code for {target.name}"
+
+
+def of_baseline(versus: Versus, task: Task[Any]) -> Versus:
+    """Return the timings of a baseline with a word that it was not held to a lesser target."""
+    target = lesser_target(task)
+    return versus if target is None else replace(versus, detail=f"{versus.detail}, not held to {target.name}")
+
+
+def peak_of(bench: Bench, task: Task[Any]) -> float | None:
+    """Return the peak of a task's target in GFLOP/s; measured only where it bounds costs, None elsewhere."""
+    if task.ideal_cost(1.0) is None:
+        return None
+    target = lesser_target(task)
+    if target is None:
+        return bench.peak_gflops
+    return cast(Peak, bench.call(Call("irgym.measure.peak:measure_peak", (0.1, target)))).gflops
