@@ -106,7 +106,7 @@ def act(assignment: Assignment) -> Experience:
 def values(network: QNetwork, trajectories: Trajectories) -> tuple[FloatArray, FloatArray]:
     """Return the values of the actions taken and the greatest ones of a legal action, each of shape [M]."""
     with torch.inference_mode():
-        q = network.forward(trajectories.observations)[:, 0].numpy()
+        q = network.forward(trajectories.observations, torch.as_tensor(trajectories.legal))[:, 0].numpy()
     taken = np.take_along_axis(q, trajectories.choices, axis=1)[:, 0]
     return taken, np.where(trajectories.legal[:, 0], q, heads.MASKED).max(axis=1).astype(np.float32)
 

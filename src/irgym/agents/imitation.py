@@ -116,7 +116,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
         # Other statistics of the inputs would change what the weights of a policy to start from mean.
         actor.encoder.adapt(batch)
     legal = torch.as_tensor(layout.legal(masks))
-    choices = torch.as_tensor(layout.choices(actions))
+    choices = torch.as_tensor(layout.choices(actions, masks))
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
     for epoch in range(config.epochs):
         descent.set_lr(anneal(config.lr, config.lr_end, epoch, config.epochs - 1))

@@ -164,7 +164,7 @@ class QLearner(Generic[C]):
         beta = anneal(config.beta, 1.0, self.iteration, config.iterations)
         transitions = self.replay.sample(config.minibatch, beta, self.rng)
         targets = self._targets(transitions)
-        q = self.network.forward(transitions.observations)[:, 0]
+        q = self.network.forward(transitions.observations, transitions.legal)[:, 0]
         taken = q.gather(1, transitions.choices[:, None])[:, 0]
         losses = functional.smooth_l1_loss(taken, targets, reduction="none")
         loss = (transitions.weights * losses).mean()
@@ -178,9 +178,10 @@ class QLearner(Generic[C]):
     def _targets(self, transitions: Transitions) -> Tensor:
         """Return targets: the network picks the best legal next action, the target network values it."""
         with torch.no_grad():
-            ahead = self.network.forward(transitions.next_observations)
-            best = torch.where(transitions.next_legal, ahead, heads.MASKED).argmax(dim=-1, keepdim=True)
-            value = self.target.forward(transitions.next_observations).gather(-1, best)[:, 0, 0]
+            following, legal = transitions.next_observations, transitions.next_legal
+            ahead = self.network.forward(following, legal)
+            best = torch.where(legal, ahead, heads.MASKED).argmax(dim=-1, keepdim=True)
+            value = self.target.forward(following, legal).gather(-1, best)[:, 0, 0]
             return self.scale.factor * transitions.rewards + transitions.discounts * value
 
     def policy(self) -> TorchPolicy:
@@ -216,7 +217,7 @@ def exploring(network: QNetwork, rng: np.random.Generator, epsilon: float) -> Ch
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():
-            q = network.forward(batch).numpy()
+            q = network.forward(batch, torch.as_tensor(legal)).numpy()
         choices = heads.epsilon_greedy(q, legal, network.layout, rng, epsilon)
         unused = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, unused, unused)

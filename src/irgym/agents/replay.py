@@ -11,7 +11,7 @@ from torch import Tensor
 from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Batch, Encoder
-from irgym.nets.layout import IntArray
+from irgym.nets.layout import IntArray, with_candidates
 
 FloatArray = NDArray[np.float32]
 
@@ -61,16 +61,18 @@ class Transitions:
 
     Attributes:
         observations: Batch of B rows.
+        legal: Shape [B, 1, F + K], with up to K candidates in these states.
         choices: Shape [B]; the flat actions taken.
         rewards: Shape [B]; discounted sum of the rewards until the next state.
         discounts: Shape [B]; what the value of the next state is multiplied by; 0 where there is none.
         next_observations: Batch of B rows; arbitrary where the discount is 0.
-        next_legal: Shape [B, 1, F].
+        next_legal: Shape [B, 1, F + K], with up to K candidates in the next states.
         weights: Shape [B]; importance weights, the greatest being 1.
         places: Shape [B]; where they lie in the replay.
     """
 
     observations: Batch
+    legal: Tensor
     choices: Tensor
     rewards: Tensor
     discounts: Tensor
@@ -84,7 +86,8 @@ class Replay:
     """A ring of steps, of which the newest `capacity` are kept.
 
     The steps of an episode lie side by side, so the state n steps later is a place in the ring too:
-    each observation is kept once. A later step is never overwritten before an earlier one.
+    each observation is kept once. A later step is never overwritten before an earlier one. All candidates of
+    a state are legal, so that of these their number is kept.
 
     Attributes:
         capacity: Number of steps.
@@ -99,6 +102,7 @@ class Replay:
         self._head = 0
         self._observations: list[Any] = []
         self._legal: BoolArray = np.zeros((capacity, 1, actions), dtype=np.bool_)
+        self._candidates: IntArray = np.zeros(capacity, dtype=np.int64)
         self._choices: IntArray = np.zeros(capacity, dtype=np.int64)
         self._rewards: FloatArray = np.zeros(capacity, dtype=np.float32)
         self._discounts: FloatArray = np.zeros(capacity, dtype=np.float32)
@@ -125,7 +129,9 @@ class Replay:
                 self._observations[place] = observations[row]
             else:
                 self._observations.append(observations[row])
-        self._legal[places] = trajectories.legal[order]
+        fixed = self._legal.shape[-1]
+        self._legal[places] = trajectories.legal[order, :, :fixed]
+        self._candidates[places] = trajectories.legal[order, 0, fixed:].sum(axis=-1)
         self._choices[places] = trajectories.choices[order, 0]
         self._rewards[places] = rewards
         self._discounts[places] = np.where(ahead > 0, gamma**n, 0.0)
@@ -151,17 +157,22 @@ class Replay:
         following = self._next[places]
         return Transitions(
             observations=self._batch(places),
+            legal=self._legal_at(places),
             choices=torch.as_tensor(self._choices[places]),
             rewards=torch.as_tensor(self._rewards[places]),
             discounts=torch.as_tensor(self._discounts[places]),
             next_observations=self._batch(following),
-            next_legal=torch.as_tensor(self._legal[following]),
+            next_legal=self._legal_at(following),
             weights=torch.as_tensor((weights / weights.max()).astype(np.float32)),
             places=places,
         )
 
     def _batch(self, places: IntArray) -> Batch:
         return self._encoder.collate([self._observations[place] for place in places.tolist()])
+
+    def _legal_at(self, places: IntArray) -> Tensor:
+        legal, counts = self._legal[places], self._candidates[places]
+        return torch.as_tensor(with_candidates(legal, counts) if counts.any() else legal)
 
     def prioritise(self, places: IntArray, errors: FloatArray) -> None:
         """Set the priorities to the absolute temporal-difference errors."""
@@ -178,6 +189,7 @@ class Replay:
             "greatest": self._greatest,
             "observations": self._encoder.collate(self._observations) if self.size else None,
             "legal": torch.as_tensor(self._legal[held]),
+            "candidates": torch.as_tensor(self._candidates[held]),
             "choices": torch.as_tensor(self._choices[held]),
             "rewards": torch.as_tensor(self._rewards[held]),
             "discounts": torch.as_tensor(self._discounts[held]),
@@ -189,7 +201,7 @@ class Replay:
         """Continue from what `state_dict` returned, exactly."""
         self.size, self._head, self._greatest = state["size"], state["head"], state["greatest"]
         self._observations = self._encoder.separate(state["observations"]) if self.size else []
-        for name in ("legal", "choices", "rewards", "discounts", "next"):
+        for name in ("legal", "candidates", "choices", "rewards", "discounts", "next"):
             getattr(self, f"_{name}")[: self.size] = state[name].numpy()
         self._tree.nodes = state["nodes"].numpy().copy()
 

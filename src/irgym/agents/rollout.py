@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
-from irgym.agents.trajectories import FloatArray, Trajectories
+from irgym.agents.trajectories import FloatArray, Trajectories, join_legal
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.errors import IrgymError
@@ -75,7 +75,7 @@ def rollout(
         problem: Gives the evaluator and the reward; its own tasks are not used.
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
-        choose: Draws choices for a batch of observations and its mask of shape [B, S, W].
+        choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
         privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
 
     Raises:
@@ -110,7 +110,7 @@ def play(
         reward: Says of which states the costs and potentials are needed.
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
-        choose: Draws choices for a batch of observations and its mask of shape [B, S, W].
+        choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
         privileged: Whether the trajectories hold what only a critic sees.
 
     Raises:
@@ -126,7 +126,7 @@ def play(
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
     trajectories = Trajectories(
         observations=encoder.join([step.observations for step in steps]),
-        legal=np.concatenate([step.legal for step in steps]),
+        legal=join_legal([step.legal for step in steps]),
         choices=np.concatenate([step.draw.choices for step in steps]),
         policy_logp=np.concatenate([step.draw.policy_logp for step in steps]),
         behaviour_logp=np.concatenate([step.draw.behaviour_logp for step in steps]),
@@ -164,11 +164,12 @@ def _play(
     steps: list[_Step] = []
     while live:
         batch = encoder.collate([task.observe(state) for task, state in zip(playing, states, strict=True)])
-        legal = layout.legal([task.mask(state) for task, state in zip(playing, states, strict=True)])
+        masks = [task.mask(state) for task, state in zip(playing, states, strict=True)]
+        legal = layout.legal(masks)
         seen = privileged_of(playing, states) if privileged else np.zeros((len(live), 0), dtype=np.float32)
         draw = choose(batch, legal)
         steps.append(_Step(batch, legal, draw, live, seen))
-        states = _advance(playing, states, layout.actions(draw.choices))
+        states = _advance(playing, states, layout.actions(draw.choices, masks))
         running = [
             len(steps) < task.horizon and not task.terminal(state)
             for task, state in zip(playing, states, strict=True)

@@ -1,7 +1,8 @@
 """Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
 
 They serve as more algorithms and as the oracle for ours. Actions are those of `irgym.gym.env`: places in
-`ActionSpace.flat`, or vectors where the actions are too many to list. Needs the extra `sb3`.
+`ActionSpace.flat`, followed by those of candidates; or vectors where the actions are too many to list. Needs
+the extra `sb3`.
 """
 
 import math
@@ -17,6 +18,7 @@ from irgym.agents.events import without_tensorflow
 from irgym.agents.hyperparameters import Count
 from irgym.agents.optimisation import DivergedError
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.candidates import CandidateObservation, list_mask, padded
 from irgym.core.errors import BackendError, IrgymError
 from irgym.core.values import Range, check_value
 from irgym.gym.env import action_of, gym_mask
@@ -137,6 +139,8 @@ class _Reporter:
 class Sb3Policy:
     """Implements `irgym.core.policy.Policy` with a trained model of Stable-Baselines3.
 
+    Of a state with more candidates than the space's capacity it sees and takes the first ones alone.
+
     Attributes:
         model: The model, for instance to save it with its own means.
         space: The actions.
@@ -147,7 +151,7 @@ class Sb3Policy:
         self.space = space
 
     def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
-        """Return for each state the probability of every flat action; 0 where it does not apply.
+        """Return for each state the probability of every place in the flat view; 0 where it does not apply.
 
         For a Q-learner it is the softmax of the action values.
 
@@ -156,7 +160,7 @@ class Sb3Policy:
         """
         if not observations:
             return []
-        legal = np.stack([self.space.flat_mask(mask) for mask in masks])
+        legal = np.stack([list_mask(self.space, mask) for mask in masks])
         scores = np.where(legal, self._scores(observations), -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return list(weights / weights.sum(axis=-1, keepdims=True))
@@ -180,15 +184,20 @@ class Sb3Policy:
             scores = scores / temperature + rng.gumbel(size=scores.shape)
         legal = np.stack([gym_mask(self.space, mask) for mask in masks])
         scores = np.where(legal, scores, -np.inf)
-        if self.space.listable:
-            return [action_of(self.space, place) for place in scores.argmax(axis=-1)]
+        if self.space.listable or self.space.has_candidates:
+            places = scores.argmax(axis=-1)
+            return [action_of(self.space, place, mask) for place, mask in zip(places, masks, strict=True)]
         parts = np.split(scores, np.cumsum(self.space.dimensions)[:-1], axis=-1)
         vectors = np.stack([part.argmax(axis=-1) for part in parts], axis=-1)
         return [action_of(self.space, vector) for vector in vectors]
 
     def _scores(self, observations: Sequence[Any]) -> NDArray[np.float64]:
         """Return the logits or values of all choices, masked or not, those of all dimensions joined."""
-        tensors, _ = self.model.policy.obs_to_tensor(np.stack(list(observations)))
+        seen = [
+            padded(one, self.space.capacity) if isinstance(one, CandidateObservation) else one
+            for one in observations
+        ]
+        tensors, _ = self.model.policy.obs_to_tensor(np.stack(seen))
         if hasattr(self.model, "q_net"):
             logits = [self.model.q_net(tensors)]
         else:

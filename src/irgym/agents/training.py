@@ -209,7 +209,7 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():
-            scores = network.forward(batch).numpy()
+            scores = network.forward(batch, torch.as_tensor(legal)).numpy()
         choices = heads.greedy(scores, legal, network.layout, pair_scores_of(network))
         certain = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, certain, certain)

@@ -1,5 +1,6 @@
 """Trajectories: what episodes leave for a learner, and how they are selected, joined and kept."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Batch, Encoder
-from irgym.nets.layout import IntArray
+from irgym.nets.layout import IntArray, padded_to
 
 FloatArray = NDArray[np.float32]
 
@@ -23,7 +24,7 @@ class Trajectories:
 
     Attributes:
         observations: The encoder's batch of M rows.
-        legal: Shape [M, S, W].
+        legal: Shape [M, S, W], or [M, S, W + K] with up to K candidates.
         choices: Shape [M, S].
         policy_logp: Shape [M]; log-probabilities under the policy at the time.
         behaviour_logp: Shape [M]; log-probabilities under what was sampled from.
@@ -67,6 +68,12 @@ class Trajectories:
 ARRAYS = ("legal", "choices", "policy_logp", "behaviour_logp", "rewards", "episode", "step", "privileged")
 
 
+def join_legal(parts: Sequence[BoolArray]) -> BoolArray:
+    """Return what is legal in all steps as one array, as wide as the widest part."""
+    width = max(part.shape[-1] for part in parts)
+    return np.concatenate([padded_to(part, width) for part in parts])
+
+
 def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Encoder) -> Trajectories:
     """Return the given episodes, numbered anew in that order."""
     numbers = np.full(trajectories.episodes, -1, dtype=np.int64)
@@ -79,7 +86,8 @@ def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Enc
 
 def join(older: Trajectories, newer: Trajectories, encoder: Encoder) -> Trajectories:
     """Return the episodes of both, the older first."""
-    arrays = {name: np.concatenate([getattr(older, name), getattr(newer, name)]) for name in ARRAYS}
+    arrays = {name: np.concatenate([getattr(older, name), getattr(newer, name)]) for name in ARRAYS[1:]}
+    arrays["legal"] = join_legal([older.legal, newer.legal])
     arrays["episode"][len(older) :] += older.episodes
     return Trajectories(encoder.join([older.observations, newer.observations]), **arrays)
 

@@ -1,10 +1,11 @@
-"""Structured actions: a kind and its parameters, with masks for both.
+"""Structured actions: a kind, its parameters and the candidate that it is for, with masks for all three.
 
-A flat action space is the case in which no kind has parameters.
+A flat action space is the case in which no kind has parameters. Candidates are choices that come from the
+state, such as the places where a rule applies; an action holds a candidate's name, not its position.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
@@ -25,10 +26,12 @@ class Action(NamedTuple):
     Attributes:
         kind: Index of the kind in `ActionSpace.kinds`.
         params: For each slot of that kind, the index of the choice taken.
+        candidate: Name of the candidate; empty for kinds without candidates.
     """
 
     kind: int
     params: tuple[int, ...] = ()
+    candidate: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,13 @@ class ActionKind:
         slots: For each slot, the values to choose from: numbers, or words without `_`.
         omitted: A value that the text form leaves out where only such values follow; None leaves out none.
             A matter of writing: kinds that differ in nothing else are equal.
+        candidates: Whether an action of this kind names one of the state's candidates.
     """
 
     name: str
     slots: tuple[tuple[int | str, ...], ...] = ()
     omitted: int | None = field(default=None, compare=False)
+    candidates: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,13 +57,37 @@ class Mask:
     """Which actions apply in a state.
 
     Attributes:
-        kinds: Shape [number of kinds]; true where the kind can be taken.
+        kinds: Shape [number of kinds]; true where the kind can be taken. Entries of kinds with candidates
+            count for nothing: such a kind can be taken if `candidates` has a pair for it.
         params: Shape [sum of all slot sizes]: the slots of all kinds one after the other, true
             where the choice can be taken. A kind that can be taken has a choice in each slot.
+        candidates: The state's candidates, pairs of kind and name, in the order of the observation's rows.
+            A name stays the same as long as its candidate exists. It has no white space.
     """
 
     kinds: BoolArray
     params: BoolArray
+    candidates: tuple[tuple[int, str], ...] = ()
+
+    @cached_property
+    def places(self) -> dict[tuple[int, str], int]:
+        """The place of each pair in `candidates`.
+
+        Raises:
+            ValueError: A pair occurs twice.
+        """
+        places = {pair: place for place, pair in enumerate(self.candidates)}
+        if len(places) < len(self.candidates):
+            raise ValueError("a candidate occurs twice in a mask: give each one of a kind its own name")
+        return places
+
+    @cached_property
+    def named(self) -> dict[int, list[str]]:
+        """The names of the candidates of each kind that has some."""
+        names: dict[int, list[str]] = {}
+        for kind, name in self.candidates:
+            names.setdefault(kind, []).append(name)
+        return names
 
 
 LISTED = 1 << 20
@@ -68,18 +97,31 @@ LISTED = 1 << 20
 WRITTEN = 128
 """Greatest number of legal actions that a message lists one by one."""
 
+NAMED = 16
+"""Greatest number of candidates of a kind that a message lists where there are too many actions."""
+
+CAPACITY = 256
+"""Candidates that Gymnasium's view of a space shows, unless the space says otherwise."""
+
 
 @dataclass(frozen=True)
 class ActionSpace:
     """All actions of a task: kinds with parameter slots.
 
     The text form of an action is its kind's name followed by its parameters, joined by `_`: `split_32`.
-    A space may be too large to list: `flat` and what rests on it is for small ones. Every space has a view
-    as vectors of whole numbers: the kind, then a choice for each slot of each kind, of which those of the
-    kind taken count.
+    A candidate's name follows after `@`: `merge@h3`.
+
+    The fixed part of a space is its kinds without candidates. It may be too large to list: `flat` and what
+    rests on it is for small ones. Every space without candidates has a view as vectors of whole numbers: the
+    kind, then a choice for each slot of each kind, of which those of the kind taken count.
+
+    Attributes:
+        kinds: The kinds of actions.
+        capacity: How many candidates of a state Gymnasium's view shows.
     """
 
     kinds: tuple[ActionKind, ...]
+    capacity: int = CAPACITY
 
     @cached_property
     def slot_sizes(self) -> tuple[tuple[int, ...], ...]:
@@ -105,18 +147,28 @@ class ActionSpace:
         return sum(sum(sizes) for sizes in self.slot_sizes)
 
     @cached_property
+    def fixed(self) -> tuple[int, ...]:
+        """The kinds without candidates, by index."""
+        return tuple(index for index, kind in enumerate(self.kinds) if not kind.candidates)
+
+    @cached_property
+    def has_candidates(self) -> bool:
+        """Whether there are kinds with candidates, so that the actions differ from state to state."""
+        return len(self.fixed) < len(self.kinds)
+
+    @cached_property
     def size(self) -> int:
-        """Number of actions."""
-        return sum(prod(sizes) for sizes in self.slot_sizes)
+        """Number of actions of the fixed part."""
+        return sum(prod(self.slot_sizes[index]) for index in self.fixed)
 
     @property
     def listable(self) -> bool:
-        """Whether the actions are few enough to be listed in `flat`."""
+        """Whether the actions of the fixed part are few enough to be listed in `flat`."""
         return self.size <= LISTED
 
     @cached_property
     def flat(self) -> tuple[Action, ...]:
-        """Every action, in a fixed order: the flat view that Gymnasium and DQN use.
+        """Every action of the fixed part, in a fixed order: the flat view that Gymnasium and DQN use.
 
         Raises:
             IrgymError: There are too many.
@@ -127,8 +179,8 @@ class ActionSpace:
                 "structured actions, such as ppo"
             )
         actions: list[Action] = []
-        for index, sizes in enumerate(self.slot_sizes):
-            actions.extend(Action(index, tuple(params)) for params in np.ndindex(*sizes))
+        for index in self.fixed:
+            actions.extend(Action(index, tuple(params)) for params in np.ndindex(*self.slot_sizes[index]))
         return tuple(actions)
 
     @cached_property
@@ -201,29 +253,45 @@ class ActionSpace:
         owners, firsts = self._owners_and_firsts
         return np.concatenate([mask.kinds, np.where(mask.kinds[owners], mask.params, firsts)])
 
+    def takeable(self, mask: Mask) -> list[int]:
+        """Return the kinds that `mask` lets be taken, ascending."""
+        if not self.has_candidates:
+            return np.flatnonzero(mask.kinds).tolist()
+        return sorted([*(index for index in self.fixed if mask.kinds[index]), *mask.named])
+
+    def names(self, mask: Mask, kind: int) -> Sequence[str]:
+        """Return the names of a kind's candidates; of a kind without candidates, the empty one alone."""
+        return mask.named.get(kind, ()) if self.kinds[kind].candidates else ("",)
+
     def allows(self, mask: Mask, action: Action) -> bool:
         """Say whether `mask` lets `action` be taken."""
-        offsets = self.slot_offsets[action.kind]
-        return bool(mask.kinds[action.kind]) and all(
-            mask.params[offset + choice] for offset, choice in zip(offsets, action.params, strict=True)
+        kind, params, candidate = action
+        there = (kind, candidate) in mask.places if self.kinds[kind].candidates else mask.kinds[kind]
+        return bool(there) and all(
+            mask.params[offset + choice]
+            for offset, choice in zip(self.slot_offsets[kind], params, strict=True)
         )
 
     def count(self, mask: Mask) -> int:
         """Return how many actions `mask` lets be taken."""
-        return sum(prod(map(len, self.choices(mask, int(kind)))) for kind in np.flatnonzero(mask.kinds))
+        return sum(
+            prod(map(len, self.choices(mask, kind))) * len(self.names(mask, kind))
+            for kind in self.takeable(mask)
+        )
 
     def legal(self, mask: Mask) -> list[Action]:
-        """Return the actions that `mask` lets be taken, in the order of `flat`.
+        """Return the actions that `mask` lets be taken, kind by kind, as in `flat`.
 
         Raises:
             IrgymError: There are too many to list; `sample` draws some.
         """
-        if not self.listable and (count := self.count(mask)) > LISTED:
+        if (self.has_candidates or not self.listable) and (count := self.count(mask)) > LISTED:
             raise IrgymError(f"the {count:.1e} legal actions are too many to list")
         return [
-            Action(int(kind), params)
-            for kind in np.flatnonzero(mask.kinds)
-            for params in product(*self.choices(mask, int(kind)))
+            Action(kind, params, name)
+            for kind in self.takeable(mask)
+            for name in self.names(mask, kind)
+            for params in product(*self.choices(mask, kind))
         ]
 
     def options(self, mask: Mask) -> str:
@@ -231,21 +299,26 @@ class ActionSpace:
         if self.count(mask) <= WRITTEN:
             return " ".join(self.text(action) for action in self.legal(mask))
         forms: list[str] = []
-        for index in np.flatnonzero(mask.kinds).tolist():
+        for index in self.takeable(mask):
             kind = self.kinds[index]
             choices = self.choices(mask, index)
             slots = tuple(
                 tuple(values[choice] for choice in allowed)
                 for values, allowed in zip(kind.slots, choices, strict=True)
             )
-            forms.append(_form(ActionKind(kind.name, slots)))
+            names = self.names(mask, index)
+            more = f"|... ({len(names)} in all)" if len(names) > NAMED else ""
+            forms.append(_form(replace(kind, slots=slots), "|".join(names[:NAMED]) + more))
         return " ".join(forms)
 
     def sample(self, mask: Mask, rng: np.random.Generator) -> Action:
-        """Return a random legal action: each kind equally likely, then each choice of each slot."""
-        kind = int(rng.choice(np.flatnonzero(mask.kinds)))
-        choices = self.choices(mask, kind)
-        return Action(kind, tuple(slot[int(rng.integers(len(slot)))] for slot in choices))
+        """Return a random legal action: each kind equally likely, then each candidate and each choice."""
+        kind = int(rng.choice(self.takeable(mask)))
+        params = tuple(slot[int(rng.integers(len(slot)))] for slot in self.choices(mask, kind))
+        if not self.kinds[kind].candidates:
+            return Action(kind, params)
+        names = self.names(mask, kind)
+        return Action(kind, params, names[int(rng.integers(len(names)))])
 
     def choices(self, mask: Mask, kind: int) -> list[list[int]]:
         """Return the choices that a mask allows in each slot of a kind."""
@@ -255,32 +328,48 @@ class ActionSpace:
         ]
 
     def text(self, action: Action) -> str:
-        """Return the readable form of `action`, which `parse` reads back."""
+        """Return the readable form of `action`, which `parse` reads back.
+
+        Raises:
+            ValueError: Its candidate's name is empty or has white space.
+        """
         kind = self.kinds[action.kind]
         values = [choices[index] for choices, index in zip(kind.slots, action.params, strict=True)]
         while values and values[-1] == kind.omitted:
             values.pop()
-        return "_".join([kind.name, *map(str, values)])
+        text = "_".join([kind.name, *map(str, values)])
+        if not kind.candidates:
+            return text
+        if action.candidate.split() != [action.candidate]:
+            raise ValueError(f"{action.candidate!r} cannot name a candidate: use a word without white space")
+        return f"{text}@{action.candidate}"
 
     def parse(self, text: str) -> Action:
-        """Read one action.
+        """Read one action; whether a state has its candidate, only a mask says.
 
         Raises:
             ScheduleError: There is no such action; the message says which there are.
         """
+        head, _, name = text.partition("@")
         # Names of kinds may have an underscore of their own.
-        ends = [len(text), *(place for place in range(len(text)) if text[place] == "_")]
-        found = [self._kind_index[text[:end]] for end in ends if text[:end] in self._kind_index]
+        ends = [len(head), *(place for place in range(len(head)) if head[place] == "_")]
+        found = [self._kind_index[head[:end]] for end in ends if head[:end] in self._kind_index]
         for index in found:
-            params = _params(self.kinds[index], text[len(self.kinds[index].name) + 1 :])
-            if params is not None:
-                return Action(index, params)
+            params = _params(self.kinds[index], head[len(self.kinds[index].name) + 1 :])
+            named = bool(name) if self.kinds[index].candidates else head == text
+            if params is not None and named:
+                return Action(index, params, name)
         known = [self.kinds[index] for index in found] or self.kinds
         raise ScheduleError(f"there is no action {text!r}: choose among {' '.join(map(_form, known))}")
 
-    def mask(self, kinds: Sequence[bool], params: Sequence[bool] = ()) -> Mask:
+    def mask(
+        self,
+        kinds: Sequence[bool],
+        params: Sequence[bool] = (),
+        candidates: Sequence[tuple[int, str]] = (),
+    ) -> Mask:
         """Build a `Mask` from plain sequences."""
-        return Mask(np.array(kinds, dtype=np.bool_), np.array(params, dtype=np.bool_))
+        return Mask(np.array(kinds, dtype=np.bool_), np.array(params, dtype=np.bool_), tuple(candidates))
 
 
 def _params(kind: ActionKind, values: str) -> tuple[int, ...] | None:
@@ -296,8 +385,9 @@ def _params(kind: ActionKind, values: str) -> tuple[int, ...] | None:
     return tuple(texts.index(part) for part, texts in zip(parts, known, strict=True))
 
 
-def _form(kind: ActionKind) -> str:
-    """Return how actions of a kind are written, such as `split_8 split_16`."""
+def _form(kind: ActionKind, candidate: str = "NAME") -> str:
+    """Return how actions of a kind are written, such as `split_8 split_16` or `merge@NAME`."""
+    end = f"@{candidate}" if kind.candidates else ""
     if len(kind.slots) == 1:
-        return " ".join(f"{kind.name}_{choice}" for choice in kind.slots[0])
-    return "_".join([kind.name, *("|".join(map(str, slot)) for slot in kind.slots)])
+        return " ".join(f"{kind.name}_{choice}{end}" for choice in kind.slots[0])
+    return "_".join([kind.name, *("|".join(map(str, slot)) for slot in kind.slots)]) + end

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
+from irgym.core.candidates import candidate_at, candidate_info, list_length, list_mask
 from irgym.core.cost import Evaluator
 from irgym.core.environment import ENVIRONMENTS, Bench, reward_from
 from irgym.core.errors import IrgymError, RenderModeError
@@ -22,30 +23,42 @@ from irgym.core.task import Task
 
 
 def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
-    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list."""
-    return (
-        spaces.Discrete(len(space.flat)) if space.listable else spaces.MultiDiscrete(list(space.dimensions))
-    )
+    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list.
+
+    Where there are candidates, places after those of `flat` stand for the first `capacity` of them.
+
+    Raises:
+        IrgymError: A kind has candidates and parameters, or the actions beside candidates are too many.
+    """
+    if space.listable or space.has_candidates:
+        return spaces.Discrete(list_length(space))
+    return spaces.MultiDiscrete(list(space.dimensions))
 
 
 def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
     """Return which choices of `gym_space` apply, those of all its dimensions joined."""
-    return space.flat_mask(mask) if space.listable else space.vector_mask(mask)
+    return list_mask(space, mask) if space.listable or space.has_candidates else space.vector_mask(mask)
 
 
-def action_of(space: ActionSpace, value: np.int64 | int | IntArray) -> Action:
+def action_of(space: ActionSpace, value: np.int64 | int | IntArray, mask: Mask | None = None) -> Action:
     """Return the action that an element of `gym_space` stands for.
+
+    Args:
+        space: The actions.
+        value: The element.
+        mask: The state's mask, which says what the candidates are. A place beyond them stands for an action
+            that never applies.
 
     Raises:
         IrgymError: It is no element.
     """
     given = _numbers(value)
-    if space.listable:
-        if given.shape or not 0 <= given < len(space.flat):
-            raise IrgymError(
-                f"an action is a whole number from 0 to {len(space.flat) - 1}, not {_brief(value)}"
-            )
-        return space.flat[int(given)]
+    if space.listable or space.has_candidates:
+        count = list_length(space)
+        if given.shape or not 0 <= given < count:
+            raise IrgymError(f"an action is a whole number from 0 to {count - 1}, not {_brief(value)}")
+        place, fixed = int(given), len(space.flat)
+        return space.flat[place] if place < fixed else candidate_at(space, mask, place - fixed)
     sizes = np.array(space.dimensions)
     if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
         raise IrgymError(
@@ -73,13 +86,15 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
 
     Actions are places in `ActionSpace.flat`; where they are too many to list, vectors of whole numbers: the
     kind of action, then a choice for each parameter slot of each kind, of which those of other kinds count
-    for nothing. One that does not apply changes nothing and costs a step; `action_masks()` and
-    `info["action_mask"]` say which apply. An episode ends (`terminated`) by a terminal action and is cut off
+    for nothing. Where states have candidates, places after those of `flat` stand for them. An action that
+    does not apply changes nothing and costs a step; `action_masks()` and `info["action_mask"]` say which
+    apply. An episode ends (`terminated`) by a terminal action and is cut off
     (`truncated`) at the horizon.
 
     `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
     `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
-    `time`), and `speedup` over the first state.
+    `time`), and `speedup` over the first state. Where states have candidates, `candidates` holds the texts of
+    those shown, and `candidates_not_shown` the number of those beyond the space's capacity.
 
     Args:
         environment: Name of the environment.
@@ -277,7 +292,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         """
         if not self._playing:
             raise IrgymError("no episode has begun: call reset before step")
-        chosen = action_of(self._task.space, action)
+        chosen = action_of(self._task.space, action, self._mask)
         applied = self._task.space.allows(self._mask, chosen)
         before = self._state
         final_before = self._task.terminal(before)
@@ -326,6 +341,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "applied": applied,
             "objective": self._task.objective,
         }
+        info |= candidate_info(self._task.space, self._mask)
         cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)
         if cost is None or math.isinf(self._first):
             return info

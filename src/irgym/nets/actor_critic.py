@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from irgym.nets.candidates import CandidateEncoder, pointer_for
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, orthogonal_linear
 from irgym.nets.layout import ActionLayout
 
@@ -17,6 +18,7 @@ class Actor(nn.Module):
     Attributes:
         encoder: From observations to features.
         layout: The meaning of the scores.
+        pointer: What scores candidates; None where there are none.
         pair_scores: Shape [P, W, W]; what a choice in the first segment of a pair of `layout` adds to the
             scores of the second; None where the layout has no pairs.
     """
@@ -33,18 +35,28 @@ class Actor(nn.Module):
         self.scores = orthogonal_linear(self.encoder.features, layout.segments * layout.width, gain=0.01)
         with torch.no_grad():
             self.scores.bias[: len(layout.prior)] = torch.as_tensor(np.log(layout.prior))
+        self.pointer = pointer_for(self.encoder, layout)
         pairs = len(layout.earlier)
         zeros = torch.zeros(pairs, layout.width, layout.width)
         self.pair_scores: nn.Parameter | None = nn.Parameter(zeros) if pairs else None
 
-    def score(self, features: Tensor) -> Tensor:
-        """Return scores of shape [B, S, W] from features of shape [B, features]."""
+    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return features of shape [B, features] and scores of shape [B, S, W + K]."""
+        if self.pointer is None:
+            features = cast(Tensor, self.encoder(batch))
+            return features, self._fixed(features)
+        encoded = cast(CandidateEncoder, self.encoder).encode(batch)
+        return encoded.states, self.pointer.beside(self._fixed(encoded.states), encoded)
+
+    def _fixed(self, features: Tensor) -> Tensor:
+        """Return the scores of what is the same in all states, shape [B, S, W]."""
         scores = cast(Tensor, self.scores(features))
         return scores.view(-1, self.layout.segments, self.layout.width)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Return scores of shape [B, S, W]."""
-        return self.score(cast(Tensor, self.encoder(batch)))
+    def forward(self, batch: Batch, legal: Tensor | None = None) -> Tensor:
+        """Return scores of shape [B, S, W + K]; what is legal changes nothing."""
+        del legal
+        return self.encode(batch)[1]
 
 
 def pair_scores_of(network: nn.Module) -> NDArray[np.float32] | None:
@@ -100,8 +112,8 @@ class ActorCritic(nn.Module):
         return self._value(cast(Tensor, encoder(batch)), privileged)
 
     def forward(self, batch: Batch, privileged: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return scores of shape [B, S, W] and values of shape [B]; `privileged` has shape [B, K]."""
+        """Return scores as the actor does, and values of shape [B]; `privileged` has shape [B, K]."""
         if self.critic is not None:
             return self.actor.forward(batch), self.values(batch, privileged)
-        features = cast(Tensor, self.actor.encoder(batch))
-        return self.actor.score(features), self._value(features, privileged)
+        features, scores = self.actor.encode(batch)
+        return scores, self._value(features, privileged)

@@ -291,7 +291,11 @@ def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
 ENCODERS: Registry[type[EncoderSpec]] = Registry(
     kind="encoder",
     group="irgym.encoders",
-    builtin={"mlp": "irgym.nets.encoders:MlpSpec", "lstm": "irgym.nets.lstm:LstmSpec"},
+    builtin={
+        "mlp": "irgym.nets.encoders:MlpSpec",
+        "lstm": "irgym.nets.lstm:LstmSpec",
+        "candidates": "irgym.nets.candidates:CandidateSpec",
+    },
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from irgym.core.actions import BoolArray
 from irgym.nets.layout import ActionLayout, IntArray
@@ -63,8 +64,8 @@ def evaluate(
     """Return the log-probability of `choices` and the entropy.
 
     Args:
-        scores: Shape [B, S, W].
-        legal: Shape [B, S, W], boolean.
+        scores: Shape [B, S, W + K], where K is the greatest number of candidates, if there are any.
+        legal: Of the same shape, boolean, or wider: part of a batch may have fewer candidates.
         choices: Shape [B, S], int64.
         layout: The meaning of the segments.
         pair_scores: Shape [P, W, W], see `Actor`. The entropy of a linked slot is then that under `choices`.
@@ -72,14 +73,19 @@ def evaluate(
     if pair_scores is not None:
         earlier, later = torch.as_tensor(layout.earlier), torch.as_tensor(layout.later)
         added = pair_scores[torch.arange(len(earlier)), choices[:, earlier]]
+        if layout.pointed:
+            added = functional.pad(added, (0, scores.shape[-1] - layout.width))
         scores = scores.index_add(1, later, added)
+    if layout.pointed:
+        legal = legal[..., : scores.shape[-1]]
     log_p = torch.where(legal, scores, MASKED).log_softmax(-1)
     chosen = log_p.gather(-1, choices.unsqueeze(-1)).squeeze(-1)
     probabilities = log_p.exp()
     entropies = -(probabilities * log_p).sum(-1)
     if layout.segments == 1:
         return Evaluated(chosen[:, 0], entropies[:, 0])
-    active = torch.as_tensor(layout.active)[choices[:, 0]]
+    first = choices[:, 0].clamp(max=layout.width) if layout.pointed else choices[:, 0]
+    active = torch.as_tensor(layout.active)[first]
     owners = probabilities[:, 0, torch.as_tensor(layout.owner)]
     return Evaluated((chosen * active).sum(-1), entropies[:, 0] + (owners * entropies[:, 1:]).sum(-1))
 
@@ -98,7 +104,9 @@ def _in_turn(scores: FloatArray, layout: ActionLayout, pair_scores: PairScores, 
     choices[:, :1] = choose(scores[:, :1])
     for segments, pairs in layout.ranks:
         for pair in pairs:
-            scores[:, layout.later[pair]] += pair_scores[pair, choices[:, layout.earlier[pair]]]
+            scores[:, layout.later[pair], : layout.width] += pair_scores[
+                pair, choices[:, layout.earlier[pair]]
+            ]
         choices[:, segments] = choose(scores[:, segments])
     return choices
 
@@ -109,7 +117,7 @@ def _given(
     """Return the scores of all segments given the choices in those before them."""
     scores = scores.copy()
     for pair, (earlier, later) in enumerate(zip(layout.earlier, layout.later, strict=True)):
-        scores[:, later] += pair_scores[pair, choices[:, earlier]]
+        scores[:, later, : layout.width] += pair_scores[pair, choices[:, earlier]]
     return scores
 
 
@@ -124,7 +132,8 @@ def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
 
 def _settle(choices: IntArray, layout: ActionLayout) -> tuple[IntArray, BoolArray]:
     """Set the choices of inactive segments to 0; return them and which segments are active."""
-    active = layout.active[choices[:, 0]]
+    first = np.minimum(choices[:, 0], layout.width) if layout.pointed else choices[:, 0]
+    active = layout.active[first]
     return choices * active, active
 
 
@@ -138,6 +147,7 @@ def _uniform_weights(
     weights = legal.astype(np.float64)
     counts = weights[:, None, 1:, :].sum(axis=-1)
     combinations = np.where(layout.active[None, :, 1:], counts, 1.0).prod(axis=-1)
+    combinations = combinations[:, : layout.width]  # a candidate is one alternative
     weights[:, 0, : combinations.shape[1]] *= combinations
     return weights, weights[:, 0].sum(axis=-1)
 
@@ -167,8 +177,8 @@ def sample(
     """Draw an action for each row; with probability `epsilon` any legal one, all being equally likely.
 
     Args:
-        scores: Shape [B, S, W].
-        legal: Shape [B, S, W].
+        scores: Shape [B, S, W], or [B, S, W + K] with candidates.
+        legal: Of the same shape.
         layout: The meaning of the segments.
         rng: Source of randomness.
         epsilon: Share of uniform exploration. The behaviour is then the mixture of both distributions.

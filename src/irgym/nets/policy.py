@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, BoolArray, Mask
+from irgym.core.actions import CAPACITY, Action, ActionKind, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets import heads, storage
 from irgym.nets.actor_critic import Actor, pair_scores_of
@@ -59,9 +59,11 @@ class TorchPolicy:
     def _scores(
         self, observations: Sequence[Any], masks: Sequence[Mask]
     ) -> tuple[NDArray[np.float32], BoolArray]:
+        legal = self.network.layout.legal(masks)
         with torch.inference_mode():
-            scores = self.network.forward(self.network.encoder.collate(observations)).numpy()
-        return scores, self.network.layout.legal(masks)
+            batch = self.network.encoder.collate(observations)
+            scores = self.network.forward(batch, torch.as_tensor(legal)).numpy()
+        return scores, legal
 
     def act(
         self,
@@ -82,10 +84,12 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         if rng is None:
-            return layout.actions(heads.greedy(scores, legal, layout, self._pair_scores))
+            return layout.actions(heads.greedy(scores, legal, layout, self._pair_scores), masks)
         heated = scores / np.float32(temperature)
         pair_scores = None if self._pair_scores is None else self._pair_scores / np.float32(temperature)
-        return layout.actions(heads.sample(heated, legal, layout, rng, pair_scores=pair_scores).choices)
+        return layout.actions(
+            heads.sample(heated, legal, layout, rng, pair_scores=pair_scores).choices, masks
+        )
 
     def log_probability(
         self, observations: Sequence[Any], masks: Sequence[Mask], actions: Sequence[Action]
@@ -97,7 +101,7 @@ class TorchPolicy:
         """
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
-        choices = torch.as_tensor(layout.choices(actions))
+        choices = torch.as_tensor(layout.choices(actions, masks))
         pair_scores = None if self._pair_scores is None else torch.as_tensor(self._pair_scores)
         evaluated = heads.evaluate(
             torch.as_tensor(scores), torch.as_tensor(legal), choices, layout, pair_scores
@@ -135,7 +139,10 @@ class TorchPolicy:
             "format": FORMAT,
             "environment": self.environment,
             "targets": list(self.targets),
-            "space": [[kind.name, [list(slot) for slot in kind.slots]] for kind in self.space.kinds],
+            "space": [
+                [kind.name, [list(slot) for slot in kind.slots], kind.candidates] for kind in self.space.kinds
+            ],
+            "capacity": self.space.capacity,
             "network": self.network.kind,
             "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
@@ -173,9 +180,12 @@ def _names(space: ActionSpace) -> str:
 
 
 def _restore(content: dict[str, Any]) -> TorchPolicy:
-    space = ActionSpace(
-        tuple(ActionKind(name, tuple(tuple(slot) for slot in slots)) for name, slots in content["space"])
-    )
+    # The policies that ship were written without candidates and capacity.
+    kinds = [
+        ActionKind(name, tuple(tuple(slot) for slot in slots), candidates=any(candidates))
+        for name, slots, *candidates in content["space"]
+    ]
+    space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
     network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](spec, layout)

@@ -108,7 +108,10 @@ def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
 
 
 def _change_parameter(session: Session, actions: Sequence[Action], rng: np.random.Generator) -> list[Action]:
-    """Return the actions with one choice of one slot changed to another legal one, if there is any."""
+    """Return the actions with one choice of one slot, or one candidate, changed to another legal one.
+
+    They are returned as they are where there is no other.
+    """
     path = session.follow(session.root, actions)
     slots = [
         (place, slot, choices)
@@ -119,8 +122,13 @@ def _change_parameter(session: Session, actions: Sequence[Action], rng: np.rando
     changed = list(path[-1].schedule.actions)
     if slots:
         place, slot, choices = pick(slots, rng)
-        kind, params = changed[place]
-        changed[place] = Action(kind, (*params[:slot], pick(choices, rng), *params[slot + 1 :]))
+        kind, params, candidate = changed[place]
+        choice = pick(choices, rng)
+        if isinstance(choice, str):
+            candidate = choice
+        else:
+            params = (*params[:slot], choice, *params[slot + 1 :])
+        changed[place] = Action(kind, params, candidate)
     return changed
 
 

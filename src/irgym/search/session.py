@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
 from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
@@ -27,10 +27,8 @@ TIMED_BATCH = 16
 STALL = 1_000
 """A search that proposes this many states in a row without a new one has seen all that it can reach."""
 
-
 TRANSITIONS = 8192
 """Number of transitions and masks that a session remembers."""
-
 
 FINALISTS = 8
 """Number of programs that a search hands on to be measured anew; one where costs are known exactly."""
@@ -254,19 +252,19 @@ class Session:
     def countable(self, node: Node) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
         space = self.task.space
-        return space.size <= BRANCHES or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
+        few = space.size <= BRANCHES and not space.has_candidates
+        return few or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
 
     def draw(self, node: Node, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
         return self.task.space.sample(self._onward(node), rng)
 
-    def others(self, node: Node, action: Action) -> list[list[int]]:
-        """Return for each slot of an action that applies to a node the other choices that apply."""
-        allowed = self.task.space.choices(self._mask(node.state), action.kind)
-        return [
-            [one for one in slot if one != chosen]
-            for slot, chosen in zip(allowed, action.params, strict=True)
-        ]
+    def others(self, node: Node, action: Action) -> list[list[int | str]]:
+        """Return the other choices that apply for each slot of a legal action, and for its candidate."""
+        space, mask = self.task.space, self._mask(node.state)
+        allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
+        taken = [*action.params, action.candidate]
+        return [[one for one in slot if one != own] for slot, own in zip(allowed, taken, strict=True)]
 
     def _ended(self, node: Node) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
@@ -275,7 +273,7 @@ class Session:
         """Return the mask of a node without `stop`."""
         mask = self._mask(node.state)
         kinds = mask.kinds & ~self._stops
-        return Mask(kinds, mask.params)
+        return Mask(kinds, mask.params, mask.candidates)
 
     def children(self, node: Node) -> list[Node]:
         """Return the nodes one action further."""
@@ -329,6 +327,11 @@ class Session:
 def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
     """Return `BRANCHES` distinct random legal actions, those of a kind together."""
     rng = np.random.default_rng(crc32(seed.encode()))
+    if space.has_candidates and space.count(mask) <= LISTED:
+        # Drawn kind by kind, few kinds with many candidates would take very many draws.
+        legal = space.legal(mask)
+        places: list[int] = rng.permutation(len(legal))[:BRANCHES].tolist()
+        return sorted(legal[place] for place in places)
     chosen: dict[Action, None] = {}
     while len(chosen) < BRANCHES:
         chosen.setdefault(space.sample(mask, rng))

@@ -100,4 +100,4 @@ def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
     mask = task.mask(state)
     stops = np.array([kind.name == "stop" for kind in task.space.kinds])
     others = mask.kinds & ~stops
-    return Mask(others, mask.params) if others.any() else mask
+    return Mask(others, mask.params, mask.candidates) if others.any() or mask.candidates else mask

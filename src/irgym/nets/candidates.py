@@ -1,0 +1,236 @@
+"""Candidates in networks: an encoder of their features, and the head that scores them.
+
+The candidates of a batch lie one after the other, those of the first state first, with their number for each
+state: there is no padding until there are scores.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from irgym.core.candidates import CandidateObservation
+from irgym.core.errors import IrgymError
+from irgym.nets.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
+from irgym.nets.layout import ActionLayout
+
+CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""States, shape [B, F]; their candidates, shape [M, G]; and how many of these each state has, shape [B]."""
+
+
+class Encoded(NamedTuple):
+    """Features of a batch of states and of their candidates.
+
+    Attributes:
+        states: Shape [B, features].
+        candidates: Shape [M, candidate_features], state after state.
+        counts: Shape [B]; the number of candidates of each state. They add up to M.
+    """
+
+    states: Tensor
+    candidates: Tensor
+    counts: Tensor
+
+
+class CandidateEncoder(Encoder):
+    """An encoder that has features for each candidate too.
+
+    Attributes:
+        candidate_features: Length of a candidate's feature vector.
+    """
+
+    candidate_features: int
+
+    @abstractmethod
+    def encode(self, batch: Batch) -> Encoded:
+        """Return the features of the states and of their candidates, those in the order of the masks."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the features of the states, shape [B, features]."""
+        return self.encode(batch).states
+
+
+@dataclass(frozen=True)
+class CandidateSpec:
+    """Fully connected layers over each candidate, and over the state with a summary of all of them.
+
+    Attributes:
+        state: F, the length of the state's vector.
+        candidate: G, the length of a candidate's row.
+        hidden: Widths of the hidden layers, of both.
+        activation: One of `ACTIVATIONS`.
+        normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
+        kind: Name in `ENCODERS`.
+    """
+
+    state: int
+    candidate: int
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
+    normalise: bool = False
+    kind: str = "candidates"
+
+    @classmethod
+    def suited_to(
+        cls, observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+    ) -> "CandidateSpec":
+        """Return a specification for observations of this one's widths.
+
+        Raises:
+            IrgymError: It has no candidates, or there is no hidden layer.
+        """
+        if not isinstance(observation, CandidateObservation) or not hidden:
+            raise IrgymError(
+                "the encoder candidates reads a CandidateObservation and needs a hidden layer: change "
+                "encoder or hidden"
+            )
+        widths = len(observation.state), observation.candidates.shape[1]
+        return cls(*widths, tuple(hidden), activation, normalise)
+
+    def build(self) -> "Candidates":
+        """Return a freshly initialised encoder."""
+        return Candidates(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that `spec_from_dict` reads back."""
+        return {**asdict(self), "hidden": list(self.hidden)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "CandidateSpec":
+        """Return the specification that `to_dict` wrote."""
+        hidden = tuple(values["hidden"])
+        return cls(values["state"], values["candidate"], hidden, values["activation"], values["normalise"])
+
+
+class Candidates(CandidateEncoder):
+    """Encodes each candidate with the same weights; their mean, maximum and number go to the state's layers.
+
+    The order of the candidates changes nothing but the order of their features (Zaheer et al., "Deep Sets",
+    arXiv 1703.06114).
+    """
+
+    def __init__(self, spec: CandidateSpec) -> None:
+        super().__init__()
+        self.features = self.candidate_features = spec.hidden[-1]
+        self._widths = spec.state, spec.candidate
+        self.norm = RunningNorm(spec.state) if spec.normalise else None
+        self.candidate_norm = RunningNorm(spec.candidate) if spec.normalise else None
+        self.each = hidden_layers((spec.candidate, *spec.hidden), spec.activation)
+        self.whole = hidden_layers((spec.state + 2 * spec.hidden[-1] + 1, *spec.hidden), spec.activation)
+
+    def collate(self, observations: Sequence[Any]) -> CandidateBatch:
+        """Return the observations as one batch.
+
+        Raises:
+            IrgymError: One of them has no candidates' rows, or other widths.
+        """
+        for observation in observations:
+            if not isinstance(observation, CandidateObservation) or self._widths != (
+                observation.state.size,
+                observation.candidates.shape[-1],
+            ):
+                raise IrgymError(
+                    "the policy takes observations of {} values with candidates of {} and was given others: "
+                    "use it with the observation that it was trained on".format(*self._widths)
+                )
+        states = np.stack([one.state for one in observations], dtype=np.float32)
+        rows = np.concatenate([one.candidates for one in observations], dtype=np.float32)
+        counts = np.array([len(one.candidates) for one in observations], dtype=np.int64)
+        return torch.as_tensor(states), torch.as_tensor(rows), torch.as_tensor(counts)
+
+    def separate(self, batch: CandidateBatch) -> list[CandidateObservation]:
+        """Return the observations."""
+        states, rows, counts = (part.numpy() for part in batch)
+        parts = np.split(rows, counts.cumsum()[:-1])
+        return [CandidateObservation(state, part) for state, part in zip(states, parts, strict=True)]
+
+    def join(self, batches: Sequence[CandidateBatch]) -> CandidateBatch:
+        """Return the observations of all batches as one."""
+        states, rows, counts = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        return states, rows, counts
+
+    def select(self, batch: CandidateBatch, rows: Tensor | slice) -> CandidateBatch:
+        """Return some observations."""
+        states, candidates, counts = batch
+        begins, chosen = (counts.cumsum(0) - counts)[rows], counts[rows]
+        moved = begins - (chosen.cumsum(0) - chosen)
+        places = moved.repeat_interleave(chosen) + torch.arange(int(chosen.sum()))
+        return states[rows], candidates[places], chosen
+
+    def encode(self, batch: CandidateBatch) -> Encoded:
+        """Return the features of the states and of their candidates."""
+        states, rows, counts = batch
+        if self.norm is not None and self.candidate_norm is not None:
+            states, rows = self.norm.forward(states), self.candidate_norm.forward(rows)
+        each = cast(Tensor, self.each(rows))
+        owners = torch.arange(len(counts)).repeat_interleave(counts)
+        none = each.new_zeros(len(counts), each.shape[1])
+        mean = none.index_add(0, owners, each) / counts.clamp(min=1)[:, None]
+        greatest = none.scatter_reduce(0, owners[:, None].expand_as(each), each, "amax", include_self=False)
+        number = counts[:, None].log1p()
+        whole = cast(Tensor, self.whole(torch.cat([states, mean, greatest, number], dim=-1)))
+        return Encoded(whole, each, counts)
+
+    def adapt(self, batch: CandidateBatch) -> None:
+        """Take the observations into the statistics, where inputs are normalised."""
+        states, rows, _ = batch
+        if self.norm is not None and self.candidate_norm is not None:
+            self.norm.adapt(states)
+            if len(rows):
+                self.candidate_norm.adapt(rows)
+
+
+class PointerHead(nn.Module):
+    """Scores candidates by their own features and those of their state, each on its own.
+
+    score = w . tanh(A state + B candidate), as in pointer networks (Vinyals et al., arXiv 1506.03134).
+
+    Args:
+        encoder: What makes the features.
+        gain: Of the last layer's first weights.
+    """
+
+    def __init__(self, encoder: CandidateEncoder, gain: float) -> None:
+        super().__init__()
+        width = encoder.candidate_features
+        self.state = orthogonal_linear(encoder.features, width, gain=1.0)
+        self.candidate = orthogonal_linear(encoder.candidate_features, width, gain=1.0)
+        self.score = orthogonal_linear(width, 1, gain)
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        """Return scores, padded with 0, shape [B, greatest number of candidates]."""
+        states, candidates, counts = encoded
+        asked = cast(Tensor, self.state(states)).repeat_interleave(counts, dim=0)
+        scores = cast(Tensor, self.score(torch.tanh(asked + self.candidate(candidates))))[:, 0]
+        there = torch.arange(int(counts.max())) < counts[:, None]
+        return scores.new_zeros(there.shape).masked_scatter(there, scores)
+
+    def beside(self, fixed: Tensor, encoded: Encoded) -> Tensor:
+        """Return scores of the fixed alternatives, shape [B, S, W], with those of K candidates behind.
+
+        Returns:
+            Shape [B, S, W + K]; 0 in segments other than the first.
+        """
+        pointed = self.forward(encoded)[:, None]
+        return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
+
+
+def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> PointerHead | None:
+    """Return the head for the candidates of a layout; None where it has none.
+
+    Raises:
+        IrgymError: The encoder has no features for them.
+    """
+    if not layout.pointed:
+        return None
+    if not isinstance(encoder, CandidateEncoder):
+        raise IrgymError(
+            "these actions name candidates that the observation or its encoder does not show: observe a "
+            "CandidateObservation, and leave encoder empty"
+        )
+    return PointerHead(encoder, gain)

@@ -1,0 +1,119 @@
+"""Searches, and changes of schedules, where actions name candidates of the state."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pytest
+import rewriting
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.schedule import Schedule, replay
+from irgym.search import SEARCHES
+from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.session import BRANCHES, Budget, Node, Session, run_search
+
+OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
+tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)
+
+
+def session(task):
+    return Session(task, rewriting.Known(), Budget(evaluations=10_000))
+
+
+@pytest.mark.parametrize(
+    "name", ["random", "greedy2", "beam", "beam-bfs", "mcts", "evolutionary", "annealing"]
+)
+def test_searches_find_the_optimum(name):
+    strategy = SEARCHES.load(name)()
+    for task in rewriting.TEST[:5]:
+        found = run_search(strategy, task, rewriting.Known(), Budget(evaluations=300), seed=0)
+        assert found.cost == OPTIMA[task]
+        text = found.schedule.text(task.space)
+        assert rewriting.cost(replay(task, Schedule.parse(text, task.space))) == OPTIMA[task]
+
+
+def test_greedy_is_not_enough():
+    greedy = SEARCHES.load("greedy")()
+    budget = Budget(evaluations=1000)
+    found = [run_search(greedy, task, rewriting.Known(), budget, seed=0) for task in rewriting.TEST]
+    worse = [result.cost > OPTIMA[task] for task, result in zip(rewriting.TEST, found, strict=True)]
+    assert sum(worse) > len(worse) // 3
+
+
+@given(tasks, st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_a_changed_schedule_keeps_its_meaning(task, seed):
+    """What is left of the actions names the same operators, in order, and leads where the node says."""
+    rng = np.random.default_rng(seed)
+    at = session(task)
+    parents = [random_episode(at, rng)[-1] for _ in range(2)]
+    for child in (mutate(at, parents[0], rng), splice(at, *parents, rng)):
+        text = child.schedule.text(task.space)
+        assert replay(task, Schedule.parse(text, task.space)) == child.state
+
+
+@given(tasks, st.integers(0, 10_000), st.integers(0, 30))
+@settings(max_examples=100, deadline=None)
+def test_without_one_action_only_those_go_whose_candidate_is_gone(task, seed, place):
+    rng = np.random.default_rng(seed)
+    at = session(task)
+    actions = random_episode(at, rng)[-1].schedule.actions
+    kept = [*actions[: place % (len(actions) + 1)], *actions[place % (len(actions) + 1) + 1 :]]
+    followed = list(at.follow(at.root, kept)[-1].schedule.actions)
+    state = task.initial()
+    for action in kept:
+        if followed and action == followed[0]:
+            names = [name for name, _ in state.chain]
+            assert action.candidate in names
+            state = task.step(state, followed.pop(0))
+        else:
+            assert (action.kind, action.candidate) not in task.mask(state).candidates
+    assert not followed
+
+
+def test_a_change_of_parameters_may_take_another_candidate():
+    task = rewriting.Rewriting("bsb")
+    at = session(task)
+    assert at.others(at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
+    seen = {
+        mutate(at, Node(task.step(task.initial(), action), Schedule((action,))), np.random.default_rng(seed))
+        for action in [Action(rewriting.SPLIT, (), "x0")]
+        for seed in range(200)
+    }
+    assert any(node.schedule.text(task.space) == "split@x2" for node in seen)
+
+
+@dataclass(frozen=True)
+class Wide(rewriting.Rewriting):
+    """More candidates than a search considers of a node, nearly all of one kind."""
+
+    @cached_property
+    def pairs(self):
+        return [(1, f"n{place}") for place in range(BRANCHES + 50)] + [(2, "m"), (3, "m")]
+
+    def mask(self, state) -> Mask:
+        return self.space.mask([True, *[False] * 3], (), self.pairs)
+
+
+def test_of_very_many_candidates_some_are_considered():
+    at = session(Wide("b"))
+    assert not at.countable(at.root)
+    chosen = at.actions(at.root)
+    assert len(set(chosen)) == BRANCHES and chosen == at.actions(at.root)
+    assert all(at.task.space.allows(at.task.mask(at.root.state), action) for action in chosen)
+
+
+def test_a_candidate_and_its_parameters_change_apart():
+    space = ActionSpace((ActionKind("unroll", ((2, 4, 8),), candidates=True),))
+
+    class Unrolled(rewriting.Rewriting):
+        def mask(self, state):
+            return space.mask([False], [True, True, False], [(0, "a"), (0, "b")])
+
+    unrolled = Unrolled("b")
+    object.__setattr__(unrolled, "space", space)
+    at = session(unrolled)
+    assert at.others(at.root, Action(0, (0,), "a")) == [[1], ["b"]]

@@ -1,0 +1,150 @@
+"""A toy of rewriting: a chain of scales and shifts, and rules that apply at named operators.
+
+`split` makes a chain dearer, but then `merge` may join the parts with their neighbours.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from ordering import Known, Ordering
+
+from irgym.agents.problem import Problem
+from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.candidates import CandidateObservation, padded_view
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.environment import Dataset, Environment
+from irgym.core.observation import ObservationView
+from irgym.core.registry import Registry
+from irgym.core.reward import RelativeImprovement
+from irgym.core.task import Task
+
+COSTS = {"scale": 3.0, "shift": 2.0, "both": 4.0}
+OPS, RULES = list(COSTS), ("split", "merge", "fuse")
+SPACE = ActionSpace((ActionKind("stop"), *(ActionKind(rule, candidates=True) for rule in RULES)), capacity=24)
+STOP, SPLIT, MERGE, FUSE = range(4)
+FEATURES, ROW = len(OPS) + 1, len(RULES) + 3 * (len(OPS) + 1)
+
+
+@dataclass(frozen=True)
+class State:
+    """The name of each operator, which it keeps as long as it is there, and what it does."""
+
+    chain: tuple[tuple[str, str], ...]
+    stopped: bool = False
+
+
+def cost(state: State) -> float:
+    return sum(COSTS[op] for _, op in state.chain)
+
+
+def applicable(state: State) -> Iterator[tuple[int, int]]:
+    ops = [op for _, op in state.chain]
+    if not state.stopped:
+        yield from ((SPLIT, place) for place, op in enumerate(ops) if op == "both")
+        for place in range(len(ops) - 1):
+            if ops[place] == ops[place + 1] != "both":
+                yield MERGE, place
+            if ops[place : place + 2] == ["scale", "shift"]:
+                yield FUSE, place
+
+
+@dataclass(frozen=True)
+class Rewriting(Task[State]):
+    """`rewriting:` and one letter for each operator: `s` scale, `t` shift, `b` both."""
+
+    ops: str
+    space = SPACE
+    objective = "ops"
+    horizon = 20
+
+    @property
+    def uri(self) -> str:
+        return f"rewriting:{self.ops}"
+
+    def initial(self) -> State:
+        words = {"s": "scale", "t": "shift", "b": "both"}
+        return State(tuple((f"x{place}", words[letter]) for place, letter in enumerate(self.ops)))
+
+    def mask(self, state: State) -> Mask:
+        pairs = [(rule, state.chain[place][0]) for rule, place in applicable(state)]
+        return SPACE.mask([not state.stopped, False, False, False], (), pairs)
+
+    def step(self, state: State, action: Action) -> State:
+        assert SPACE.allows(self.mask(state), action)
+        if action.kind == STOP:
+            return State(state.chain, stopped=True)
+        names, name = [own for own, _ in state.chain], action.candidate
+        place = names.index(name)
+        parts = (name, "scale"), (f"{name}.t", "shift")
+        new = {SPLIT: parts, MERGE: (state.chain[place],), FUSE: ((name, "both"),)}[action.kind]
+        return State((*state.chain[:place], *new, *state.chain[place + (1 if action.kind == SPLIT else 2) :]))
+
+    def terminal(self, state: State) -> bool:
+        return state.stopped
+
+    def observe(self, state: State) -> CandidateObservation:
+        around = [-1, *(OPS.index(op) for _, op in state.chain), -1]
+        whole = [around.count(op) / 8 for op in range(-1, len(OPS))]
+        one, pairs = np.eye(len(OPS) + 1, dtype=np.float32), list(applicable(state))
+        rows = np.zeros((len(pairs), ROW), dtype=np.float32)
+        for row, (rule, place) in zip(rows, pairs, strict=True):
+            row[rule - 1] = 1.0
+            row[len(RULES) :] = np.concatenate([one[op] for op in around[place : place + 3]])
+        return CandidateObservation(np.array(whole, dtype=np.float32), rows)
+
+    def job(self, state: State) -> Job:
+        known = Measurement(Outcome.OK, (cost(state),))
+        return Job(Call("", ()), self.uri, repr(state.chain), "", "ops", known)
+
+    def describe(self, state: State) -> str:
+        return " ".join(f"{name}:{op}" for name, op in state.chain)
+
+    def validation(self, state: State, inputs: int, seed: int) -> Call:
+        raise NotImplementedError
+
+    def export(self, state: State, path: Path) -> list[Path]:
+        raise NotImplementedError
+
+
+def optimum(task: Rewriting) -> float:
+    """Return the least cost within reach, by brute force."""
+    seen = frontier = {task.initial()}
+    for _ in range(task.horizon):
+        moves = [(state, action) for state in frontier for action in SPACE.legal(task.mask(state))]
+        frontier = {task.step(state, action) for state, action in moves} - seen
+        seen = seen | frontier
+    return min(cost(state) for state in seen)
+
+
+def chains(count: int, seed: int, longest: int) -> list[Rewriting]:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, longest + 1, size=count)
+    return [Rewriting("".join(rng.choice(list("stb"), size=size))) for size in sizes]
+
+
+TRAIN = chains(60, seed=0, longest=7)
+TEST = [task for task in chains(40, seed=1, longest=9) if task not in TRAIN]
+
+
+def problem(tasks: Sequence[Rewriting] = TRAIN) -> Problem:
+    makers = [Call("rewriting:Rewriting", (task.ops,)) for task in tasks]
+    return Problem(tasks, Known(), RelativeImprovement(), makers=makers)
+
+
+class Rewritings(Ordering):
+    name = "rewriting"
+
+    def task(self, uri: str, backend: str | None = None) -> Rewriting:
+        return Rewriting(uri.removeprefix("rewriting:"))
+
+    def dataset(self, name: str) -> Dataset:
+        return Dataset("all", "", *(tuple(task.uri for task in tasks) for tasks in (TRAIN, TEST)))
+
+    def observations(self) -> Mapping[str, ObservationView]:
+        return {"padded": padded_view(SPACE, FEATURES, ROW, 0.0, 4.0)}
+
+
+REWRITING = Rewritings()
+ENVIRONMENTS: Registry[Environment] = Registry("environment", "none", {"rewriting": "rewriting:REWRITING"})
