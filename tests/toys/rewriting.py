@@ -96,7 +96,7 @@ class Rewriting(Task[State]):
 
     def job(self, state: State) -> Job:
         known = Measurement(Outcome.OK, (cost(state),))
-        return Job(Call("", ()), self.uri, repr(state.chain), "", "ops", known)
+        return Job(Call("", ()), self.uri, repr(state.chain), "", "ops", known, target="")
 
     def describe(self, state: State) -> str:
         return " ".join(f"{name}:{op}" for name, op in state.chain)
@@ -136,7 +136,9 @@ def problem(tasks: Sequence[Rewriting] = TRAIN) -> Problem:
 class Rewritings(Ordering):
     name = "rewriting"
 
-    def task(self, uri: str, backend: str | None = None) -> Rewriting:
+    def task(
+        self, uri: str, backend: object = None, target: object = None, objective: object = None
+    ) -> Rewriting:
         return Rewriting(uri.removeprefix("rewriting:"))
 
     def dataset(self, name: str) -> Dataset:
