@@ -113,6 +113,6 @@ def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
             place += 1
             for state in episodes(task, min(SIDE_BY_SIDE, count - number), STEPS, rng):
                 if not state.failure:
-                    text = task.job(state).schedule
+                    text = task.key(state)
                     yield task.uri, text, bench.call(task.validation(state, 1, seed + place))
                     number += 1

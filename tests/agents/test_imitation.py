@@ -190,9 +190,7 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
     [searched] = transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)
     task = searched.task
     rows = [
-        Record(
-            task.uri, task.job(replay(task, schedule)).schedule, task.job(task.initial()).toolchain, "", cost
-        )
+        Record(task.uri, task.key(replay(task, schedule)), task.job(task.initial()).toolchain, "", cost)
         for schedule, cost in (
             (schedule, Measurement(Outcome.OK, (cost,))) for schedule, cost in searched.costs.items()
         )
@@ -213,7 +211,7 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
         def recorded_actions(self, text):
             return texts.get(text)
 
-    texts = {task.job(replay(task, schedule)).schedule: schedule.actions for schedule in searched.costs}
+    texts = {task.key(replay(task, schedule)): schedule.actions for schedule in searched.costs}
     readable = [Read(one.code) for one in PROBLEM.tasks]
     searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0, recorded=True)
     first = next(expert_iteration(replace(CONFIG, epochs=1), searches, readable, Recorded()))

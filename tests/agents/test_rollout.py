@@ -10,6 +10,7 @@ import torch
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, rollout
 from irgym.agents.trajectories import join, select_episodes, trajectories_from_state, trajectories_state
+from irgym.core.capabilities import analysed, cost_features, potential
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement, Shaped
@@ -205,7 +206,7 @@ def test_shaped_rewards_use_the_potentials_of_every_state(base):
     assert plain.privileged.shape == shaped.privileged.shape == (15, 0)
     np.testing.assert_array_equal(plain.choices, shaped.choices)
     for number, task in enumerate(tasks):
-        potentials = [task.analysed().potential(state) for state in states_of(task, plain, number)]
+        potentials = [potential(analysed(task), state) for state in states_of(task, plain, number)]
         potentials[-1] = 0.0
         shaping = 2.0 * (0.9 * np.array(potentials[1:]) - np.array([*potentials[:-1]]))
         own = plain.episode == number
@@ -216,7 +217,9 @@ def test_what_only_a_critic_sees_is_the_analysis_before_each_step():
     tasks = [Bare(seed, 4) for seed in (3, 1)]
     trajectories, _ = order(tasks, privileged=True)
     for number, task in enumerate(tasks):
-        expected = [task.analysed().analysis(state) for state in states_of(task, trajectories, number)[:-1]]
+        expected = [
+            cost_features(analysed(task), state) for state in states_of(task, trajectories, number)[:-1]
+        ]
         np.testing.assert_allclose(trajectories.privileged[trajectories.episode == number], expected)
     encoder = MlpSpec(8, (4,)).build()
     both = join(trajectories, select_episodes(trajectories, np.array([1]), encoder), encoder)

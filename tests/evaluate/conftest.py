@@ -86,9 +86,12 @@ class PairTask(Task[Pair]):
     def observe(self, state: Pair) -> Any:
         return state.values
 
+    def key(self, state: Pair) -> str:
+        return str(state.values)
+
     def job(self, state: Pair) -> Job:
         return Job(
-            Call("toy:measure", (self.uri, state.values)), self.uri, str(state.values), "toy 1", target=""
+            Call("toy:measure", (self.uri, state.values)), self.uri, self.key(state), "toy 1", target=""
         )
 
     def validation(self, state: Pair, inputs: int, seed: int) -> Call:

@@ -45,7 +45,7 @@ def run(tmp_path, environment, bench, comparison):
     (folder / "evaluation.json").write_text(json.dumps(comparison.to_json()))
     task = environment.task("toy://hard")
     steps = steps_of(task, bench, Schedule.parse("set_0_3 set_1_2", task.space))
-    (folder / "steps.json").write_text(json.dumps([vars(step) for step in steps]))
+    (folder / "steps.json").write_text(json.dumps([asdict(step) for step in steps]))
     return folder
 
 
@@ -192,7 +192,7 @@ def test_steps_hold_costs_before_and_after_each_action(environment, bench):
     steps = steps_of(task, bench, Schedule.parse("set_0_2 stop", task.space))
     assert [step.action for step in steps] == ["", "set_0_2", "stop"]
     assert [step.cost for step in steps] == [5000.0, None, None]
-    assert read_steps(json.loads(json.dumps([vars(step) for step in steps]))) == steps
+    assert read_steps(json.loads(json.dumps([asdict(step) for step in steps]))) == steps
 
 
 def test_metrics_that_are_not_finite_are_left_out(tmp_path):

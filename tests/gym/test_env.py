@@ -12,6 +12,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import irgym
+from irgym.core import capabilities
+from irgym.core.capabilities import ideal_cost
 from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
@@ -148,7 +150,7 @@ def test_reward_of_an_episode_telescopes(make: Make):
         while not done:
             _, reward, terminated, truncated, _ = env.step(random_legal(env, rng))
             total, done = total + reward, terminated or truncated
-        ideal = env.task.ideal_cost(100.0)
+        ideal = ideal_cost(env.task, 100.0)
         assert ideal is not None
         assert total == pytest.approx(ideal / env.cost() - ideal / first)
 
@@ -252,14 +254,13 @@ def test_shaped_rewards_use_the_potentials_of_an_analysed_task(
     make: Make, monkeypatch: pytest.MonkeyPatch, base: Reward
 ):
     analysed: list[Any] = []
-    kind = type(ENVIRONMENTS.load("loops").task(PROGRAMS[0]))
 
     def remember(task: Any) -> Any:
         analysed.append(task)
         return task
 
-    monkeypatch.setattr(kind, "analysed", remember)
-    monkeypatch.setattr(kind, "potential", lambda task, state: float(len(state.nest.text())))
+    monkeypatch.setattr(capabilities, "analysed", remember)
+    monkeypatch.setattr(capabilities, "potential", lambda task, state: float(len(state.nest.text())))
     plain = make(horizon=4, reward=base)
     shaped = make(horizon=4, reward=Shaped(base, gamma=0.9))
     for env in (plain, shaped):

@@ -76,10 +76,11 @@ class PairTask(Task[Cells]):
     def observe(self, state: Cells) -> Any:
         return state
 
+    def key(self, state: Cells) -> str:
+        return " ".join(map(str, state.values))
+
     def job(self, state: Cells) -> Job:
-        return Job(
-            Call("toy:cost", (state.values,)), self.uri, " ".join(map(str, state.values)), "toy 1", target=""
-        )
+        return Job(Call("toy:cost", (state.values,)), self.uri, self.key(state), "toy 1", target="")
 
     def validation(self, state: Cells, inputs: int, seed: int) -> Call:
         raise NotImplementedError

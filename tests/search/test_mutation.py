@@ -32,8 +32,8 @@ def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(se
     task = session.task
     node = random_episode(session, np.random.default_rng(seed))[-1]
     short = minimise(task, node.schedule)
-    text = task.job(node.state).schedule
-    assert task.job(replay(task, short)).schedule == text
+    text = task.key(node.state)
+    assert task.key(replay(task, short)) == text
     assert len(short) <= len(node.schedule)
     assert minimise(task, short) == short
 
@@ -54,5 +54,5 @@ def test_every_kind_is_equally_likely(task):
 def test_mutation_reaches_different_programs(session):
     rng = np.random.default_rng(1)
     node = random_episode(session, rng)[-1]
-    texts = {session.task.job(mutate(session, node, rng).state).schedule for _ in range(200)}
+    texts = {session.task.key(mutate(session, node, rng).state) for _ in range(200)}
     assert len(texts) > 20

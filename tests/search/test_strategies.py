@@ -118,7 +118,7 @@ def test_starts_with_the_policys_own_episode(name, task, evaluator, policy):
     for _ in range(task.horizon):
         [action] = policy.act([node.state], [task.mask(node.state)], None)
         node = Node(task.step(node.state, action), node.schedule.then(action))
-        texts.append(task.job(node.state).schedule)
+        texts.append(task.key(node.state))
     asked = [text for batch in evaluator.batches for text in batch][1:]
     own = [text for text in dict.fromkeys(texts) if text != "1 1 1 1"]
     assert own and asked[: len(own)] == own

@@ -75,9 +75,12 @@ class Dials(Task[State]):
             seen[start + DIGITS + 1 + digit] = 1.0
         return seen
 
+    def key(self, state: State) -> str:
+        return repr(state[0])
+
     def job(self, state: State) -> Job:
         return Job(
-            Call("dials:cost", (state[0], self.code)), self.uri, repr(state[0]), "none", "score", target=""
+            Call("dials:cost", (state[0], self.code)), self.uri, self.key(state), "none", "score", target=""
         )
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:

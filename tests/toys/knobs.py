@@ -48,8 +48,11 @@ class Knobs(Task[State]):
     def recorded(self, schedule: str) -> State:
         return tuple(map(int, schedule.split()))
 
+    def key(self, state: State) -> str:
+        return " ".join(map(str, state))
+
     def job(self, state: State) -> Job:
-        return Job(Call("knobs:cost", (state,)), self.uri, " ".join(map(str, state)), "knobs 1", target="")
+        return Job(Call("knobs:cost", (state,)), self.uri, self.key(state), "knobs 1", target="")
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         raise NotImplementedError

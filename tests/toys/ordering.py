@@ -13,6 +13,7 @@ from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, under
+from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement, Reward
@@ -20,6 +21,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 
 State = tuple[tuple[int, ...], tuple[bool, ...]]
+OPS = Objective("ops", "", "operations", exact=True, timed=False)
 
 
 def needs(passes: int) -> list[list[int]]:
@@ -52,7 +54,7 @@ class Passes(Task[State]):
     seed: int
     passes: int = 20
     padding: int = 0
-    objective: str = "ops"
+    objective: Objective = OPS
 
     @cached_property
     def space(self) -> ActionSpace:
@@ -108,8 +110,13 @@ class Passes(Task[State]):
     def cost(self, state: State) -> Measurement:
         return Measurement(Outcome.OK, (100.0 + sum(state[0]),))
 
+    def key(self, state: State) -> str:
+        return repr(state)
+
     def job(self, state: State) -> Job:
-        return Job(Call("", ()), self.uri, repr(state), "", self.objective, self.cost(state), target="")
+        return Job(
+            Call("", ()), self.uri, self.key(state), "", self.objective.name, self.cost(state), target=""
+        )
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         raise NotImplementedError

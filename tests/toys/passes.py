@@ -22,6 +22,7 @@ from irgym.core.environment import (
     under,
 )
 from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.objective import TIME, Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -70,6 +71,9 @@ def validate(right: bool, inputs: int) -> Validation:
     return Validation(right, 0.0 if right else 1.0, "equality", inputs)
 
 
+OPS = Objective("ops", "", "number of operations", exact=True, timed=False)
+
+
 class PassTask(Task[Module]):
     """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` never validates."""
 
@@ -77,7 +81,7 @@ class PassTask(Task[Module]):
     forms: ClassVar = {".txt": "text"}
     horizon = 40
 
-    def __init__(self, uri: str, objective: str = "ops", pause_s: float = 0.0) -> None:
+    def __init__(self, uri: str, objective: Objective = OPS, pause_s: float = 0.0) -> None:
         family, _, counts = uri.removeprefix("passes://").partition("/")
         if not re.fullmatch(rf"passes://[a-z0-9\[\]]+/[0-9]{{1,9}}(-[0-9]{{1,9}}){{{SORTS - 1}}}", uri):
             raise ProgramError(f"{uri!r} is no module: choose another")
@@ -89,7 +93,7 @@ class PassTask(Task[Module]):
         self.steps = 0
 
     def under(self, objective: str) -> "PassTask":
-        return PassTask(self.uri, objective, self.pause_s)
+        return PassTask(self.uri, {one.name: one for one in (OPS, TIME)}[objective], self.pause_s)
 
     def initial(self) -> Module:
         return Module(self.ops)
@@ -118,12 +122,20 @@ class PassTask(Task[Module]):
     def observe(self, state: Module) -> Any:
         return np.array(state.ops, dtype=np.float32)
 
+    def key(self, state: Module) -> str:
+        return "-".join(map(str, state.ops))
+
     def job(self, state: Module) -> Job:
         count = BASE_OPS + sum(state.ops)
-        known = measure(count / 10.0) if self.objective == "ops" else None
-        text = "-".join(map(str, state.ops))
+        known = measure(count / 10.0) if self.objective.exact else None
         return Job(
-            Call("passes:measure", (count,)), self.uri, text, "toy 1", self.objective, known, target=""
+            Call("passes:measure", (count,)),
+            self.uri,
+            self.key(state),
+            "toy 1",
+            self.objective.name,
+            known,
+            target="",
         )
 
     def validation(self, state: Module, inputs: int, seed: int) -> Call:
@@ -171,8 +183,8 @@ class PassEnvironment(Environment):
     def observations(self) -> Mapping[str, Any]:
         return {}
 
-    def objectives(self) -> Mapping[str, str]:
-        return {"ops": "number of operations", "time": "measured time in nanoseconds"}
+    def objectives(self) -> Sequence[Objective]:
+        return OPS, TIME
 
     def rewards(self) -> Mapping[str, Reward]:
         return {"default": self.default_reward, "negative": NegativeCost()}

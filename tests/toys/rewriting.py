@@ -15,6 +15,7 @@ from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, padded_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Dataset, Environment
+from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement
@@ -56,7 +57,7 @@ class Rewriting(Task[State]):
 
     ops: str
     space = SPACE
-    objective = "ops"
+    objective = Objective("ops", "", "operators", exact=True, timed=False)
     horizon = 20
 
     @property
@@ -94,9 +95,12 @@ class Rewriting(Task[State]):
             row[len(RULES) :] = np.concatenate([one[op] for op in around[place : place + 3]])
         return CandidateObservation(np.array(whole, dtype=np.float32), rows)
 
+    def key(self, state: State) -> str:
+        return repr(state.chain)
+
     def job(self, state: State) -> Job:
         known = Measurement(Outcome.OK, (cost(state),))
-        return Job(Call("", ()), self.uri, repr(state.chain), "", "ops", known, target="")
+        return Job(Call("", ()), self.uri, self.key(state), "", "ops", known, target="")
 
     def describe(self, state: State) -> str:
         return " ".join(f"{name}:{op}" for name, op in state.chain)

@@ -18,7 +18,7 @@ class Wild(dials.Dials):
 
     def job(self, state: dials.State) -> Job:
         call = Call(f"wild:{self.behaviour}", (state[0], self.code))
-        return Job(call, self.uri, repr(state[0]), self.behaviour, "score", target="")
+        return Job(call, self.uri, self.key(state), self.behaviour, "score", target="")
 
 
 def crash(digits: tuple[int, ...], code: tuple[int, ...]) -> Measurement:

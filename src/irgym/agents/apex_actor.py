@@ -17,6 +17,7 @@ from irgym.agents.episodes import Episodes
 from irgym.agents.q_learner import exploring
 from irgym.agents.rollout import play
 from irgym.agents.trajectories import FloatArray, Trajectories
+from irgym.core import capabilities
 from irgym.core.actions import BoolArray
 from irgym.core.cost import Call, Job, Measurement
 from irgym.core.reward import Reward
@@ -120,7 +121,7 @@ def _network(packed: bytes) -> QNetwork:
 def _task(maker: Call, analysed: bool) -> Task[Any]:
     restart_clock()
     task = cast(Task[Any], resolve(maker)(*maker.arguments))
-    return task.analysed() if analysed else task
+    return capabilities.analysed(task) if analysed else task
 
 
 @dataclass(frozen=True)

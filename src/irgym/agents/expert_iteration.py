@@ -13,6 +13,7 @@ import numpy as np
 
 from irgym.agents.hyperparameters import CountOrNone, Hyperparameters, Seed
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
+from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import spread
 from irgym.core.errors import IrgymError, ScheduleError
@@ -50,7 +51,7 @@ class Found:
         which may be neither; so each round shows what the one before it leant to. Without a policy the
         shortest schedule is taken.
         """
-        exact = self.task.job(self.task.initial()).known is not None
+        exact = self.task.objective.exact
         limit = min(self.costs.values()) * (1.0 if exact else ALIKE)
         good = [schedule for schedule, cost in self.costs.items() if cost <= limit]
         if policy is None:
@@ -115,7 +116,7 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
         own = [one for one in records.get(task.uri, ()) if one.toolchain == toolchain and one.measurement.ok]
         costs: dict[Schedule, float] = {}
         for record in sorted(own, key=lambda one: one.measurement.cost):
-            actions = task.recorded_actions(record.schedule)
+            actions = capabilities.recorded_actions(task, record.schedule)
             if actions is not None:
                 costs.setdefault(Schedule(tuple(actions)), record.measurement.cost)
             if len(costs) == KEPT:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from irgym.core import capabilities
 from irgym.core.cost import Call, Evaluator
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.reward import Reward, Shaped
@@ -31,7 +32,7 @@ class Problem:
 
     def analysed(self) -> "Problem":
         """Return this problem on tasks that have the analysis of every state at hand."""
-        return replace(self, tasks=tuple(task.analysed() for task in self.tasks))
+        return replace(self, tasks=tuple(capabilities.analysed(task) for task in self.tasks))
 
     def unshaped(self) -> "Problem":
         """Return this problem with the reward that shaping was added to: what a policy is judged by."""

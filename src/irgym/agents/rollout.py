@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import FloatArray, Trajectories, join_legal
+from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.errors import IrgymError
@@ -42,7 +43,7 @@ def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArr
     """
     rows: list[NDArray[np.float64]] = []
     for task, state in zip(tasks, states, strict=True):
-        row = task.cost_features(state)
+        row = capabilities.cost_features(task, state)
         if row is None:
             raise IrgymError(f"nothing tells the cost of {task.uri}: set value_features to false")
         rows.append(row)
@@ -90,7 +91,7 @@ def ideal_costs(tasks: Sequence[Task[Any]], peak_gflops: float | None) -> list[f
     """Return a lower bound on each task's cost; None where none is known."""
     if peak_gflops is None:
         return [None] * len(tasks)
-    ideals = {id(task): task.ideal_cost(peak_gflops) for task in tasks}
+    ideals = {id(task): capabilities.ideal_cost(task, peak_gflops) for task in tasks}
     return [ideals[id(task)] for task in tasks]
 
 
@@ -117,7 +118,7 @@ def play(
         IrgymError: No task lets any action be taken, or one has no cost features.
     """
     if privileged or reward.shaped:
-        analysed = {id(task): task.analysed() for task in tasks}
+        analysed = {id(task): capabilities.analysed(task) for task in tasks}
         tasks = [analysed[id(task)] for task in tasks]
     every_state = reward.every_step or reward.shaped
     steps, trails = _play(tasks, encoder, layout, choose, every_state=every_state, privileged=privileged)
@@ -139,7 +140,8 @@ def play(
     potentials: list[list[float]] = [[] for _ in tasks]
     if reward.shaped:
         potentials = [
-            [task.potential(state) for state in trail] for task, trail in zip(tasks, trails, strict=True)
+            [capabilities.potential(task, state) for state in trail]
+            for task, trail in zip(tasks, trails, strict=True)
         ]
     return Episodes(trajectories, jobs, asked, potentials)
 

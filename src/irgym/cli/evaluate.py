@@ -99,7 +99,7 @@ def _steps(
     if not rows:
         return []
     best = max(rows, key=lambda row: row.speedup or 0.0)
-    task = task_of(environment, best.program, backend, target, comparison.objective)
+    task = task_of(environment, best.program, backend, target, comparison.objective.name)
     return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
 
 

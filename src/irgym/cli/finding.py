@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from irgym.cli.output import Output
+from irgym.core import capabilities
 from irgym.core.environment import Bench, Environment
 from irgym.core.schedule import states_along
 from irgym.core.task import Task
@@ -21,14 +22,14 @@ def data_of(environment: Environment, bench: Bench, task: Task[Any], finding: Fi
     Raises:
         IrgymError: The environment's reference pipeline fails on this program.
     """
-    work = task.ideal_cost(1.0)
+    work = capabilities.ideal_cost(task, 1.0)
     peak = work / finding.peak.baseline_ns if work and finding.peak else None
     reference = reference_of(environment, bench, task)
     checked = finding.validation
     return {
         "program": task.uri,
         "schedule": finding.schedule.text(task.space),
-        "objective": task.objective,
+        "objective": task.objective.name,
         "cost": finding.cost,
         "original_cost": finding.original_cost,
         "speedup": finding.speedup,
@@ -81,7 +82,7 @@ def print_finding(out: Output, task: Task[Any], finding: Finding, data: dict[str
 def _step_table(task: Task[Any], steps: list[dict[str, Any]]) -> Table:
     """Return what each action gains, and its share of the whole gain."""
     table = Table("action")
-    for column in (task.objective, "gain", "share"):
+    for column in (task.objective.name, "gain", "share"):
         table.add_column(column, justify="right")
     whole = sum(step["gain"] for step in steps)
     for step in steps:
@@ -98,7 +99,7 @@ def _facts(task: Task[Any], finding: Finding, data: dict[str, Any]) -> list[tupl
     )
     gain = gain_word(task.objective)
     facts = [
-        (task.objective, f"{cost} (as written: {original_cost})"),
+        (task.objective.name, f"{cost} (as written: {original_cost})"),
         (gain, f"{finding.speedup:.2f}x over the program as written"),
     ]
     if data["reference"]:

@@ -24,6 +24,7 @@ from irgym.cli.options import (
     task_of,
 )
 from irgym.cli.output import console, require_torch, write_json
+from irgym.core import capabilities
 from irgym.core.environment import ENVIRONMENTS, Bench
 from irgym.core.errors import IrgymError
 from irgym.core.task import targets_of
@@ -147,7 +148,11 @@ class Imitate:
 def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
     """Return the mean share of the machine's peak; None where no peak bounds the costs."""
     # Measured only where it is of use.
-    if any(demo.task.ideal_cost(1.0) is None for demo in shown):
+    if any(capabilities.ideal_cost(demo.task, 1.0) is None for demo in shown):
         return None
     peak = peak_of(bench, shown[0].task)
-    return None if peak is None else fmean((demo.task.ideal_cost(peak) or 0.0) / demo.cost for demo in shown)
+    return (
+        None
+        if peak is None
+        else fmean((capabilities.ideal_cost(demo.task, peak) or 0.0) / demo.cost for demo in shown)
+    )

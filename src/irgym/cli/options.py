@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from irgym.core.environment import Dataset, Environment
+from irgym.core.environment import Dataset, Environment, objective_of
 from irgym.core.errors import IrgymError, StorageError
 from irgym.core.files import check_writable
 from irgym.core.task import Task, form_of
@@ -127,11 +127,8 @@ def check_objective(environment: Environment, objective: str | None) -> None:
     Raises:
         IrgymError: It has none of that name; the message lists those that it has.
     """
-    known = environment.objectives()
-    if objective is not None and objective not in known:
-        raise IrgymError(
-            f"{environment.name} has no objective {objective!r}: choose among {', '.join(known)}"
-        )
+    if objective is not None:
+        objective_of(environment, objective)
 
 
 def check_target(target: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
 from irgym.core.reward import Reward
@@ -81,6 +82,18 @@ def under(task: TaskT, objective: str | None) -> TaskT:
         IrgymError: It has no such objective.
     """
     return task if objective is None else cast(TaskT, task.under(objective))
+
+
+def objective_of(environment: "Environment", name: str) -> Objective:
+    """Return one of an environment's objectives.
+
+    Raises:
+        IrgymError: It has none of that name; the message lists those that it has.
+    """
+    known = {objective.name: objective for objective in environment.objectives()}
+    if name not in known:
+        raise IrgymError(f"{environment.name} has no objective {name!r}: choose among {', '.join(known)}")
+    return known[name]
 
 
 def reward_of(environment: "Environment", name: str) -> Reward:
@@ -281,9 +294,9 @@ class Environment(ABC):
             BackendError: There is no such back end.
         """
 
-    def objectives(self) -> Mapping[str, str]:
-        """Return what may be minimised, each with a line that names its unit; the default first."""
-        return {"time": "measured time in nanoseconds"}
+    def objectives(self) -> Sequence[Objective]:
+        """Return what may be minimised, the default first."""
+        return (TIME,)
 
     def rewards(self) -> Mapping[str, Reward]:
         """Return the rewards that agents may be trained on, `default` among them."""

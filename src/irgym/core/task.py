@@ -6,12 +6,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import IrgymError
+from irgym.core.objective import TIME, Objective
 from irgym.core.target import Target
 
 S = TypeVar("S", bound=Hashable)
@@ -47,14 +45,14 @@ class Task(ABC, Generic[S]):
         uri: Canonical URI of the program.
         space: The actions.
         horizon: Number of steps after which an episode is cut off.
-        objective: What a cost means, such as `time`; its unit is nanoseconds for `time`.
+        objective: What a cost means.
         forms: The suffixes that `export` writes, and what each stands for.
     """
 
     uri: str
     space: ActionSpace
     horizon: int
-    objective: str = "time"
+    objective: Objective = TIME
     forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abstractmethod
@@ -96,6 +94,13 @@ class Task(ABC, Generic[S]):
         """Return what a policy sees; the policy's `collate` makes a batch of such values."""
 
     @abstractmethod
+    def key(self, state: S) -> str:
+        """Return the canonical text of the program in this state: equal texts mean equal programs.
+
+        It is the `schedule` of the state's job.
+        """
+
+    @abstractmethod
     def job(self, state: S) -> Job:
         """Return the request for the cost of `state`."""
 
@@ -132,9 +137,9 @@ class Task(ABC, Generic[S]):
         Raises:
             IrgymError: Its cost cannot be had under that objective.
         """
-        if objective == self.objective:
+        if objective == self.objective.name:
             return self
-        raise IrgymError(f"{self.uri} has no objective {objective!r}: choose {self.objective}")
+        raise IrgymError(f"{self.uri} has no objective {objective!r}: choose {self.objective.name}")
 
     @property
     def target(self) -> Target | None:
@@ -153,65 +158,6 @@ class Task(ABC, Generic[S]):
         search a candidate, never a wrong result.
         """
         return state
-
-    def sketch(self, rng: np.random.Generator) -> Sequence[Action] | None:
-        """Return the actions of a random schedule of the form that experts write: searches may start from it.
-
-        None where the environment has no sketches: its random episodes are good enough to start from.
-        """
-        del rng
-        return None
-
-    def analysis(self, state: S) -> NDArray[np.float64] | None:
-        """Return costs of the state by a cheap model, each as a share of the initial state's, shape [K].
-
-        They are what shaping rests on. None where there is no model.
-        """
-        del state
-        return None
-
-    def cost_features(self, state: S) -> NDArray[np.float64] | None:
-        """Return what a learned model can tell the state's cost from, shape [K]; by default the analysis.
-
-        Equal for states with equal jobs. K is the same for all programs of an environment, so that a model
-        can learn from some what it predicts of others. None where there is nothing to learn from.
-        """
-        return self.analysis(state)
-
-    def recorded(self, schedule: str) -> S | None:
-        """Return a state whose job has that schedule text, so that recorded costs can be learnt from.
-
-        None where the text is of no such state, and in environments that do not read their texts back.
-        """
-        del schedule
-        return None
-
-    def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
-        """Return the actions to a state whose job has that schedule text, so that a policy can be shown them.
-
-        None where there is none, and in environments that do not read their texts back.
-        """
-        del schedule
-        return None
-
-    def potential(self, state: S) -> float:
-        """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
-
-        By default one less the mean of `analysis`; 0 without one. It is 0 at the start, where all shares are
-        1: shaping gives it back at an episode's end, and from any other zero on, ending at once would be
-        worth the whole shift to a learner whose value function knows nothing yet.
-        """
-        analysis = self.analysis(state)
-        return 0.0 if analysis is None else 1.0 - float(analysis.mean())
-
-    def analysed(self) -> "Task[S]":
-        """Return this task in a form that has the analysis of every state at hand; states suit both."""
-        return self
-
-    def ideal_cost(self, peak_gflops: float) -> float | None:
-        """Return a lower bound on the cost on a machine with that peak, or None where none is known."""
-        del peak_gflops
-        return None
 
 
 def targets_of(tasks: "Sequence[Task[Any]]") -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 import datetime
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import Bench, Environment, objective_of
 from irgym.core.errors import IrgymError
+from irgym.core.objective import Objective
 from irgym.core.policy import Policy
 from irgym.core.task import Task
 from irgym.evaluate.basis import Basis, basis_of
@@ -78,11 +79,13 @@ def run_comparison(
     tasks = [environment.task(uri, backend, target, objective) for uri in uris]
     policies = _Policies(identify, lambda name: load_policy(name, tasks[0]))
     chosen = [parse_method(text, environment, policies.load) for text in dict.fromkeys(methods)]
-    others = [name for name in dict.fromkeys(also) if name != tasks[0].objective]
+    others = [name for name in dict.fromkeys(also) if name != tasks[0].objective.name]
     validator = Validator(bench, environment.validation_inputs if inputs is None else inputs, seed)
     conditions = Conditions(environment, bench, budget, seed, validator)
-    settings = _settings(conditions, tasks[0], others, backend)
-    course = _Course(conditions, settings, record, policies, machine_text(bench, tasks[0]))
+    settings = _settings(conditions, tasks[0], [objective_of(environment, name) for name in others], backend)
+    course = _Course(
+        conditions, settings, record, policies, machine_text(bench, tasks[0]), tasks[0].objective
+    )
     if done is not None:
         left_out = course.take_over(done, tasks, chosen)
         if left_out and note is not None:
@@ -138,9 +141,11 @@ class _Course:
         record: Record | None,
         policies: "_Policies",
         machine: str,
+        objective: Objective,
     ) -> None:
         self._conditions = conditions
         self._machine = machine
+        self._objective = objective
         self._settings = settings
         self._record = record
         self._rows: dict[tuple[str, str], Row] = {}
@@ -204,7 +209,7 @@ class _Course:
         environment = self._conditions.environment
         return Comparison(
             environment=environment.name,
-            baseline=environment.reference_baseline if self._settings["objective"] == "time" else None,
+            baseline=environment.reference_baseline if self._objective.timed else None,
             rows=tuple(self._rows[key] for key in order),
             traces=tuple(self._traces[key] for key in order if key in self._traces),
             machine=self._machine,
@@ -233,17 +238,16 @@ def _bug(error: Exception) -> str:
 
 
 def _settings(
-    conditions: Conditions, task: Task[Any], also: Sequence[str], backend: str | None
+    conditions: Conditions, task: Task[Any], also: Sequence[Objective], backend: str | None
 ) -> dict[str, Any]:
     """Return what the numbers depend on, beside the machine."""
     environment = conditions.environment
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
-        "objective": task.objective,
-        "unit": environment.objectives().get(task.objective, ""),
-        "exact": task.job(task.initial()).known is not None,
+        "objective": task.objective.name,
+        "objectives": [asdict(one) for one in (task.objective, *also)],
         "reference": environment.reference_pipeline,
-        "also": list(also),
+        "also": [one.name for one in also],
         "backend": backend,
         "target": None if task.target is None else task.target.name,
         "seconds": conditions.budget.seconds,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
+from irgym.core.objective import Objective
 from irgym.evaluate import tables
 from irgym.evaluate.plots import short_name
 from irgym.evaluate.results import Comparison
@@ -33,7 +34,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.3g} s"
 
 
-def cost(value: float | None, objective: str) -> str:
+def cost(value: float | None, objective: Objective) -> str:
     """Return a cost with a fitting unit."""
     return "failed" if value is None else cost_text(value, objective)
 
@@ -104,10 +105,10 @@ def rows_table(comparison: Comparison) -> str:
     headings = [
         "program",
         "method",
-        comparison.objective,
+        comparison.objective.name,
         gain_word(comparison.objective),
         *tables.ratio_headings(comparison),
-        *comparison.also,
+        *(one.name for one in comparison.also),
         "seconds",
         "evaluations",
         "validated",
@@ -133,7 +134,7 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
             if comparison.reference
             else []
         ),
-        *(cost(row.also[name].cost, name) if name in row.also else "" for name in comparison.also),
+        *(cost(row.also[one.name].cost, one) if one.name in row.also else "" for one in comparison.also),
         number(row.seconds, ".3g"),
         "" if row.evaluations is None else count(row.evaluations),
         "yes" if row.validated else "not checkable" if row.not_checkable else "no",

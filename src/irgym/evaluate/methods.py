@@ -168,8 +168,8 @@ class BaselineMethod:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the baseline and time it in turn with the program as written."""
-        if task.objective != "time":
-            raise IrgymError(f"{self.name} is timed, and has no {task.objective}: leave it out")
+        if not task.objective.timed:
+            raise IrgymError(f"{self.name} is timed, and has no {task.objective.name}: leave it out")
         reference = conditions.environment.reference_baseline
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 
 from irgym.core.errors import StorageError
 from irgym.core.files import read_json
+from irgym.core.objective import TIME, Objective
 from irgym.core.values import MismatchError, Range, conform, conform_part
 from irgym.evaluate.rows import Cost, Evaluations, Row, Seconds
 from irgym.evaluate.statistics import NOISE, Verdict
@@ -53,9 +54,14 @@ class Comparison:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
-    def objective(self) -> str:
-        """What costs are."""
-        return str(self.settings.get("objective", "time"))
+    def objectives(self) -> dict[str, Objective]:
+        """What costs are, by name: the objective that was minimised, then the others."""
+        return {one["name"]: Objective(**one) for one in self.settings.get("objectives", [asdict(TIME)])}
+
+    @property
+    def objective(self) -> Objective:
+        """What was minimised."""
+        return next(iter(self.objectives.values()))
 
     @property
     def reference(self) -> str | None:
@@ -64,14 +70,14 @@ class Comparison:
         return None if name is None else str(name)
 
     @property
-    def also(self) -> list[str]:
+    def also(self) -> list[Objective]:
         """The other objectives."""
-        return list(self.settings.get("also", ()))
+        return list(self.objectives.values())[1:]
 
     @property
     def noise(self) -> float:
         """Relative difference below which a single ratio says nothing: none where costs are exact."""
-        return 0.0 if self.settings.get("exact") else NOISE
+        return 0.0 if self.objective.exact else NOISE
 
     @property
     def methods(self) -> list[str]:
@@ -134,8 +140,7 @@ class Comparison:
 SETTINGS: Mapping[str, Any] = {
     "date": str,
     "objective": str,
-    "unit": str,
-    "exact": bool,
+    "objectives": tuple[Objective, ...],
     "reference": str | None,
     "also": tuple[str, ...],
     "backend": str | None,

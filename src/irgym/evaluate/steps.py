@@ -5,6 +5,7 @@ from typing import Any
 
 from irgym.core.cost import Evaluator
 from irgym.core.errors import StorageError
+from irgym.core.objective import TIME, Objective
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
 from irgym.core.values import MismatchError, conform
@@ -27,7 +28,7 @@ class Step:
     action: str
     text: str
     cost: CostOrNone
-    objective: str = "time"
+    objective: Objective = TIME
 
 
 def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[Step]:

@@ -6,6 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from irgym.core.objective import Objective
 from irgym.evaluate.results import Comparison
 from irgym.evaluate.rows import Row
 from irgym.evaluate.statistics import Interval
@@ -92,9 +93,10 @@ def _sides(comparison: Comparison) -> list[str]:
     """Return how other objectives were measured."""
     if not comparison.also:
         return []
+    names = " and ".join(one.name for one in comparison.also)
     return [
-        f"Of the same schedules, {' and '.join(comparison.also)} are the least of {ROUNDS} measurements, the "
-        "program as written and the reference measured once for each program."
+        f"For the same schedules, {names} are the least of {ROUNDS} measurements; the program as written and "
+        "the reference were measured once for each program."
     ]
 
 
@@ -195,20 +197,20 @@ def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
     ]
 
 
-def side_title(objective: str) -> str:
+def side_title(objective: Objective) -> str:
     """Return the title of the summary under another objective."""
-    return f"{objective} of the same schedules, geometric means"
+    return f"{objective.name} of the same schedules, geometric means"
 
 
-def side_headings(comparison: Comparison, objective: str) -> list[str]:
+def side_headings(comparison: Comparison, objective: Objective) -> list[str]:
     """Return the columns of the summary under another objective."""
     ratio = [f"ratio to {comparison.reference}"] if comparison.reference else []
     return ["method", "programs", gain_word(objective), *ratio]
 
 
-def side_cells(comparison: Comparison, line: Summary, objective: str) -> list[str]:
+def side_cells(comparison: Comparison, line: Summary, objective: Objective) -> list[str]:
     """Return a line of the summary under another objective."""
-    side = line.also.get(objective)
+    side = line.also.get(objective.name)
     ratio = [interval_text(side.reference_ratio if side else None)] if comparison.reference else []
     gains = side.speedup if side else None
     return [line.method, str(gains.n if gains else 0), interval_text(gains, "x"), *ratio]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, cast
 
+from irgym.core import capabilities
 from irgym.core.cost import Call
 from irgym.core.environment import Bench, Versus
 from irgym.core.target import Target
@@ -31,7 +32,7 @@ def of_baseline(versus: Versus, task: Task[Any]) -> Versus:
 
 def peak_of(bench: Bench, task: Task[Any]) -> float | None:
     """Return the peak of a task's target in GFLOP/s; measured only where it bounds costs, None elsewhere."""
-    if task.ideal_cost(1.0) is None:
+    if capabilities.ideal_cost(task, 1.0) is None:
         return None
     target = lesser_target(task)
     if target is None:

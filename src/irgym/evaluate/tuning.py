@@ -189,7 +189,7 @@ def confirm(
     written = task.job(state).schedule == task.job(task.initial()).schedule
     cost = original_cost if written else least_cost(bench, task, state)
     # Baselines are timed: beside other costs they say nothing.
-    baseline = environment.reference_baseline if task.objective == "time" else None
+    baseline = environment.reference_baseline if task.objective.timed else None
     versus, no_baseline = None, ""
     if baseline is not None:
         try:

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
 from irgym.core.candidates import candidate_at, candidate_info, list_length, list_mask
 from irgym.core.cost import Evaluator
@@ -205,7 +206,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         task = self._tasks.get(uri)
         if task is None:
             task = self.environment.task(uri, self.backend, self.target, self.objective)
-            task = self._tasks[uri] = task.analysed() if self.reward.shaped else task
+            task = self._tasks[uri] = capabilities.analysed(task) if self.reward.shaped else task
         return task
 
     @property
@@ -318,16 +319,19 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         current = self.cost() if final or self.reward.every_step else previous
         potentials = (0.0, 0.0)
         if self.reward.shaped:
-            potentials = self._task.potential(before), self._task.potential(self._state)
+            potentials = (
+                capabilities.potential(self._task, before),
+                capabilities.potential(self._task, self._state),
+            )
         costs = EpisodeCosts(self._first, previous, current, self._ideal_cost(), potentials)
         return float(self.reward(costs, final))
 
     def _ideal_cost(self) -> float | None:
-        if self._task.ideal_cost(1.0) is None:
+        if capabilities.ideal_cost(self._task, 1.0) is None:
             return None
         if self._peak is None and self._own_bench is not None:
             self._peak = self._own_bench.peak_gflops
-        return None if self._peak is None else self._task.ideal_cost(self._peak)
+        return None if self._peak is None else capabilities.ideal_cost(self._task, self._peak)
 
     def _observation(self) -> Any:
         values = {view.name: view.value(self._task, self._state, self.cost) for view in self._views}
@@ -339,7 +343,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "uri": self._task.uri,
             "schedule": self._text,
             "applied": applied,
-            "objective": self._task.objective,
+            "objective": self._task.objective.name,
         }
         info |= candidate_info(self._task.space, self._mask)
         cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)

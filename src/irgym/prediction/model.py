@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core import capabilities
 from irgym.core.errors import BackendError, IrgymError
 from irgym.core.task import Task
 
@@ -85,7 +86,7 @@ def check_predictable(task: Task[Any]) -> None:
     initial = task.initial()
     if task.job(initial).known is not None:
         raise IrgymError(f"the states of {task.uri} know their costs: there is nothing to predict")
-    if task.cost_features(initial) is None:
+    if capabilities.cost_features(task, initial) is None:
         raise IrgymError(f"nothing is known of {task.uri} that its cost could be predicted from")
     if importlib.util.find_spec("sklearn") is None:
         raise BackendError(f"predicting costs needs scikit-learn: run {INSTALL}")

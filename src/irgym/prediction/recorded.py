@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Record
 from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
@@ -75,8 +76,8 @@ def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -
 
 def cost_features_of(task: Task[Any], schedule: str) -> FloatArray | None:
     """Return what a schedule's cost is predicted from, shape [K]; None where its text cannot be read back."""
-    state = task.recorded(schedule)
-    cost_features = None if state is None else task.cost_features(state)
+    state = capabilities.recorded(task, schedule)
+    cost_features = None if state is None else capabilities.cost_features(task, state)
     return None if cost_features is None else cost_features.astype(np.float32)
 
 
@@ -94,7 +95,7 @@ def tasks_beside(task: Task[Any]) -> TaskOf:
             if environment in ENVIRONMENTS.names() and len(known) <= PROGRAMS:
                 try:
                     known[uri] = ENVIRONMENTS.load(environment).task(
-                        uri, target=task.target, objective=task.objective
+                        uri, target=task.target, objective=task.objective.name
                     )
                 except IrgymError:
                     return None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Evaluator, Job, Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
@@ -60,7 +61,7 @@ class Screen:
     def __init__(self, evaluator: Evaluator, tasks: Sequence[Task[Any]], share: float, seed: int) -> None:
         check_share(share)
         check_predictable(tasks[0])
-        if tasks[0].recorded(tasks[0].job(tasks[0].initial()).schedule) is None:
+        if capabilities.recorded(tasks[0], tasks[0].key(tasks[0].initial())) is None:
             raise IrgymError(
                 f"what is recorded of {tasks[0].uri} cannot be read back, as a screen needs it to be"
             )

@@ -11,7 +11,7 @@ from irgym.core.task import Task
 def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
     """Leave out actions, and pairs of neighbours, that the resulting program does not need.
 
-    Nothing is evaluated: equal `Job.schedule` texts mean equal programs.
+    Nothing is evaluated: states with equal keys are equal programs.
 
     Args:
         task: The program.
@@ -22,7 +22,7 @@ def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
     """
     actions = list(schedule.actions)
     states = _states(task, task.initial(), actions)
-    target = task.job(states[-1]).schedule
+    target = task.key(states[-1])
     direct = _without_detours(task, actions, states)
     if len(direct) < len(actions) and _leads(task, path := _states(task, states[0], direct), target):
         actions, states = direct, path
@@ -56,7 +56,7 @@ def _without_detours(task: Task[Any], actions: Sequence[Action], states: Sequenc
 
 def _leads(task: Task[Any], states: Sequence[Any], target: str) -> bool:
     """Say whether the states end at the program `target`."""
-    return bool(states) and task.job(states[-1]).schedule == target
+    return bool(states) and task.key(states[-1]) == target
 
 
 def _states(task: Task[Any], state: Any, actions: Sequence[Action]) -> list[Any]:

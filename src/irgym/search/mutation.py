@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.actions import Action
 from irgym.search.session import Node, Session
 
@@ -74,7 +75,7 @@ def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:
 
 def founder(session: Session, rng: np.random.Generator) -> Node:
     """Return the end of a new schedule: mostly a sketch, where the task has some, else a random episode."""
-    if rng.random() < SKETCHED and (sketch := session.task.sketch(rng)) is not None:
+    if rng.random() < SKETCHED and (sketch := capabilities.sketch(session.task, rng)) is not None:
         return session.follow(session.root, sketch)[-1]
     return random_episode(session, rng)[-1]
 

@@ -212,7 +212,7 @@ class Session:
 
     def knows(self, node: Node) -> bool:
         """Say whether the cost of a node's program is known already."""
-        return self.task.job(node.state).schedule in self._costs
+        return self.task.key(node.state) in self._costs
 
     def _batch_size(self) -> int:
         """Return how many states to evaluate before looking at the budget again."""
@@ -234,8 +234,8 @@ class Session:
             self.trace.append(TracePoint(self.evaluations, self.seconds, cost))
         if math.isfinite(cost):
             insort(self.finalists, (cost, node), key=itemgetter(0))
-            # Costs that are known to the state have no noise that could flatter the first.
-            del self.finalists[1 if job.known else FINALISTS :]
+            # Exact costs have no noise that could flatter the first.
+            del self.finalists[1 if self.task.objective.exact else FINALISTS :]
 
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.

@@ -44,7 +44,7 @@ def ends(task, rng):
 def test_a_recorded_text_leads_back_to_equal_code(environment, uri):
     task = environment.task(uri)
     for state in ends(task, np.random.default_rng(0)):
-        again = task.recorded(task.job(state).schedule)
+        again = task.recorded(task.key(state))
         assert again is not None and task.job(again) == task.job(state)
         np.testing.assert_array_equal(task.cost_features(again), task.cost_features(state))
 
@@ -77,7 +77,7 @@ def test_texts_of_nothing_are_not_read():
 @pytest.mark.parametrize("uri", PROGRAMS)
 def test_cost_features_have_one_length_and_see_what_was_done(uri):
     task = LINALG.task(uri)
-    states = {task.job(state).schedule: state for state in ends(task, np.random.default_rng(1))}
+    states = {task.key(state): state for state in ends(task, np.random.default_rng(1))}
     rows = [task.cost_features(state) for state in (task.initial(), *states.values())]
     assert all(
         row.shape == (COST_FEATURES,) and np.isfinite(row).all() and abs(row).max() < 20 for row in rows

@@ -23,7 +23,7 @@ def test_sketches_apply_and_schedule_every_operation(uri):
     for _ in range(20):
         states = states_along(task, Schedule(tuple(task.sketch(rng))))
         assert task.terminal(states[-1]) and len(states) <= task.horizon
-        texts.add(task.job(states[-1]).schedule)
+        texts.add(task.key(states[-1]))
     assert len(texts) > 5
 
 

@@ -52,7 +52,7 @@ def test_replay_is_fork_and_parse_is_the_inverse_of_text(uri: str, seed: int):
 def test_recorded_texts_lead_back_to_their_nests(uri: str, seed: int):
     task = LOOPS.task(uri, "llvm")
     for state in states_along(task, Schedule(tuple(random_actions(uri, seed)))):
-        again = task.recorded(task.job(state).schedule)
+        again = task.recorded(task.key(state))
         assert again is not None and again.nest == state.nest and task.job(again) == task.job(state)
         np.testing.assert_array_equal(task.cost_features(again), task.cost_features(state))
         assert task.cost_features(state).shape == (FEATURES,)

@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,13 @@ from gymnasium import spaces
 from irgym.core.cost import Call
 from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
 from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.measure.bench import MeasuringBench
-from irgym_chain.task import MAX_DIMS, ChainTask
+from irgym_chain.task import MAX_DIMS, MULTIPLICATIONS, ChainTask
 
 DIMS = ObservationView(
     "dims",
@@ -51,8 +52,8 @@ class ChainEnvironment(Environment):
             raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
         return under(ChainTask(dims), objective)
 
-    def objectives(self) -> Mapping[str, str]:
-        return {"multiplications": "scalar multiplications, a number"}
+    def objectives(self) -> Sequence[Objective]:
+        return (MULTIPLICATIONS,)
 
     def dataset_names(self) -> list[str]:
         return ["random"]

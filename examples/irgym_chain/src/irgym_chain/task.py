@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
+from irgym.core.objective import Objective
 from irgym.core.task import Task
 
 MAX_DIMS = 12
@@ -48,12 +49,15 @@ def validate(dims: tuple[int, ...], joins: Joins, inputs: int, seed: int) -> Val
     return Validation(worst < 1e-9, worst, "relative error 1e-9 on standard-normal inputs", inputs)
 
 
+MULTIPLICATIONS = Objective("multiplications", "", "scalar multiplications", exact=True, timed=False)
+
+
 class ChainTask(Task[Joins]):
     """A chain of matrices; the cost is the number of scalar multiplications."""
 
     space = SPACE
     forms: ClassVar = {".txt": "numpy expression"}
-    objective = "multiplications"
+    objective = MULTIPLICATIONS
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims
@@ -79,10 +83,13 @@ class ChainTask(Task[Joins]):
             del left[place]
         return np.log2(np.array(left + [1] * (MAX_DIMS - len(left)), np.float32)) / 8
 
+    def key(self, state: Joins) -> str:
+        return self.describe(state)
+
     def job(self, state: Joins) -> Job:
         call = Call("irgym_chain.task:multiplications", (self.dims, state))
-        text = self.describe(state)
-        return Job(call, self.uri, text, toolchain="chain 1", objective=self.objective, target="")
+        objective = self.objective.name
+        return Job(call, self.uri, self.key(state), toolchain="chain 1", objective=objective, target="")
 
     def validation(self, state: Joins, inputs: int, seed: int) -> Call:
         return Call("irgym_chain.task:validate", (self.dims, state, inputs, seed))

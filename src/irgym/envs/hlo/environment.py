@@ -1,7 +1,7 @@
 """The hlo environment: what `irgym` commands and Gymnasium reach by the name `hlo`."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from irgym.core.cost import Call
@@ -16,6 +16,7 @@ from irgym.core.environment import (
     under,
 )
 from irgym.core.errors import BackendError, IrgymError
+from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import Schedule
@@ -121,9 +122,9 @@ class HloEnvironment(Environment):
             weakref.finalize(self, self._pool.close)
         return self._pool
 
-    def objectives(self) -> Mapping[str, str]:
+    def objectives(self) -> Sequence[Objective]:
         """Return operation counts, FLOPs and run time."""
-        return OBJECTIVES
+        return tuple(OBJECTIVES.values())
 
     def rewards(self) -> Mapping[str, Reward]:
         """Return relative improvement, the paper's negative count, and both with shaping."""

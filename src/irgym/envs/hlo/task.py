@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import BackendError, IrgymError, ScheduleError
+from irgym.core.objective import Objective
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.export import FORMS, export
@@ -29,12 +30,12 @@ HORIZON = 32
 TIMING = Timing(budget_ns=200_000_000, slow_ns=50_000_000, clock="process")
 """XLA:CPU runs a module on a thread of its own, for milliseconds."""
 
-OBJECTIVES = {
-    "ops": "operations in all computations, a number",
-    "entry-ops": "operations in the entry computation, a number",
-    "flops": "floating-point operations by XLA's cost analysis, a number",
-    "time": "measured run time on XLA:CPU in nanoseconds, one thread",
-}
+OPS = Objective("ops", "", "operations in all computations", exact=True, timed=False)
+ENTRY_OPS = Objective("entry-ops", "", "operations in the entry computation", exact=True, timed=False)
+FLOPS = Objective("flops", "", "floating-point operations by XLA's cost analysis", exact=True, timed=False)
+TIME = Objective("time", "ns", "run time on XLA:CPU in nanoseconds, one thread", exact=False, timed=True)
+
+OBJECTIVES = {objective.name: objective for objective in (OPS, ENTRY_OPS, FLOPS, TIME)}
 """What may be minimised."""
 
 
@@ -43,7 +44,7 @@ class HloTask(Task[HloState]):
 
     Args:
         modules: The program and what is known of it.
-        objective: One of `OBJECTIVES`.
+        objective: What is minimised.
         horizon: Steps of an episode.
         with_analysis: Whether every step computes the cost analysis too, which takes as long as some passes.
         code_for: What timed code shall be made for; None for this machine. Other costs depend on none.
@@ -59,26 +60,24 @@ class HloTask(Task[HloState]):
     def __init__(
         self,
         modules: ProgramModules,
-        objective: str = "ops",
+        objective: Objective = OPS,
         horizon: int = HORIZON,
         with_analysis: bool = False,
         code_for: Target | None = None,
     ) -> None:
-        if objective not in OBJECTIVES:
-            raise IrgymError(f"hlo has no objective {objective!r}: choose among {', '.join(OBJECTIVES)}")
         host = host_target()
-        if objective == "time" and code_for is not None and code_for.name != host.name:
+        if objective.timed and code_for is not None and code_for.name != host.name:
             raise BackendError(
                 f"hlo times the code that XLA:CPU makes for this processor, {host.name}, and none for "
                 f"{code_for.name}: leave the target out, or choose another objective than time"
             )
-        self._target = host if objective == "time" else None
+        self._target = host if objective.timed else None
         self._code_for = code_for
         self.modules = modules
         self.uri = modules.uri
         self.objective = objective
         self.horizon = horizon
-        self.with_analysis = with_analysis or objective == "flops"
+        self.with_analysis = with_analysis or objective == FLOPS
         self.timing = TIMING
 
     @property
@@ -164,7 +163,9 @@ class HloTask(Task[HloState]):
         Raises:
             IrgymError: There is no such objective.
         """
-        return HloTask(self.modules, objective, self.horizon, self.with_analysis, self._code_for)
+        if objective not in OBJECTIVES:
+            raise IrgymError(f"hlo has no objective {objective!r}: choose among {', '.join(OBJECTIVES)}")
+        return HloTask(self.modules, OBJECTIVES[objective], self.horizon, self.with_analysis, self._code_for)
 
     def analysed(self) -> "HloTask":
         """Return this task with the cost analysis at each step."""
@@ -172,36 +173,37 @@ class HloTask(Task[HloState]):
             return self
         return HloTask(self.modules, self.objective, self.horizon, True, self._code_for)
 
+    def key(self, state: HloState) -> str:
+        """Return the passes that changed the module, and the one that failed if one did."""
+        failed = [f"{self.space.kinds[state.last].name}!"] if state.failure else []
+        return " ".join([*(PASSES[kind].name for kind in state.path), *failed])
+
     def job(self, state: HloState) -> Job:
-        """Return the request for the cost: known for counts, measured for `time`."""
-        schedule = self._text(state.path)
-        if self.objective == "time" and not state.failure:
+        """Return the request for the cost: known for counts and failures, else measured."""
+        key = self.key(state)
+        if self.objective.timed and not state.failure:
             arguments = (self.modules.file, state.path, self.timing)
             return Job(
                 Call("irgym.envs.hlo.runner:measure", arguments),
                 program=self.uri,
-                schedule=schedule,
+                schedule=key,
                 toolchain=f"{toolchain()}; {self.modules.content}; {self.timing.version}",
-                objective="time",
-                original=not schedule,
+                objective=self.objective.name,
+                original=not key,
                 target=self.target_text,
             )
         if state.failure:
             known = Measurement(Outcome.CRASH, detail=state.failure)
-            schedule += f" {self.space.kinds[state.last].name}!"
         else:
             known = Measurement(Outcome.OK, (self._count(state),))
-        arguments = (self.modules.file, state.path, self.objective)
-        call = Call("irgym.envs.hlo.runner:count", arguments)
-        return Job(call, self.uri, schedule, toolchain(), self.objective, known, target=self.target_text)
+        name = self.objective.name
+        call = Call("irgym.envs.hlo.runner:count", (self.modules.file, state.path, name))
+        return Job(call, self.uri, key, toolchain(), name, known, target=self.target_text)
 
     def _count(self, state: HloState) -> float:
-        if self.objective == "flops":
+        if self.objective == FLOPS:
             return self.modules.analysis(state.path, state.node)[0]
-        return float(state.node.entry if self.objective == "entry-ops" else state.node.total)
-
-    def _text(self, path: PassPath) -> str:
-        return " ".join(PASSES[kind].name for kind in path)
+        return float(state.node.entry if self.objective == ENTRY_OPS else state.node.total)
 
     def validation(self, state: HloState, inputs: int, seed: int) -> Call:
         """Return the call that runs both modules on XLA:CPU and compares their results."""

@@ -93,6 +93,10 @@ class LinalgTask(Transitions, Task[LinalgState]):
         """Return the transform-dialect script of a state; empty where nothing is transformed."""
         return script(self.program, state.operations)
 
+    def key(self, state: LinalgState) -> str:
+        """Return what was done to each operation, as text."""
+        return text_of(state)
+
     def job(self, state: LinalgState) -> Job:
         """Return the request for the program's time."""
         script = self.script(state)
@@ -101,7 +105,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         return Job(
             Call("irgym.envs.linalg.runner:measure", arguments),
             program=self.uri,
-            schedule=text_of(state),
+            schedule=self.key(state),
             toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
             original=not script,
             target=self.target_text,

@@ -104,13 +104,17 @@ class LoopsTask(Task[LoopsState]):
         whole = {loop.dim for loop in nest.loops if loop.step == 1} == dims
         return LoopsState(nest) if whole and {loop.dim for loop in nest.loops} == dims else None
 
+    def key(self, state: LoopsState) -> str:
+        """Return the nest as text; cursor and history do not matter to its code."""
+        return state.nest.text()
+
     def job(self, state: LoopsState) -> Job:
         """Return the request for the nest's time; cursor and history do not matter to it."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, self.timing)
         return Job(
             Call("irgym.envs.loops.runner:measure", arguments),
             program=self.uri,
-            schedule=state.nest.text(),
+            schedule=self.key(state),
             toolchain=f"{self._toolchain}; {self.timing.version}",
             original=state.nest == self._written,
             target=self.target_text,

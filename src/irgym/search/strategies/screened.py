@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.prediction.choice import EXPLORED, promising
 from irgym.prediction.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
 from irgym.prediction.recorded import recorded_samples, tasks_beside
@@ -65,11 +66,11 @@ def _distinct(session: Session, nodes: Sequence[Node]) -> list[Node]:
     """Return nodes of different programs whose costs are not known yet."""
     programs: dict[str, Node] = {}
     for node in nodes:
-        programs.setdefault(session.task.job(node.state).schedule, node)
+        programs.setdefault(session.task.key(node.state), node)
     return [node for node in programs.values() if not session.knows(node)]
 
 
 def _cost_features(session: Session, node: Node) -> FloatArray:
-    cost_features = session.task.cost_features(node.state)
+    cost_features = capabilities.cost_features(session.task, node.state)
     assert cost_features is not None
     return cost_features.astype(np.float32)

@@ -1,0 +1,142 @@
+"""What a task may offer beyond what every task must: asked for here by type, and nowhere else.
+
+A task offers a capability by having its methods; nothing is declared. What is not offered is left out:
+without sketches a search starts from random episodes, without an analysis a reward has no shaping.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action
+from irgym.core.task import Task
+
+C = TypeVar("C")
+
+
+@runtime_checkable
+class Sketches(Protocol):
+    """Random schedules of the form that experts write, which searches may start from."""
+
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return the actions of a random schedule."""
+        ...
+
+
+@runtime_checkable
+class Analysis(Protocol):
+    """Costs by a cheap model, on which shaping rests."""
+
+    def analysis(self, state: Any) -> NDArray[np.float64]:
+        """Return costs of the state, each as a share of the initial state's, shape [K]."""
+        ...
+
+    def analysed(self) -> Task[Any]:
+        """Return this task in a form that has the analysis of every state at hand; states suit both."""
+        ...
+
+
+@runtime_checkable
+class CostFeatures(Protocol):
+    """What a learned model can tell costs from."""
+
+    def cost_features(self, state: Any) -> NDArray[np.float64]:
+        """Return figures of the program, shape [K]: equal for states with equal keys.
+
+        K is the same for all programs of an environment, so that a model can learn from some what it
+        predicts of others.
+        """
+        ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """Programs that can be read back from their keys, so that recorded costs can be learnt from."""
+
+    def recorded(self, key: str) -> Any:
+        """Return a state with that key; None where the text is of no such state."""
+        ...
+
+
+@runtime_checkable
+class Demonstrations(Protocol):
+    """Schedules that can be read back from keys, so that a policy can be shown them."""
+
+    def recorded_actions(self, key: str) -> Sequence[Action] | None:
+        """Return the actions to a state with that key; None where there are none."""
+        ...
+
+
+@runtime_checkable
+class Bounded(Protocol):
+    """A lower bound on costs."""
+
+    def ideal_cost(self, peak_gflops: float) -> float:
+        """Return the least that the cost can be on a machine with that peak."""
+        ...
+
+
+@cache
+def _offers(owner: type[Any], capability: type[Any]) -> bool:
+    return issubclass(owner, capability)
+
+
+def ask(owner: object, capability: type[C]) -> C | None:
+    """Return the owner as what has a capability; None where it does not offer it."""
+    return cast(C, owner) if _offers(type(owner), capability) else None
+
+
+def sketch(task: Task[Any], rng: np.random.Generator) -> Sequence[Action] | None:
+    """Return the actions of a random sketch; None where the task has none."""
+    sketches = ask(task, Sketches)
+    return None if sketches is None else sketches.sketch(rng)
+
+
+def analysed(task: Task[Any]) -> Task[Any]:
+    """Return the task in a form that has the analysis of every state at hand, where it has any."""
+    analysis = ask(task, Analysis)
+    return task if analysis is None else analysis.analysed()
+
+
+def potential(task: Task[Any], state: Any) -> float:
+    """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
+
+    One less the mean of the analysis; 0 without one. It is 0 at the start, where all shares are 1: shaping
+    gives it back at an episode's end, and from any other zero on, ending at once would be worth the whole
+    shift to a learner whose value function knows nothing yet.
+    """
+    analysis = ask(task, Analysis)
+    return 0.0 if analysis is None else 1.0 - float(analysis.analysis(state).mean())
+
+
+def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
+    """Return what the state's cost can be told from, shape [K]: the task's features, or else its analysis.
+
+    None where there is neither.
+    """
+    features = ask(task, CostFeatures)
+    if features is not None:
+        return features.cost_features(state)
+    analysis = ask(task, Analysis)
+    return None if analysis is None else analysis.analysis(state)
+
+
+def recorded(task: Task[Any], key: str) -> Any:
+    """Return a state with that key; None where there is none, and where keys cannot be read back."""
+    records = ask(task, Records)
+    return None if records is None else records.recorded(key)
+
+
+def recorded_actions(task: Task[Any], key: str) -> Sequence[Action] | None:
+    """Return the actions to a state with that key; None where there are none that can be read back."""
+    demonstrations = ask(task, Demonstrations)
+    return None if demonstrations is None else demonstrations.recorded_actions(key)
+
+
+def ideal_cost(task: Task[Any], peak_gflops: float) -> float | None:
+    """Return a lower bound on the cost on a machine with that peak; None where none is known."""
+    bounded = ask(task, Bounded)
+    return None if bounded is None else bounded.ideal_cost(peak_gflops)
