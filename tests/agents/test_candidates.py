@@ -170,29 +170,42 @@ def test_actors_in_other_processes_play_it():
     assert learner.replay.size == sum(outcome.steps for outcome in outcomes) and learner.updates > 0
 
 
-def test_maskable_ppo_runs_on_the_gymnasium_view(monkeypatch):
+def test_maskable_ppo_learns_on_the_gymnasium_view(monkeypatch):
     sb3 = pytest.importorskip("irgym.agents.sb3")
     pytest.importorskip("sb3_contrib")
     monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", rewriting.ENVIRONMENTS)
+    tasks = rewriting.TRAIN[:10]
+    uris = [task.uri for task in tasks]
 
-    def make():
-        return TaskEnv("rewriting", evaluator=rewriting.Known())
+    def gain(task, cost):
+        return 1 - cost / rewriting.cost(task.initial())
 
     def score(seed):
         policy = sb3.train_sb3(
-            "maskable-ppo", make, rewriting.SPACE, steps=6000, environments=8, seed=seed, n_steps=64,
-            n_epochs=4, batch_size=128, learning_rate=3e-3, ent_coef=0.02, gamma=0.98,
+            "maskable-ppo",
+            lambda: TaskEnv("rewriting", uris, evaluator=rewriting.Known()),
+            rewriting.SPACE,
+            steps=4000,
+            seed=seed,
+            n_steps=64,
+            n_epochs=6,
+            batch_size=128,
+            learning_rate=3e-3,
+            ent_coef=0.01,
+            gamma=0.98,
             policy_kwargs={"net_arch": [64]},
-        )  # fmt: skip
+        )
         gains: list[float] = []
-        for task in rewriting.TRAIN:
+        for task in tasks:
             state = task.initial()
             [probabilities] = policy.probabilities([task.observe(state)], [task.mask(state)])
             assert probabilities.sum() == pytest.approx(1.0) and len(probabilities) == 25
             for _ in range(task.horizon):
                 if not task.terminal(state):
                     state = task.step(state, policy.act([task.observe(state)], [task.mask(state)], None)[0])
-            gains.append(1 - rewriting.cost(state) / rewriting.cost(task.initial()))
+            gains.append(gain(task, rewriting.cost(state)))
         return float(np.mean(gains))
 
-    assert any(score(seed) > 0.15 for seed in SEEDS)
+    # Random episodes come to a fifth of the greatest gain.
+    best = float(np.mean([gain(task, rewriting.optimum(task)) for task in tasks]))
+    assert any(score(seed) > 0.8 * best for seed in SEEDS)

@@ -254,3 +254,10 @@ def test_candidates_are_told_apart_by_kind_and_name():
     choices = layout.choices(actions, [mask] * 3)
     assert choices[:, 0].tolist() == [layout.width, layout.width + 1, 0]
     assert layout.actions(choices, [mask] * 3) == actions
+
+
+@pytest.mark.parametrize("kind", [Actor, QNetwork])
+def test_an_observation_with_other_candidates_than_its_mask_is_a_bug(kind):
+    policy = TorchPolicy(network(kind, FlatLayout(SPACE)))
+    with pytest.raises(ValueError, match="has 2 candidates and its mask 3"):
+        policy.act(observations([4, 2]), masks_of(SPACE, [4, 3]), None)

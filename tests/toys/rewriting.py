@@ -65,8 +65,7 @@ class Rewriting(Task[State]):
         return f"rewriting:{self.ops}"
 
     def initial(self) -> State:
-        words = {"s": "scale", "t": "shift", "b": "both"}
-        return State(tuple((f"x{place}", words[letter]) for place, letter in enumerate(self.ops)))
+        return State(tuple((f"x{place}", OPS["stb".index(op)]) for place, op in enumerate(self.ops)))
 
     def mask(self, state: State) -> Mask:
         pairs = [(rule, state.chain[place][0]) for rule, place in applicable(state)]
@@ -76,8 +75,8 @@ class Rewriting(Task[State]):
         assert SPACE.allows(self.mask(state), action)
         if action.kind == STOP:
             return State(state.chain, stopped=True)
-        names, name = [own for own, _ in state.chain], action.candidate
-        place = names.index(name)
+        name = action.candidate
+        place = [own for own, _ in state.chain].index(name)
         parts = (name, "scale"), (f"{name}.t", "shift")
         new = {SPLIT: parts, MERGE: (state.chain[place],), FUSE: ((name, "both"),)}[action.kind]
         return State((*state.chain[:place], *new, *state.chain[place + (1 if action.kind == SPLIT else 2) :]))
@@ -123,9 +122,9 @@ def optimum(task: Rewriting) -> float:
 
 
 def chains(count: int, seed: int, longest: int) -> list[Rewriting]:
-    rng = np.random.default_rng(seed)
+    rng, letters = np.random.default_rng(seed), list("stb")
     sizes = rng.integers(2, longest + 1, size=count)
-    return [Rewriting("".join(rng.choice(list("stb"), size=size))) for size in sizes]
+    return [Rewriting("".join(rng.choice(letters, size=size))) for size in sizes]
 
 
 TRAIN = chains(60, seed=0, longest=7)

@@ -149,7 +149,7 @@ class ActorCriticLearner(Generic[C]):
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
             with torch.inference_mode():
-                scores = self.network.actor.forward(batch).numpy()
+                scores = self.network.actor.forward(batch, torch.as_tensor(legal)).numpy()
             pair_scores = pair_scores_of(self.network.actor)
             return heads.sample(scores, legal, self.layout, self.rng, epsilon, pair_scores)
 

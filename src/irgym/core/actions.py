@@ -299,6 +299,7 @@ class ActionSpace:
         if self.count(mask) <= WRITTEN:
             return " ".join(self.text(action) for action in self.legal(mask))
         forms: list[str] = []
+        shown = min(NAMED, 1 + WRITTEN // (1 + len(mask.named)))
         for index in self.takeable(mask):
             kind = self.kinds[index]
             choices = self.choices(mask, index)
@@ -307,8 +308,8 @@ class ActionSpace:
                 for values, allowed in zip(kind.slots, choices, strict=True)
             )
             names = self.names(mask, index)
-            more = f"|... ({len(names)} in all)" if len(names) > NAMED else ""
-            forms.append(_form(replace(kind, slots=slots), "|".join(names[:NAMED]) + more))
+            more = f"|... ({len(names)} in all)" if len(names) > shown else ""
+            forms.append(_form(replace(kind, slots=slots), "|".join(names[:shown]) + more))
         return " ".join(forms)
 
     def sample(self, mask: Mask, rng: np.random.Generator) -> Action:

@@ -40,13 +40,13 @@ class Actor(nn.Module):
         zeros = torch.zeros(pairs, layout.width, layout.width)
         self.pair_scores: nn.Parameter | None = nn.Parameter(zeros) if pairs else None
 
-    def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return features of shape [B, features] and scores of shape [B, S, W + K]."""
+    def encode(self, batch: Batch, legal: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return features of shape [B, features] and scores of shape [B, S, W + K]; see `forward`."""
         if self.pointer is None:
             features = cast(Tensor, self.encoder(batch))
             return features, self._fixed(features)
         encoded = cast(CandidateEncoder, self.encoder).encode(batch)
-        return encoded.states, self.pointer.beside(self._fixed(encoded.states), encoded)
+        return encoded.states, self.pointer.beside(self._fixed(encoded.states), encoded, legal)
 
     def _fixed(self, features: Tensor) -> Tensor:
         """Return the scores of what is the same in all states, shape [B, S, W]."""
@@ -54,9 +54,13 @@ class Actor(nn.Module):
         return scores.view(-1, self.layout.segments, self.layout.width)
 
     def forward(self, batch: Batch, legal: Tensor | None = None) -> Tensor:
-        """Return scores of shape [B, S, W + K]; what is legal changes nothing."""
-        del legal
-        return self.encode(batch)[1]
+        """Return scores of shape [B, S, W + K].
+
+        Args:
+            batch: Observations.
+            legal: Of the same shape. It changes no score: candidates are checked against it.
+        """
+        return self.encode(batch, legal)[1]
 
 
 def pair_scores_of(network: nn.Module) -> NDArray[np.float32] | None:

@@ -210,12 +210,28 @@ class PointerHead(nn.Module):
         there = torch.arange(int(counts.max())) < counts[:, None]
         return scores.new_zeros(there.shape).masked_scatter(there, scores)
 
-    def beside(self, fixed: Tensor, encoded: Encoded) -> Tensor:
-        """Return scores of the fixed alternatives, shape [B, S, W], with those of K candidates behind.
+    def beside(self, fixed: Tensor, encoded: Encoded, legal: Tensor | None = None) -> Tensor:
+        """Return scores of the fixed alternatives with those of K candidates behind.
+
+        Args:
+            fixed: Shape [B, S, W].
+            encoded: The features of B states and of their candidates.
+            legal: Shape [B, S, W + K], or wider, where the masks are at hand: checked against the features.
 
         Returns:
             Shape [B, S, W + K]; 0 in segments other than the first.
+
+        Raises:
+            ValueError: A mask has more candidates than its observation has rows, or fewer.
         """
+        if legal is not None:
+            listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
+            if not torch.equal(listed, encoded.counts):
+                row = int((listed != encoded.counts).nonzero()[0, 0])
+                raise ValueError(
+                    f"an observation has {encoded.counts[row]} candidates and its mask {listed[row]}: "
+                    "give the observation a row for each pair of the mask, in the same order"
+                )
         pointed = self.forward(encoded)[:, None]
         return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
 

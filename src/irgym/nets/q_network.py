@@ -48,7 +48,7 @@ class QNetwork(nn.Module):
             raise ValueError("a mean over legal actions needs to know which are legal")
         encoded = cast(CandidateEncoder, self.encoder).encode(batch)
         fixed = cast(Tensor, self.advantage(encoded.states)).unsqueeze(1)
-        advantages = self.pointer.beside(fixed, encoded)
+        advantages = self.pointer.beside(fixed, encoded, legal)
         there = legal[..., : advantages.shape[-1]]
         total = torch.where(there, advantages, 0.0).sum(dim=-1, keepdim=True)
         mean = total / there.sum(dim=-1, keepdim=True).clamp(min=1)

@@ -99,5 +99,5 @@ def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
     """Return the mask with `stop` ruled out, unless nothing else applies."""
     mask = task.mask(state)
     stops = np.array([kind.name == "stop" for kind in task.space.kinds])
-    others = mask.kinds & ~stops
-    return Mask(others, mask.params, mask.candidates) if others.any() or mask.candidates else mask
+    others = Mask(mask.kinds & ~stops, mask.params, mask.candidates)
+    return others if task.space.takeable(others) else mask
