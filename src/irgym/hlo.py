@@ -1,17 +1,14 @@
 """HLO programs from functions: `irgym.hlo.from_jax(step, *arguments)` returns a task."""
 
-import hashlib
-import re
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from irgym.core.errors import BackendError, StorageError
+from irgym.core.errors import BackendError
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.sources import KEPT, program_folder
+from irgym.envs.hlo.sources import STORE
 from irgym.envs.hlo.task import HloTask
 from irgym.envs.hlo.toolchain import INSTALL, installed
+from irgym.measure.store import stem_of
 
 __all__ = ["from_jax"]
 
@@ -35,18 +32,5 @@ def from_jax(function: Callable[..., Any], *arguments: Any) -> HloTask:
         raise BackendError(f"from_jax needs jax, which is not installed: run {INSTALL}")
     from irgym.envs.hlo.lowering import lower_function
 
-    folder = program_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=folder) as scratch:
-            fresh = Path(scratch) / "module.pb"
-            lower_function(function, arguments, str(fresh))
-            content = hashlib.sha256(fresh.read_bytes()).hexdigest()[:KEPT]
-            name = re.sub(r"\W+", "", getattr(function, "__name__", "")) or "function"
-            target = folder / f"{name}-{content}.pb"
-            fresh.replace(target)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write to {folder} ({error.strerror}): free some space or set IRGYM_CACHE_DIR"
-        ) from error
-    return HLO.task(f"hlo:{target}")
+    name = stem_of(getattr(function, "__name__", "function"))
+    return HLO.task(f"hlo:{STORE.put(name, lower_function(function, arguments))}")

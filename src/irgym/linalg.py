@@ -1,6 +1,5 @@
 """linalg programs from torch: `irgym.linalg.from_torch(module, *inputs)` returns a program's URI."""
 
-import hashlib
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -10,11 +9,12 @@ import numpy as np
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError
-from irgym.core.files import make_folder, write_files
+from irgym.core.files import write_files
 from irgym.envs.linalg.compiling.toolchain import compiler_version
-from irgym.envs.linalg.programs.sources import INSTALL_TORCH, KEPT, LIMITS, answer, program_file
+from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
 from irgym.envs.linalg.programs.uris import SUFFIX
 from irgym.measure.isolation.child import Child
+from irgym.measure.store import digest, stem_of
 
 __all__ = ["from_torch"]
 
@@ -62,13 +62,12 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     with Child(LIMITS) as child:
         text, constants = answer(child, call, name)
     arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
-    content = hashlib.sha256(text.encode())
-    for value in arguments.values():
-        content.update(value.tobytes())
-    target = Path(path) if path is not None else program_file(f"{name}-{content.hexdigest()[:KEPT]}")
     archive = BytesIO()
     np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
+    weights = archive.getvalue()
     if path is None:
-        make_folder(target.parent)
-    write_files({target.with_suffix(".npz"): archive.getvalue(), target: text.encode()})
+        target = STORE.put(f"{stem_of(name)}-{digest(weights)}", text.encode(), {".npz": weights})
+    else:
+        target = Path(path)
+        write_files({target.with_suffix(".npz"): weights, target: text.encode()})
     return f"linalg:{target}"

@@ -227,7 +227,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("replay", PROGRAM, "stop up"): ("action 2", "stopped"),
     ("programs", "towers"): ("no environment 'towers'",),
     ("programs", "loops", "--dataset", "mine"): ("no data set 'mine'", "mm64_128_16_range"),
-    ("programs", "loops", "--dataset", "mm_random:count=0"): ("at least 1",),
+    ("programs", "loops", "--dataset", "mm_random:count=0"): ("count must be a whole number in 1 to 100000",),
     ("programs", "loops", "--json", "/nowhere/a.json"): ("choose",),
     ("envs", "--json", "/nowhere/a.json"): ("choose",),
     ("train", "towers", "--run", "x"): ("no environment",),

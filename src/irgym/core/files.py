@@ -125,7 +125,7 @@ def lock_for(path: Path) -> Generator[None]:
     try:
         descriptor = _locked(lock)
         if descriptor is not None and path.is_dir():
-            _sweep(path)
+            sweep(path)
     except OSError as error:
         raise StorageError(f"cannot lock {path} ({error.strerror}): choose another place") from error
     if descriptor is None:
@@ -262,8 +262,12 @@ def _part(path: Path) -> Path:
     return path.with_name(f"{PART}{os.getpid()}-{secrets.token_hex(8)}")
 
 
-def _sweep(folder: Path) -> None:
-    """Remove the incomplete files of processes that were killed."""
+def sweep(folder: Path) -> None:
+    """Remove the incomplete files of processes that were killed.
+
+    Raises:
+        OSError: One cannot be removed.
+    """
     for part in folder.glob(f"{PART}*"):
         number = part.name.removeprefix(PART).partition("-")[0]
         try:

@@ -154,7 +154,7 @@ def test_a_compiler_that_fails_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(BackendError, match=r"cannot build the engine of hlo \(x\.cc:1: error: no memory\)"):
         build.build()
-    assert not list((tmp_path / "cache" / "hlo").glob("*.so"))
+    assert not list((tmp_path / "cache").rglob("*.so"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -180,7 +180,7 @@ def test_a_build_that_is_interrupted_leaves_no_compiler_and_no_engine(tmp_path, 
     )
     done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
     assert "beside it are []" in done.stderr
-    assert [file.suffix for file in (cache / "hlo").iterdir()] == [".lock"]
+    assert [file.name for file in (cache / "hlo" / "engine").iterdir()] == [".lock"]
 
 
 def _wait_until(condition):

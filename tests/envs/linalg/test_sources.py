@@ -40,12 +40,19 @@ def test_operators_are_written_as_they_are(sources: Sources, cache: Path):
     assert [path for path in cache.rglob("*") if path.is_file()] == [file]
 
 
-def test_networks_are_imported_once(sources: Sources):
+def test_networks_are_imported_once(sources: Sources, monkeypatch: pytest.MonkeyPatch):
     file = sources.file(parse_uri("linalg://transformer?length=8&width=16"))
-    assert "func.func @main" in file.read_text()
-    file.write_text("kept")
-    assert sources.text(parse_uri("linalg://transformer?width=16&length=8")) == "kept"
+    text = file.read_text()
+    assert "func.func @main" in text
     assert sources.file(parse_uri("linalg://transformer?length=16&width=16")) != file
+    file.write_text("damaged")
+    assert sources.text(parse_uri("linalg://transformer?length=8&width=16")) == text, "it is imported anew"
+
+    def again(*arguments: object) -> str:
+        raise AssertionError("it was imported before")
+
+    monkeypatch.setattr(sources_module, "answer", again)
+    assert sources.file(parse_uri("linalg://transformer?width=16&length=8")) == file
 
 
 def test_without_torch_a_network_says_what_to_install(sources: Sources, monkeypatch: pytest.MonkeyPatch):

@@ -24,7 +24,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo import datasets
 from irgym.envs.hlo.modules import ProgramModules
-from irgym.envs.hlo.native.build import TENSORFLOW, recipe
+from irgym.envs.hlo.native.build import STORE, TENSORFLOW, recipe
 from irgym.envs.hlo.orders import ORDERS, schedule_of
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.programs import parse_program
@@ -68,11 +68,11 @@ class HloEnvironment(Environment):
 
     def _engine_status(self) -> BackendStatus:
         try:
-            target = recipe().target
+            target = STORE.find(recipe().name)
         except BackendError as error:
             what, _, remedy = str(error).rpartition(": ")
             return BackendStatus(BACKEND, False, what, remedy)
-        built = "built" if target.exists() else "not built yet: that takes half a minute, on first use"
+        built = "built" if target else "not built yet: that takes half a minute, on first use"
         return BackendStatus(BACKEND, True, f"passes of TensorFlow {TENSORFLOW}, engine {built}")
 
     def task(

@@ -13,7 +13,6 @@ import jax
 from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
 
 from irgym.core.errors import ProgramError, StorageError
-from irgym.core.files import write_file
 from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
@@ -24,25 +23,23 @@ _TEXT = (".hlo", ".txt")
 _PROTO = (".pb",)
 
 
-def lower(uri: str, path: str) -> None:
-    """Write the unoptimised HloModuleProto of a program; for a file see `convert`.
+def lower(uri: str) -> bytes:
+    """Return the unoptimised HloModuleProto of a program; for a file see `convert`.
 
     Sets jax to the CPU and to its default number formats: call it in a process of its own.
 
     Raises:
         ProgramError: The URI is malformed, or jax refuses the combination of its parameters.
-        StorageError: `path` cannot be written.
     """
     program = parse_program(uri)
     if program.path is not None:
-        convert(str(program.path), path)
-        return
+        return convert(str(program.path))
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", False)
     jax.config.update("jax_threefry_partitionable", True)
     # The graph shall not depend on where irgym is installed.
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    write_file(Path(path), _model_proto(program))
+    return _model_proto(program)
 
 
 def _model_proto(program: ProgramUri) -> bytes:
@@ -55,24 +52,21 @@ def _model_proto(program: ProgramUri) -> bytes:
         raise ProgramError(f"{program.uri}: jax cannot build it: {_first_line(error)}") from error
 
 
-def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...], path: str) -> None:
-    """Write the unoptimised HloModuleProto of a function, for the CPU; its jax settings are left alone.
+def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Return the unoptimised HloModuleProto of a function, for the CPU; its jax settings are left alone.
 
     Args:
         function: What `jax.jit` accepts, or its result.
         arguments: Arrays or `jax.ShapeDtypeStruct`s, in pytrees.
-        path: Where to write.
 
     Raises:
         ProgramError: jax cannot trace or lower it.
-        StorageError: `path` cannot be written.
     """
     try:
-        proto = _proto(function, arguments)
+        return _proto(function, arguments)
     except (TypeError, ValueError) as error:
         name = getattr(function, "__name__", "the function")
         raise ProgramError(f"jax cannot lower {name}: {_first_line(error)}") from error
-    write_file(Path(path), proto)
 
 
 def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -81,17 +75,16 @@ def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
 
 
-def convert(source: str, path: str) -> None:
-    """Write the HloModuleProto that a file holds.
+def convert(source: str) -> bytes:
+    """Return the HloModuleProto that a file holds.
 
     Args:
         source: HLO text (.hlo, .txt), an HloModuleProto or HloProto (.pb), or StableHLO as text, bytecode
             or portable artifact (.mlir, .stablehlo, .mlirbc, .bc).
-        path: Where to write.
 
     Raises:
         ProgramError: The file does not parse or has dynamic shapes.
-        StorageError: A file cannot be read or written.
+        StorageError: The file cannot be read.
     """
     file = Path(source)
     try:
@@ -106,7 +99,7 @@ def convert(source: str, path: str) -> None:
     else:
         proto = _from_stablehlo(source, content)
     _check_static(source, proto)
-    write_file(Path(path), proto)
+    return proto
 
 
 def to_stablehlo(proto: bytes) -> str:

@@ -7,21 +7,20 @@ from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, IrgymError, ProgramError
-from irgym.core.files import make_folder
 from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.evaluators import error_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
-from irgym.measure.machine import cache_dir
+from irgym.measure.store import Store, content_digest, digest, stem_of
 from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What lowering a model may take."""
 
-KEPT = 16
-"""Hexadecimal digits of the hash that names a file."""
+STORE = Store("hlo/programs", ".pb")
+"""Programs as HloModuleProtos."""
 
 
 class Sources:
@@ -38,50 +37,42 @@ class Sources:
             ProgramError: The file is malformed, or the model cannot be built.
             StorageError: The cache folder cannot be written.
         """
-        target = program_folder() / f"{_name(program)}.pb"
-        if target.exists():
-            return target
+        return STORE.get(_name(program), lambda: self._lowered(program))
+
+    def _lowered(self, program: ProgramUri) -> bytes:
         if not installed("jax"):
             raise BackendError(f"hlo reads programs with jax, which is not installed: run {INSTALL}")
-        make_folder(program_folder())
-        call = Call("irgym.envs.hlo.lowering:lower", (program.uri, str(target)))
+        call = Call("irgym.envs.hlo.lowering:lower", (program.uri,))
         reply = self._child.call(call)
+        if isinstance(reply, Returned):
+            return reply.value
         if isinstance(reply, Raised):
             raise error_of(call, reply)
         if isinstance(reply, Crashed) and program.path is not None:
             raise ProgramError(f"{program.path}: XLA aborted while reading it: {failed_check(reply.detail)}")
-        if not isinstance(reply, Returned):
-            raise IrgymError(f"{program.uri} cannot be lowered here ({reply}): choose a smaller program")
-        return target
+        raise IrgymError(f"{program.uri} cannot be lowered here ({reply}): choose a smaller program")
 
     def close(self) -> None:
         """End the child process."""
         self._child.close()
 
 
-def program_folder() -> Path:
-    """Return the folder that programs are kept in."""
-    return cache_dir() / "hlo" / "programs"
-
-
 def content_of(file: Path) -> str:
     """Return what stands for the content of a program's file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:KEPT]
+    return content_digest(file.read_bytes())
 
 
 def _name(program: ProgramUri) -> str:
     """Return a name that changes with everything that the file depends on."""
-    digest = hashlib.sha256()
-    if program.path is not None:
-        try:
-            digest.update(program.path.suffix.encode() + program.path.read_bytes())
-        except OSError as error:
-            raise ProgramError(f"cannot read {program.path}: {error.strerror}") from error
-    else:
-        digest.update(program.uri.encode())
     versions = f"jax {installed('jax')} {installed('jaxlib')}"
-    digest.update(f"{_models()} {versions} {keyed(os.environ)}".encode())
-    return digest.hexdigest()[:KEPT]
+    reader = (_models(), versions, keyed(os.environ))
+    if program.path is None:
+        return f"{program.family}-{digest(program.uri, *reader)}"
+    try:
+        content = program.path.read_bytes()
+    except OSError as error:
+        raise ProgramError(f"cannot read {program.path}: {error.strerror}") from error
+    return f"{stem_of(program.path.stem)}-{digest(program.path.suffix, content, *reader)}"
 
 
 @cache

@@ -1,18 +1,15 @@
 """Builds the engine once per machine: C++ over the XLA whose headers and libraries tensorflow-cpu ships.
 
-The result is kept in irgym's cache folder under a name made of the source, the TensorFlow version, the
-compiler and the flags. A lock lets many processes ask at once; the file is moved into place whole. The
-compiler runs in an isolated child, so that none of its processes outlives a run that is interrupted.
+The result is kept in a store under a name made of the source, the TensorFlow version, the compiler and the
+flags, so that many processes may ask at once. The compiler runs in an isolated child, so that none of its
+processes outlives a run that is interrupted.
 """
 
-import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
@@ -20,10 +17,11 @@ from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
+from irgym.core.files import make_folder
 from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits, Raised, Returned
-from irgym.measure.machine import cache_dir
+from irgym.measure.store import Store, digest
 
 TENSORFLOW = "2.21.0"
 """The version whose headers the source is written for; others differ in names and places."""
@@ -57,6 +55,9 @@ INCLUDES = (
 
 LIBRARIES = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 
+STORE = Store("hlo/engine", ".so")
+"""Built libraries."""
+
 LIMITS = Limits(timeout_s=900.0, memory_bytes=8 * GIB)
 """What building may take."""
 
@@ -85,14 +86,10 @@ class Recipe:
         return said.stdout.partition("\n")[0]
 
     @property
-    def target(self) -> Path:
-        """Where the built library is kept."""
+    def name(self) -> str:
+        """What the built library is kept under."""
         parts = (SOURCE.read_bytes(), TENSORFLOW, self.compiler_version, str(self.tensorflow), *FLAGS)
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part if isinstance(part, bytes) else part.encode())
-            digest.update(b"\0")
-        return cache_dir() / "hlo" / f"engine-{digest.hexdigest()[:16]}.so"
+        return f"engine-{digest(*parts)}"
 
     def command(self, target: Path) -> list[str]:
         """Return the compiler's command line."""
@@ -149,32 +146,20 @@ def build() -> Path:
 
     Raises:
         BackendError: Something is missing, or the compiler failed.
+        StorageError: The cache folder cannot be read or written.
     """
     chosen = recipe()
-    target = chosen.target
-    if target.exists():
-        return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(target.with_suffix(".lock")):
-            if not target.exists():
-                _compile(chosen, target)
-    except OSError as error:
-        raise BackendError(
-            f"the engine of hlo cannot be written to {target.parent} ({error.strerror}): free some space or "
-            "set IRGYM_CACHE_DIR"
-        ) from error
-    return target
+    return STORE.get(chosen.name, lambda: _compiled(chosen))
 
 
-def _compile(chosen: Recipe, target: Path) -> None:
+def _compiled(chosen: Recipe) -> bytes:
     """Build the library in a folder of its own, which a build that was killed may have left behind."""
     print("irgym: building the engine of hlo, once on this machine (half a minute) ...", file=sys.stderr)
-    workshop = target.with_suffix(".build")
+    workshop = STORE.folder / f"{chosen.name}.build"
     shutil.rmtree(workshop, ignore_errors=True)
-    workshop.mkdir()
-    fresh = workshop / target.name
-    call = Call(f"{__name__}:run_compiler", (chosen.command(fresh), str(workshop)))
+    make_folder(workshop)
+    library = workshop / "engine.so"
+    call = Call(f"{__name__}:run_compiler", (chosen.command(library), str(workshop)))
     try:
         # The child takes the compiler's processes with it, however this process ends.
         with Child(LIMITS) as child:
@@ -182,12 +167,14 @@ def _compile(chosen: Recipe, target: Path) -> None:
         if isinstance(reply, Raised):
             raise error_of(call, reply)
         reason = reply.value if isinstance(reply, Returned) else failure_of(reply).detail
+        if not reason and not library.exists():
+            reason = "it wrote no library"
         if reason:
             raise BackendError(
                 f"{chosen.compiler} cannot build the engine of hlo ({reason}): use g++ 9 or later, with 2 GB "
                 "of memory to spare"
             )
-        fresh.replace(target)
+        return library.read_bytes()
     finally:
         shutil.rmtree(workshop, ignore_errors=True)
 
@@ -201,11 +188,3 @@ def run_compiler(command: Sequence[str], folder: str) -> str:
         return ""
     said = [line for line in done.stderr.splitlines() if "error" in line or "killed" in line.lower()]
     return said[0] if said else f"status {done.returncode}"
-
-
-@contextmanager
-def _locked(path: Path) -> Generator[None]:
-    """Hold the lock of a file; the system gives it back when the process ends, however it does."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

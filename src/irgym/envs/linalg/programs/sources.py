@@ -1,8 +1,6 @@
 """Programs as files: each is written or imported once, and kept in the user's cache folder."""
 
-import hashlib
 import os
-import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -10,25 +8,21 @@ from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError, StorageError
-from irgym.core.files import make_folder, write_file
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
-from irgym.envs.linalg.programs.uris import Network, Source
+from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
 from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
-from irgym.measure.machine import cache_dir
 from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What importing a program may take."""
 
-STEM = 40
-"""Characters of a user's file that its copy keeps in its name."""
-
-KEPT = 16
-"""Hexadecimal digits of the hash that names a file."""
+STORE = Store("linalg/programs", SUFFIX)
+"""Programs as MLIR, linalg on tensors."""
 
 INSTALL_TORCH = "pip install 'irgym[learn]'"
 """The command that installs torch."""
@@ -50,19 +44,16 @@ class Sources:
         """
         origin = source.origin
         if isinstance(origin, Operator):
-            text = origin.text()
-            return kept(f"{origin.name}-{digest(text)}", text)
+            return STORE.put(origin.name, origin.text().encode())
         reader = (_recipe(), compiler_version(), keyed(os.environ))
         if isinstance(origin, Network):
             name = f"{origin.name}-{digest(source.uri, *reader, _torch())}"
             call = Call("irgym.envs.linalg.importing.torch_import:network_program", (source.uri,))
         else:
             content = _content(origin)
-            stem = re.sub(r"\W+", "", origin.stem)[:STEM]
-            name = f"{stem}-{digest(content, *reader)}"
+            name = f"{stem_of(origin.stem)}-{digest(content, *reader)}"
             call = Call("irgym.envs.linalg.importing.modules:program_of_file", (content, str(origin)))
-        target = program_file(name)
-        return target if target.exists() else kept(name, answer(self._child, call, source.uri))
+        return STORE.get(name, lambda: answer(self._child, call, source.uri).encode())
 
     def text(self, source: Source) -> str:
         """Return the MLIR of a program; raises what `file` raises."""
@@ -94,29 +85,6 @@ def answer(child: Child, call: Call, what: str) -> Any:
             f"{what} cannot be read here ({failure_of(reply).detail}): choose a smaller program"
         )
     return reply.value
-
-
-def program_file(name: str) -> Path:
-    """Return the place of a program in the user's cache folder."""
-    return cache_dir() / "linalg" / "programs" / f"{name}.mlir"
-
-
-def kept(name: str, text: str) -> Path:
-    """Return the file of a program in the user's cache folder, written if it is not there.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
-    target = program_file(name)
-    if not target.exists():
-        make_folder(target.parent)
-        write_file(target, text.encode())
-    return target
-
-
-def digest(*parts: str) -> str:
-    """Return what stands for texts in the name of a file."""
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEPT]
 
 
 def _content(path: Path) -> str:
