@@ -190,7 +190,7 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
     [searched] = transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)
     task = searched.task
     rows = [
-        Record(task.uri, task.key(replay(task, schedule)), task.job(task.initial()).toolchain, "", cost)
+        Record(task.uri, task.key(replay(task, schedule)), task.job(task.initial()).toolchain, cost)
         for schedule, cost in (
             (schedule, Measurement(Outcome.OK, (cost,))) for schedule, cost in searched.costs.items()
         )
@@ -203,7 +203,7 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
         def recall(self, jobs):
             return [None for _ in jobs]
 
-        def records(self, scheme, objective, limit):
+        def records(self, scheme, objective, target, limit):
             old = replace(rows[0], toolchain="another", measurement=Measurement(Outcome.OK, (0.1,)))
             return [old, replace(rows[0], schedule="nonsense"), *rows]
 

@@ -142,24 +142,27 @@ def test_records_are_the_newest_of_an_environment_on_this_machine(tmp_path_facto
         for key, value in zip(written, measurements, strict=True):
             cache.put_many([key], [value])
         other.put_many(written[:3], measurements[:3])
-        for objective in {key.objective for key in written} | {"none"}:
+        for objective, target in {(key.objective, key.target) for key in written} | {
+            ("none", ""),
+            ("", "none"),
+        }:
             known = {
-                (key.program, key.schedule, key.toolchain, key.target): cached(value)
+                (key.program, key.schedule, key.toolchain): cached(value)
                 for key, value in zip(written, measurements, strict=True)
-                if key.objective == objective and key.program.startswith("p:")
+                if (key.objective, key.target) == (objective, target) and key.program.startswith("p:")
             }
-            records = cache.records("p", objective, 100)
-            assert {(r.program, r.schedule, r.toolchain, r.target): r.measurement for r in records} == known
+            records = cache.records("p", objective, target, 100)
+            assert {(r.program, r.schedule, r.toolchain): r.measurement for r in records} == known
             assert len(records) == len(known)
-            newest = cache.records("p", objective, limit)
+            newest = cache.records("p", objective, target, limit)
             assert newest == records[:limit]
 
 
 def test_records_begin_with_the_newest(cache):
     for number in (3, 1, 2):
         cache.put_many([job(str(number))], [ok(float(number))])
-    assert [record.schedule for record in cache.records("loops", "time", 9)] == ["2", "1", "3"]
-    assert cache.records("loop", "time", 9) == []
+    assert [record.schedule for record in cache.records("loops", "time", "", 9)] == ["2", "1", "3"]
+    assert cache.records("loop", "time", "", 9) == []
 
 
 def test_predictions_are_never_recorded(cache):

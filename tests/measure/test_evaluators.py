@@ -59,9 +59,9 @@ def test_it_recalls_what_it_has_measured_and_what_states_know(cache):
     evaluator.evaluate([job(1)])
     known = replace(job(7), known=Measurement(Outcome.OK, (7.0,)))
     assert [one and one.cost for one in evaluator.recall([job(2), job(1), known])] == [None, 1.0, 7.0]
-    assert [record.schedule for record in evaluator.records("p", "time", 5)] == ["schedule 1"]
+    assert [record.schedule for record in evaluator.records("p", "time", "", 5)] == ["schedule 1"]
     without = Measured(CountingFarm())
-    assert without.recall([job(1)]) == [None] and without.records("p", "time", 5) == []
+    assert without.recall([job(1)]) == [None] and without.records("p", "time", "", 5) == []
 
 
 def test_a_batch_is_measured_program_by_program(cache):

@@ -101,7 +101,7 @@ def test_it_learns_from_what_was_recorded(tmp_path):
     assert screen.quality is not None and screen.quality.error < 0.2
 
 
-def test_records_of_other_toolchains_and_programs_are_left_out(tmp_path):
+def test_records_of_other_toolchains_targets_and_programs_are_left_out(tmp_path):
     evaluator, _ = measured(tmp_path)
     both = jobs(TASKS[:1], 25, 0) + jobs(TASKS[1:2], 25, 4)
     evaluator.evaluate(both[:50])
@@ -109,6 +109,7 @@ def test_records_of_other_toolchains_and_programs_are_left_out(tmp_path):
     known = [job for job in both if identity(job) not in written]
     count = len({identity(job) for job in known})
     evaluator.evaluate([replace(job, toolchain="another") for job in jobs(TASKS[:2], 50, 1)])
+    evaluator.evaluate([replace(job, target="another") for job in jobs(TASKS[:2], 50, 5)])
     evaluator.evaluate([replace(job, objective="another") for job in jobs(TASKS[:2], 50, 2)])
     evaluator.evaluate(jobs(TASKS[2:3], 20, 3)[20:])  # never as written
     evaluator.evaluate(both[50:])

@@ -80,10 +80,10 @@ class Remembering:
     def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
         return [self.known.get(job.schedule) for job in jobs]
 
-    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
-        assert (scheme, objective) == ("knobs", "time")
-        rows = [Record(Knobs.uri, text, "knobs 1", "", one) for text, one in self.known.items()]
+    def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
+        assert (scheme, objective, target) == ("knobs", "time", "")
+        rows = [Record(Knobs.uri, text, "knobs 1", one) for text, one in self.known.items()]
         # Of another program, of which there is no task: nothing can be learnt from it.
         return [
-            Record("knobs://2", text, "knobs 1", "", Measurement(Outcome.OK, (1.0,))) for text in self.known
+            Record("knobs://2", text, "knobs 1", Measurement(Outcome.OK, (1.0,))) for text in self.known
         ] + rows

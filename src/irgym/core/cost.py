@@ -130,7 +130,6 @@ class Record:
     program: str
     schedule: str
     toolchain: str
-    target: str
     measurement: Measurement
 
 
@@ -142,12 +141,13 @@ class CostHistory(Protocol):
         """Return what is known of each job without measuring, None where nothing is."""
         ...
 
-    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
+    def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first.
 
         Args:
             scheme: The environment: what its URIs begin with, such as `loops`.
             objective: What was measured.
+            target: What their code was made for, `Target.text`; empty where costs depend on none.
             limit: Greatest number of records; None for all.
         """
         ...

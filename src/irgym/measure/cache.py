@@ -175,12 +175,13 @@ class CostCache:
                 ],
             )
 
-    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
+    def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         """Return the newest measurements of an environment's programs on this machine, the newest first.
 
         Args:
             scheme: What the programs' URIs begin with, before the colon.
             objective: What was measured.
+            target: What their code was made for; empty where costs depend on none.
             limit: Greatest number of measurements; None for all.
 
         Raises:
@@ -188,14 +189,17 @@ class CostCache:
         """
         with self._explained():
             rows = self._database.execute(
-                "SELECT program, schedule, toolchain, target, outcome, samples, compile_s, detail FROM costs"
-                " JOIN contexts ON context = id WHERE machine = ? AND objective = ?"
+                "SELECT program, schedule, toolchain, outcome, samples, compile_s, detail FROM costs"
+                " JOIN contexts ON context = id WHERE machine = ? AND objective = ? AND target = ?"
                 " AND substr(program, 1, ?) = ? ORDER BY measured_at DESC, program, schedule LIMIT ?",
-                (self._machine, objective, len(scheme) + 1, f"{scheme}:", -1 if limit is None else limit),
+                (
+                    *(self._machine, objective, target, len(scheme) + 1, f"{scheme}:"),
+                    -1 if limit is None else limit,
+                ),
             ).fetchall()
         return [
-            Record(program, schedule, toolchain, target, measurement)
-            for program, schedule, toolchain, target, *result in rows
+            Record(program, schedule, toolchain, measurement)
+            for program, schedule, toolchain, *result in rows
             if (measurement := _measurement(*result)) is not None
         ]
 

@@ -95,13 +95,13 @@ class Measured:
         found = self._cache.get_many(jobs) if self._cache else [None] * len(jobs)
         return [job.known or one for job, one in zip(jobs, found, strict=True)]
 
-    def records(self, scheme: str, objective: str, limit: int | None) -> list[Record]:
+    def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first; none without a cache.
 
         Raises:
             StorageError: The cache cannot be read.
         """
-        return self._cache.records(scheme, objective, limit) if self._cache else []
+        return self._cache.records(scheme, objective, target, limit) if self._cache else []
 
     def _recorded(self, jobs: "_Jobs") -> "_Measurements":
         if not self._cache or not jobs:

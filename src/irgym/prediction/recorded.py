@@ -25,15 +25,14 @@ TaskOf = Callable[[str], Task[Any] | None]
 def recorded_samples(
     history: CostHistory, task: Task[Any], task_of: TaskOf, limit: int | None = RECORDS
 ) -> Samples:
-    """Return what was recorded of programs of a task's environment, under its objective.
+    """Return what was recorded of programs of a task's environment, under its objective and for its target.
 
     Left out are programs as written, which say nothing about schedules, and those never measured as such;
-    records of other versions of a program or of the toolchain, or of other targets; and those whose text
-    cannot be read back.
+    records of other versions of a program or of the toolchain; and those whose text cannot be read back.
 
     Args:
         history: Where the records are.
-        task: Says which environment and objective.
+        task: Says which environment, objective and target.
         task_of: Returns the tasks to learn from.
         limit: Greatest number of records to read, the newest; None for all.
     """
@@ -47,9 +46,16 @@ def recorded_samples(
 
 
 def records_by_program(history: CostHistory, task: Task[Any], limit: int | None) -> dict[str, list[Record]]:
-    """Return the newest records of programs of a task's environment, under its objective; None for all."""
+    """Return the newest records of programs of a task's environment, under its objective and for its target.
+
+    Args:
+        history: Where the records are.
+        task: Says which environment, objective and target.
+        limit: Greatest number of records; None for all.
+    """
     grouped: dict[str, list[Record]] = {}
-    for record in history.records(task.uri.partition(":")[0], task.job(task.initial()).objective, limit):
+    job = task.job(task.initial())
+    for record in history.records(task.uri.partition(":")[0], job.objective, job.target, limit):
         grouped.setdefault(record.program, []).append(record)
     return grouped
 
@@ -63,9 +69,7 @@ def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -
     rows: list[FloatArray] = []
     targets: list[float] = []
     for record in records:
-        if (record.toolchain, record.target) != (written.toolchain, written.target):
-            continue
-        if record.schedule == written.schedule:
+        if record.toolchain != written.toolchain or record.schedule == written.schedule:
             continue
         row = cost_features_of(task, record.schedule)
         if row is not None:

@@ -14,6 +14,7 @@ from irgym.envs.loops.codegen.backends import Backend
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
+from irgym.measure.target import host_target
 
 FORMS = {".c": "C source", ".o": "object file", ".so": "shared library"}
 """What can be written, by suffix."""
@@ -70,7 +71,7 @@ def export(
 def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str) -> str:
     notes = [
         f"Compiled by: {backend.toolchain()}",
-        "Runs on: processors with the instruction sets of the one that it was compiled on",
+        _runs_on(backend),
         f"Link with: {path.name}",
     ]
     guard = f"{name.upper()}_H"
@@ -88,6 +89,13 @@ def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, 
         "#endif",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _runs_on(backend: Backend) -> str:
+    """Return which processors run the code of a back end."""
+    exactly = backend.name == "llvm" and backend.target.name == host_target().name
+    others = " and the other instruction sets of the one that it was compiled on" if exactly else ""
+    return f"Runs on: processors with {backend.target.name}{others}"
 
 
 def _shared_library(content: bytes) -> bytes:
