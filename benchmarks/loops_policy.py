@@ -55,11 +55,11 @@ def main(options: Options) -> None:
         best = max(rows.values(), key=lambda row: row["peak_share"])
         ratios.append(policy["peak_share"] / best["peak_share"])
         print(
-            f"{program:26s} {policy['numpy_ratio']:11.2f} {policy['peak_share']:14.1%}   "
+            f"{program:26s} {policy['baseline_ratio']:11.2f} {policy['peak_share']:14.1%}   "
             f"{best['method']:18s} {ratios[-1]:10.3f} {policy['seconds']:11.4f}"
         )
     rows = [row for row in data["rows"] if row["method"].startswith("policy:")]
-    numpy = statistics.geometric_mean(row["numpy_ratio"] for row in rows)
+    numpy = statistics.geometric_mean(row["baseline_ratio"] for row in rows)
     print(
         f"geometric means over {len(rows)} programs: {numpy:.3f} of numpy's speed, "
         f"{statistics.geometric_mean(ratios):.3f} of the best search's; "

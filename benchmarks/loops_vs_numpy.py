@@ -70,7 +70,7 @@ def main(options: Options) -> None:
             found = [tune(shape, seed, options, Path(folder)) for seed in range(options.repeats)]
         peak, ratio, rate, count = (
             statistics.median(result[key] for result in found)
-            for key in ("peak_share", "numpy_ratio", "gflops", "evaluations")
+            for key in ("peak_share", "baseline_ratio", "gflops", "evaluations")
         )
         ratios.append(ratio)
         print(

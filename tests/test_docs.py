@@ -32,7 +32,10 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("page", filter(python, PAGES), ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, request: pytest.FixtureRequest):
+def test_python_blocks_run(
+    page: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)  # what they write is not for the checkout
     if page.stem == "hlo":
         request.getfixturevalue("engine")
     exec(compile("\n".join(python(page)), str(page), "exec"), {"__name__": page.stem})

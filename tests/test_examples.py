@@ -32,7 +32,8 @@ def irgym(tmp_path: Path) -> Irgym:
     for group, parts in groups.items():
         lines += [f"[{group}]", *(f"{name} = {part}" for name, part in parts.items())]
     (metadata / "entry_points.txt").write_text("\n".join(lines))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(PLUGIN / "src"), str(tmp_path)])}
+    paths = [str(PLUGIN / "src"), str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from irgym.cli.main import main; main()", *map(str, arguments)]
@@ -55,8 +56,23 @@ def example(name: str) -> ModuleType:
 
 def test_tune_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     example("tune_in_python").main("loops://mm/32x32x32", 0.5, tmp_path / "kernel.c")
-    assert "checked on 3 inputs: right" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "over the program as written" in printed and "checked: Validation(ok=True" in printed
     assert "irgym_kernel" in (tmp_path / "kernel.c").read_text()
+
+
+def test_train_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("torch")
+    example("train_in_python").main(tmp_path / "run", "mm_random:count=8,low=8,high=24,seed=1", 0.5)
+    printed = capsys.readouterr().out
+    assert printed.count("loops://mm/") >= 1 and "x by: " in printed and "geometric mean" in printed
+    assert (tmp_path / "run" / "policy.pt").is_file() and (tmp_path / "run" / "evaluation.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["tune_in_python", "train_in_python"])
+def test_ten_lines_are_enough(name: str):
+    body = (EXAMPLES / f"{name}.py").read_text().partition("def main(")[2].partition("\n\n\n")[0]
+    assert len([line for line in body.splitlines() if line.strip()]) <= 10
 
 
 def test_train_sb3(capsys: pytest.CaptureFixture[str]):

@@ -1,4 +1,12 @@
-"""irgym: reinforcement learning and search for compiler optimisation, on real compilers."""
+"""irgym: reinforcement learning and search for compiler optimisation, on real compilers.
+
+`tune`, `replay`, `compare`, `train` and `evaluate` do what the commands of the same names do, and return what
+those print; `task`, `environments` and `load_policy` give what there is to work with. Each is imported on
+first use. `import irgym` also registers the environments with Gymnasium, as `irgym/Loops-v0` for `loops`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from irgym.core.interrupts import leave_when_interrupted, started_as_command
 
@@ -9,5 +17,62 @@ from irgym.gym.registration import register_all
 from irgym.version import __version__
 
 __all__ = ["__version__"]
+
+if TYPE_CHECKING:
+    from irgym.api.comparing import compare
+    from irgym.api.programs import environments, load_policy, task
+    from irgym.api.training import evaluate, train
+    from irgym.api.tuning import replay, tune
+    from irgym.core.errors import IrgymError
+    from irgym.evaluation.tuned import Tuned
+
+    __version__: str
+
+__all__ = [
+    "IrgymError",
+    "Tuned",
+    "__version__",
+    "compare",
+    "environments",
+    "evaluate",
+    "load_policy",
+    "replay",
+    "task",
+    "train",
+    "tune",
+]
+
+_PLACES = {
+    "IrgymError": "irgym.core.errors",
+    "Tuned": "irgym.evaluation.tuned",
+    "compare": "irgym.api.comparing",
+    "environments": "irgym.api.programs",
+    "evaluate": "irgym.api.training",
+    "load_policy": "irgym.api.programs",
+    "replay": "irgym.api.tuning",
+    "task": "irgym.api.programs",
+    "train": "irgym.api.training",
+    "tune": "irgym.api.tuning",
+}
+"""The modules that the names come from."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name on first use."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("irgym")
+    elif name in _PLACES:
+        value = getattr(import_module(_PLACES[name]), name)
+    else:
+        raise AttributeError(f"module 'irgym' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 register_all()

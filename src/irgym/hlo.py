@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from irgym.core.errors import BackendError
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.sources import STORE
+from irgym.envs.hlo.functions import program_of_function
 from irgym.envs.hlo.task import HloTask
-from irgym.envs.hlo.toolchain import INSTALL, installed
-from irgym.measure.store import stem_of
 
 __all__ = ["from_jax"]
 
@@ -28,9 +25,4 @@ def from_jax(function: Callable[..., Any], *arguments: Any) -> HloTask:
         ProgramError: jax cannot lower the function to one static HLO module.
         StorageError: The cache folder cannot be written.
     """
-    if not installed("jax"):
-        raise BackendError(f"from_jax needs jax, which is not installed: run {INSTALL}")
-    from irgym.envs.hlo.lowering import lower_function
-
-    name = stem_of(getattr(function, "__name__", "function"))
-    return HLO.task(f"hlo:{STORE.put(name, lower_function(function, arguments))}")
+    return HLO.task(program_of_function(function, arguments))

@@ -9,11 +9,12 @@ import wild
 from trainings import contents, equal, learns
 
 from irgym.agents.apex import ApexConfig, epsilons
-from irgym.agents.run_folder import RunFolder
+from irgym.agents.checkpoint import restore
 from irgym.agents.training import train
 from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.core.reward import RelativeImprovement
+from irgym.core.run_folder import RunFolder
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
@@ -141,7 +142,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(farm, tmp_path):
     assert len(contents(broken)) == 4
     train(config, on(farm), broken, resume=True)
     assert contents(broken) == contents(whole)
-    assert equal(*[RunFolder(run).restore()["learner"] for run in (whole, broken)])
+    assert equal(*[restore(RunFolder(run))["learner"] for run in (whole, broken)])
 
 
 def test_recorded_costs_repeat_a_training_of_which_each_measurement_differs(farm, tmp_path):

@@ -11,16 +11,17 @@ from trainings import contents
 from irgym.agents import AGENTS
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.apex import ApexConfig
+from irgym.agents.checkpoint import restore
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import Searches
 from irgym.agents.hyperparameters import Hyperparameters
 from irgym.agents.imitation import Demonstration, ImitationConfig, clone
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.ppo import PPOConfig
-from irgym.agents.run_folder import RunFolder
 from irgym.agents.training import train
 from irgym.core.errors import IrgymError, StorageError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
+from irgym.core.run_folder import RunFolder
 from irgym.core.schedule import Schedule
 from irgym.core.values import Range
 from irgym.nets import storage
@@ -121,7 +122,7 @@ def test_a_reward_that_is_no_number_stops_the_training(name: str, tmp_path):
 def whole(run) -> None:
     """The last checkpoint and the policy are there, finite, and of the same iteration."""
     assert TorchPolicy.load(run / "policy.pt").finite
-    done = RunFolder(run).restore()["progress"]["iteration"]
+    done = restore(RunFolder(run))["progress"]["iteration"]
     assert len(contents(run)) == done
 
 

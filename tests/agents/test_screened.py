@@ -12,11 +12,12 @@ pytest.importorskip("sklearn")
 from told import Told, measured
 
 from irgym.agents.a2c import A2CConfig
+from irgym.agents.checkpoint import restore
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.ppo import PPOConfig
-from irgym.agents.run_folder import RunFolder
 from irgym.agents.training import train
 from irgym.core.errors import IrgymError
+from irgym.core.run_folder import RunFolder
 from irgym.prediction.screen import Screen
 
 TASKS = [Told(code) for code in dials.CODES[::3]]
@@ -67,7 +68,7 @@ def test_it_resumes_exactly(tmp_path: Path):
     train(PPO, PROBLEM, tmp_path / "parts", iterations=3, screen=screened(dials.Inline()))
     train(PPO, PROBLEM, tmp_path / "parts", resume=True, screen=screened(dials.Inline()))
     assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
-    whole, parts = (RunFolder(tmp_path / name).restore() for name in ("whole", "parts"))
+    whole, parts = (restore(RunFolder(tmp_path / name)) for name in ("whole", "parts"))
     del whole["progress"]["seconds"], parts["progress"]["seconds"]
     assert equal(whole, parts)
     assert contents(tmp_path / "whole")[-1]["predicted"] > 0

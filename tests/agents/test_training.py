@@ -10,12 +10,13 @@ import pytest
 from trainings import contents, equal
 
 from irgym.agents.a2c import A2CConfig
+from irgym.agents.checkpoint import restore
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.ppo import PPOConfig
-from irgym.agents.run_folder import RunFolder
 from irgym.agents.training import greedy_score, train
 from irgym.core.errors import IrgymError, StorageError
 from irgym.core.reward import Shaped
+from irgym.core.run_folder import RunFolder
 from irgym.nets import storage
 from irgym.nets.policy import TorchPolicy
 
@@ -77,10 +78,10 @@ def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(name, where, tmp_
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert process.returncode == -signal.SIGKILL, process.stderr
     assert len(contents(killed)) == (4 if where == "evaluating" else 5)
-    assert RunFolder(killed).restore()["progress"]["iteration"] == 4
+    assert restore(RunFolder(killed))["progress"]["iteration"] == 4
     train(config, problem, killed, resume=True)
     assert contents(killed) == contents(whole)
-    states = [RunFolder(run).restore()["learner"] for run in (whole, killed)]
+    states = [restore(RunFolder(run))["learner"] for run in (whole, killed)]
     assert equal(*states)
     assert equal(*[storage.read(run / "policy.pt", "policy")["weights"] for run in (whole, killed)])
 
@@ -133,7 +134,7 @@ def test_validation_and_scores_leave_shaping_out():
 
 def test_a_run_is_not_overwritten(tmp_path):
     train(PPO, dials.problem(CODES), tmp_path / "run", iterations=1)
-    with pytest.raises(IrgymError, match="already holds a run: pass --resume"):
+    with pytest.raises(IrgymError, match=r"already holds a run: continue it \(--resume"):
         train(PPO, dials.problem(CODES), tmp_path / "run")
 
 
@@ -183,7 +184,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(StorageError, match="No space left on device"):
         train(PPO, problem, run, resume=True, iterations=4)
     monkeypatch.undo()
-    assert RunFolder(run).restore()["progress"]["iteration"] == 2
+    assert restore(RunFolder(run))["progress"]["iteration"] == 2
     assert isinstance(TorchPolicy.load(run / "policy.pt"), TorchPolicy)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1] / "toys"))
 
 from irgym.cli.main import main
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 
 
 def run(arguments: list[str]) -> tuple[int, str]:

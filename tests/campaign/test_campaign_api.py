@@ -16,14 +16,14 @@ import pytest
 from campaign_uris import LONG
 from passes import PASSES, URIS
 
-import irgym  # noqa: F401
+import irgym
 from irgym.agents.events import without_tensorflow
 from irgym.cli.main import main
+from irgym.core.catalogue import ENVIRONMENTS, environment_of
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.environment import ENVIRONMENTS, environment_of
 from irgym.core.errors import IrgymError, PluginError
 from irgym.core.reward import LogSpeedup
-from irgym.evaluate.comparison import run_comparison
+from irgym.evaluation.comparison import ComparisonPlan, run_comparison
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
 from irgym.search import SEARCHES
@@ -278,6 +278,83 @@ def test_uris_of_no_environment(uri: str) -> None:
         environment_of(uri).task(uri)
 
 
+NO_TEXT: tuple[Any, ...] = (None, 5, 1.5, b"x", [], {}, object(), int)
+"""What is neither a text nor a path."""
+
+PUBLIC: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
+    *(
+        (irgym.tune, (program,), {"evaluations": 1})
+        for program in ("", "x", "a.mlir", Path("a.mlir"), *NO_TEXT)
+    ),
+    *((irgym.task, (program,), {}) for program in ("", "mm/4x4x4", "missing.hlo", Path("/"), *NO_TEXT)),
+    *((irgym.tune, (URIS[0],), {"inputs": inputs}) for inputs in (None, 5, "x", {}, np.zeros(3), (1,))),
+    *(
+        (irgym.tune, (URIS[0],), {"seconds": value})
+        for value in (0, -1.0, NAN, float("inf"), "3", True, [1], 1e300)
+    ),
+    *((irgym.tune, (URIS[0],), {"evaluations": value}) for value in (0, -1, 1.5, "3", True, NAN, 10**30)),
+    *((irgym.tune, (URIS[0],), {"seed": value}) for value in (-1, 2**63, 1.5, "0", None, True, NAN)),
+    *((irgym.tune, (URIS[0],), {"search": value}) for value in ("", "oracle", "guided", 5, b"beam", [])),
+    *(
+        (irgym.tune, (URIS[0],), {"policy": value})
+        for value in ("", "nowhere", Path("nowhere"), 5, [], object())
+    ),
+    *((irgym.tune, (URIS[0],), {name: "nonsense"}) for name in ("objective", "backend", "farm")),
+    *((irgym.tune, (URIS[0],), {name: []}) for name in ("objective", "backend", "farm")),
+    *(
+        (irgym.replay, (URIS[0], schedule), {})
+        for schedule in ("fly", "fold9", "stop fold0", "fold0_1", *NO_TEXT)
+    ),
+    *((irgym.compare, (name,), {}) for name in ("", "towers", *NO_TEXT)),
+    *((irgym.compare, ("passes",), {"methods": value}) for value in ((), ("magic",), ("guided",), 5, (5,))),
+    *((irgym.compare, ("passes", programs), {}) for programs in ("x", ["x"], [5], 5, [None])),
+    *((irgym.compare, ("passes",), {"limit": value}) for value in (0, -1, 1.5, "2", True)),
+    *((irgym.compare, ("passes",), {"inputs": value}) for value in (-1, 1.5, "2", 10**30)),
+    *((irgym.compare, ("passes",), {"also": value}) for value in (("colour",), (5,), "colour", 5)),
+    *(
+        (irgym.compare, ("passes",), {name: 5})
+        for name in ("json", "run_folder", "dataset", "split", "backend")
+    ),
+    *((irgym.train, (name, "run"), {}) for name in ("", "towers", *NO_TEXT)),
+    *((irgym.train, ("passes", run), {}) for run in NO_TEXT),
+    *(
+        (irgym.train, ("passes", "run"), {"hyperparameters": value})
+        for value in ({"speed": 1}, {5: 5}, [], "lr=1", 5)
+    ),
+    *(
+        (irgym.train, ("passes", "run"), {"hyperparameters": {"lr": value}})
+        for value in ("x", NAN, -1, None, [1.0], {})
+    ),
+    *(
+        (irgym.train, ("passes", "run"), {name: "x"})
+        for name in ("dataset", "agent", "seconds", "iterations", "reward")
+    ),
+    *(
+        (irgym.train, ("passes", "run"), {name: 5})
+        for name in ("dataset", "agent", "reward", "objective", "validate")
+    ),
+    *((irgym.train, ("passes", "run"), {"screen": value}) for value in (0, 2.0, NAN, "x", True)),
+    *((irgym.evaluate, (run,), {}) for run in ("", "nowhere", *NO_TEXT)),
+    *((irgym.load_policy, (name,), {}) for name in ("", "default", *NO_TEXT)),
+    *((irgym.load_policy, ("default", name), {}) for name in ("", "towers", "passes", 5, b"x")),
+]
+
+
+@pytest.mark.parametrize(("function", "arguments", "options"), PUBLIC, ids=shown)
+def test_bad_arguments_of_public_functions(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(cast(Any, ENVIRONMENTS.builtin), "passes", "passes:PASSES")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IrgymError) as caught:
+        function(*arguments, **options)
+    assert sentence(caught.value) and not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("evaluations", "seconds"),
     [(None, None), (0, None), (-1, None), (None, 0.0), (None, NAN), (None, float("inf"))],
@@ -301,13 +378,7 @@ def test_a_search_that_raises_costs_its_own_row_only(monkeypatch: pytest.MonkeyP
     )
     with PASSES.bench() as bench:
         comparison = run_comparison(
-            PASSES,
-            bench,
-            URIS[:2],
-            ["broken", "base", "random"],
-            Budget(4),
-            0,
-            lambda name, task: pytest.fail(name),
+            ComparisonPlan(PASSES, URIS[:2], ("broken", "base", "random"), Budget(4)), bench
         )
     costs = {(row.program, row.method): row.cost for row in comparison.rows}
     assert len(costs) == 6 and all(

@@ -4,7 +4,7 @@ import pytest
 from commands import Command, Result
 
 from irgym.cli.main import main
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,8 @@ def test_a_file_is_tuned_exported_and_replayed(irgym: Command, program: str, tmp
     result = irgym("tune", program, *search, *output)
     assert result.code == 0 and "no function that computes" in result.out, result.err
     data = json.loads((tmp_path / "tuned.json").read_text())
-    assert data["validated"] and data["torch_ratio"] is None and "torch has no function" in data["baseline"]
+    assert data["validated"] and data["baseline"] == "torch" and data["baseline_ratio"] is None
+    assert "torch has no function" in data["baseline_detail"]
     assert "func.func" in (tmp_path / "tuned.mlir").read_text()
     assert irgym("replay", program, data["schedule"]).code == 0
 
@@ -46,7 +47,7 @@ def test_a_program_without_a_baseline_is_compared(irgym: Command, program: str, 
     said = " ".join(result.out.split())
     assert said.count("no ratio to torch on") == 1 and said.count("torch failed on") == 1
     rows = {row["method"]: row for row in json.loads((tmp_path / "compared.json").read_text())["rows"]}
-    assert rows["base"]["validated"] and rows["evolutionary"]["torch_ratio"] is None
+    assert rows["base"]["validated"] and rows["evolutionary"]["baseline_ratio"] is None
     assert rows["torch"]["cost"] is None
 
 

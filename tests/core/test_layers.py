@@ -19,8 +19,9 @@ ALLOWED = {
     "nets": {"core", "measure", "nets"},
     "envs": {"core", "measure", "envs"},
     "agents": {"core", "gym", "measure", "prediction", "search", "nets", "agents"},
-    "evaluate": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluate"},
-    "cli": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluate", "cli"},
+    "evaluation": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation"},
+    "api": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation", "api"},
+    "cli": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation", "api", "cli"},
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {

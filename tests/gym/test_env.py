@@ -14,8 +14,8 @@ from gymnasium.utils.env_checker import check_env
 import irgym
 from irgym.core import capabilities
 from irgym.core.capabilities import ideal_cost
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Reward, Shaped, ThroughputGain
 from irgym.core.schedule import Schedule, replay

@@ -4,7 +4,7 @@ import sys
 import gymnasium
 
 import irgym  # noqa: F401
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.gym.registration import gym_id
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from irgym.agents.problem import Problem
-from irgym.agents.run_folder import RunFolder
 from irgym.agents.training import greedy_score
+from irgym.core.run_folder import RunFolder
 
 SEEDS = (0, 1, 2)
 

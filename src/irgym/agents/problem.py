@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from irgym.core import capabilities
+from irgym.core.catalogue import ENVIRONMENTS, task_of
 from irgym.core.cost import Call, Evaluator
-from irgym.core.environment import ENVIRONMENTS
 from irgym.core.reward import Reward, Shaped
 from irgym.core.task import Task
 
@@ -47,7 +47,7 @@ def make_task(
     Raises:
         IrgymError: There is no such environment, program, back end, target or objective here.
     """
-    return ENVIRONMENTS.load(environment).task(uri, backend, target, objective)
+    return task_of(ENVIRONMENTS.load(environment), uri, backend, target, objective)
 
 
 def makers_of(

@@ -10,15 +10,16 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from irgym.agents import checkpoint
 from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.metrics import Metrics, Progress, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import rollout
-from irgym.agents.run_folder import RunFolder
 from irgym.agents.tensorboard import Board
 from irgym.core.actions import BoolArray
+from irgym.core.run_folder import RunFolder
 from irgym.core.task import Task, targets_of
 from irgym.nets import heads
 from irgym.nets.actor_critic import pair_scores_of
@@ -112,7 +113,7 @@ class _Training:
 
     def restore(self) -> None:
         """Go back to the last checkpoint."""
-        state = self.folder.restore()
+        state = checkpoint.restore(self.folder)
         self.learner.load_state_dict(state["learner"])
         self.progress = Progress(**state["progress"])
         if self.screen is not None:
@@ -126,7 +127,7 @@ class _Training:
         state = {"learner": self.learner.state_dict(), "progress": asdict(self.progress)}
         if self.screen is not None:
             state["screen"] = _tensors(self.screen.state_dict())
-        self.folder.save(state)
+        checkpoint.save(self.folder, state)
 
     def run(self, iterations: int | None, seconds: float | None, progress: OnIteration | None) -> None:
         """Iterate, record and save until the end; see `train` for the arguments."""

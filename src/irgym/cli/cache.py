@@ -7,8 +7,8 @@ from typing import Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file
-from irgym.cli.output import console, write_json
+from irgym.api.checks import check_file
+from irgym.cli.output import console, write_json_to
 from irgym.measure.cache import CostCache, default_path
 
 
@@ -28,7 +28,7 @@ class Cache:
         if self.action == "clear":
             CostCache.clear(path)
             print(f"cleared: {path}")
-            write_json(self.json, {"cleared": str(path)})
+            write_json_to(self.json, {"cleared": str(path)})
             return
         with CostCache(path) as cache:
             stats = cache.stats()
@@ -36,4 +36,4 @@ class Cache:
         for name, value in asdict(stats).items():
             table.add_row(name.replace("_", " "), str(value))
         console().print(table)
-        write_json(self.json, asdict(stats))
+        write_json_to(self.json, asdict(stats))

@@ -1,30 +1,16 @@
 """`irgym compare`."""
 
-import os
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.cli.options import (
-    budget,
-    check_file,
-    check_limit,
-    check_most,
-    check_objective,
-    check_seed,
-    check_target,
-    dataset_named,
-)
-from irgym.cli.output import console, identify_policy, load_policy, write_json
-from irgym.core.environment import ENVIRONMENTS, spread
+from irgym.api.comparing import compare
+from irgym.cli.output import console
+from irgym.cli.progress import Shown
 from irgym.core.errors import IrgymError
-from irgym.core.files import lock_for
-from irgym.evaluate.comparison import run_comparison
-from irgym.evaluate.results import Comparison, read_comparison
-from irgym.evaluate.tables import table
+from irgym.evaluation.tables import table
 
 
 @dataclass(frozen=True)
@@ -77,57 +63,30 @@ class Compare:
 
     def run(self) -> None:
         """Compare, print, record."""
-        limits = budget(self.evaluations, self.seconds)
-        inputs = self._inputs()
-        check_limit(self.limit)
-        check_seed(self.seed)
-        recorded = self.run_folder / "comparison.json" if self.run_folder else None
-        check_file(self.json)
-        check_file(recorded)
-        environment = ENVIRONMENTS.load(self.environment)
-        for objective in (self.objective, *self._others()):
-            check_objective(environment, objective)
-        check_target(self.target)
-        dataset = dataset_named(environment, self.dataset)
-        uris = list(self.programs) or spread(dataset.split(self.split), self.limit)
-        methods = environment.default_methods if self.methods is None else self.methods.split(",")
-
-        def record(comparison: Comparison) -> None:
-            data = comparison.to_json()
-            write_json(self.json, data)
-            write_json(recorded, data)
-
         out = console()
-        with ExitStack() as held:
-            for file in {os.path.realpath(path): path for path in (self.json, recorded) if path}.values():
-                held.enter_context(lock_for(file))
-            done = self._done(recorded)
-            bench = held.enter_context(environment.bench(self.farm, self.backend))
-            status = held.enter_context(out.status("comparing"))
-            comparison = run_comparison(
-                environment,
-                bench,
-                uris,
-                [method for method in methods if method],
-                limits,
-                self.seed,
-                lambda name, task: load_policy(environment, name, task),
-                lambda uri, method: status.update(f"{uri}: {method}"),
-                self.backend,
-                self.objective,
-                self._others(),
-                inputs,
-                record,
-                done,
-                lambda name: identify_policy(environment, name),
-                out.print,
-                self.target,
+        with out.status("comparing") as status:
+            comparison = compare(
+                self.environment,
+                self.programs,
+                methods=None if self.methods is None else [name for name in self.methods.split(",") if name],
+                dataset=self.dataset,
+                split=self.split,
+                limit=self.limit,
+                seconds=self.seconds,
+                evaluations=self.evaluations,
+                seed=self.seed,
+                objective=self.objective,
+                also=(*self.also, *(["time"] if self.time else [])),
+                inputs=self._inputs(),
+                backend=self.backend,
+                target=self.target,
+                farm=self.farm,
+                json=self.json,
+                run_folder=self.run_folder,
+                resume=self.resume,
+                observer=Shown(out, status),
             )
-            record(comparison)
         out.print(table(comparison))
-
-    def _others(self) -> list[str]:
-        return [*self.also, *(["time"] if self.time else [])]
 
     def _inputs(self) -> int | None:
         """Return the number of inputs to check results on, 0 for no checks, None for the environment's."""
@@ -135,14 +94,4 @@ class Compare:
             raise IrgymError("--inputs and --unvalidated exclude each other: give one of them")
         if self.inputs is not None and self.inputs < 1:
             raise IrgymError(f"{self.inputs} inputs check nothing: give at least 1, or --unvalidated")
-        check_most(self.inputs, "inputs")
         return 0 if self.unvalidated else self.inputs
-
-    def _done(self, recorded: Path | None) -> Comparison | None:
-        """Return what an earlier run left; None where there is nothing to resume."""
-        if not self.resume:
-            return None
-        path = self.json or recorded
-        if path is None:
-            raise IrgymError("--resume needs the results so far: name their file by --json or --run-folder")
-        return read_comparison(path)

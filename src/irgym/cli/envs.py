@@ -6,10 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
-from irgym.cli.options import check_file
-from irgym.cli.output import console, write_json
-from irgym.core.environment import ENVIRONMENTS, BackendStatus
-from irgym.core.errors import PluginError
+from irgym.api.checks import check_file
+from irgym.api.programs import environments
+from irgym.cli.output import console, write_json_to
 
 
 @dataclass(frozen=True)
@@ -24,28 +23,12 @@ class Envs:
         check_file(self.json)
         table = Table("environment", "back end", "runs here", "detail", "to mend it")
         rows: list[dict[str, Any]] = []
-        for name in ENVIRONMENTS.names():
-            summary, statuses = _found(name)
-            for status in statuses:
-                table.add_row(
-                    name, status.name, "yes" if status.available else "no", status.detail, status.remedy
+        for environment in environments():
+            for status in environment.backends:
+                available = "yes" if status.available else "no"
+                table.add_row(environment.name, status.name, available, status.detail, status.remedy)
+                rows.append(
+                    {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
-                rows.append({"environment": name, "summary": summary} | asdict(status))
         console().print(table)
-        write_json(self.json, rows)
-
-
-def _found(name: str) -> tuple[str, list[BackendStatus]]:
-    """Return an environment's summary and back ends; of one in a broken package, why it cannot be used."""
-    try:
-        environment = ENVIRONMENTS.load(name)
-        return environment.summary, environment.backends()
-    except PluginError as error:
-        what, _, remedy = str(error).rpartition(": ")
-        return "", [BackendStatus("-", False, what, remedy)]
-    except Exception as error:
-        if name in ENVIRONMENTS.builtin:
-            raise
-        return "", [
-            BackendStatus("-", False, f"it raised {type(error).__name__}: {error}", "mend its package")
-        ]
+        write_json_to(self.json, rows)

@@ -1,24 +1,19 @@
 """`irgym evaluate`."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file, check_limit, check_objective, check_seed, check_target, task_of
-from irgym.cli.output import console, load_policy, write_json
-from irgym.core.environment import ENVIRONMENTS, Bench, Environment, spread
-from irgym.core.files import lock_for
-from irgym.core.schedule import Schedule
-from irgym.evaluate.comparison import run_comparison
-from irgym.evaluate.results import Comparison
-from irgym.evaluate.run import read_problem
-from irgym.evaluate.steps import Step, steps_of
-from irgym.evaluate.tables import conditions, interval_text, ratio_headings
-from irgym.evaluate.units import cost_text, gain_word
-from irgym.search.session import Budget
+from irgym.api.checks import check_file
+from irgym.api.training import evaluate
+from irgym.cli.output import console, write_json_to
+from irgym.cli.progress import Shown
+from irgym.evaluation.results import Comparison
+from irgym.evaluation.tables import conditions, interval_text, ratio_headings
+from irgym.evaluation.units import cost_text, gain_word
 
 
 @dataclass(frozen=True)
@@ -38,10 +33,10 @@ class Evaluate:
     """Only this many programs, evenly spread over the split."""
     objective: str | None = None
     """What costs are, such as `time`; by default what the policy was trained on."""
-    seed: int = 0
-    """Seed of the inputs that results are checked on."""
     target: str | None = None
     """What code is made for, such as x86-64-v3 (AVX2); by default what the policy was trained for."""
+    seed: int = 0
+    """Seed of the inputs that results are checked on."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
@@ -49,58 +44,24 @@ class Evaluate:
 
     def run(self) -> None:
         """Evaluate, print, record."""
-        check_limit(self.limit)
-        check_seed(self.seed)
         check_file(self.json)
-        problem = read_problem(self.folder)
-        evaluation = self.folder / "evaluation.json"
-        check_file(evaluation)
-        environment = ENVIRONMENTS.load(problem.environment)
-        dataset = environment.dataset(problem.dataset if self.dataset is None else self.dataset)
-        uris = spread(dataset.split(self.split), self.limit)
-        objective = problem.objective if self.objective is None else self.objective
-        check_objective(environment, objective)
-        target = problem.target if self.target is None else self.target
-        check_target(target)
-        method = f"policy:{self.folder}"
         out = console()
-        with (
-            lock_for(evaluation),
-            environment.bench(self.farm, problem.backend) as bench,
-            out.status("evaluating") as status,
-        ):
-            comparison = run_comparison(
-                environment,
-                bench,
-                uris,
-                [method],
-                Budget(evaluations=1),
-                self.seed,
-                lambda name, task: load_policy(environment, name, task),
-                lambda uri, _: status.update(uri),
-                problem.backend,
-                objective,
-                target=target,
+        with out.status("evaluating") as status:
+            comparison = evaluate(
+                self.folder,
+                split=self.split,
+                dataset=self.dataset,
+                limit=self.limit,
+                objective=self.objective,
+                target=self.target,
+                seed=self.seed,
+                farm=self.farm,
+                observer=Shown(out, status, with_method=False),
             )
-            steps = _steps(environment, bench, comparison, problem.backend, target)
-            write_json(evaluation, comparison.to_json())
-            write_json(self.folder / "steps.json", [asdict(step) for step in steps])
         out.print(_table(comparison))
         out.print(_mean(comparison))
         out.print(conditions(comparison), style="dim")
-        write_json(self.json, comparison.to_json())
-
-
-def _steps(
-    environment: Environment, bench: Bench, comparison: Comparison, backend: str | None, target: str | None
-) -> list[Step]:
-    """Return the steps of the schedule with the greatest speedup; none where the policy failed everywhere."""
-    rows = [row for row in comparison.rows if row.speedup is not None]
-    if not rows:
-        return []
-    best = max(rows, key=lambda row: row.speedup or 0.0)
-    task = task_of(environment, best.program, backend, target, comparison.objective.name)
-    return steps_of(task, bench.evaluator, Schedule.parse(best.schedule, task.space))
+        write_json_to(self.json, comparison.to_json())
 
 
 def _mean(comparison: Comparison) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file
-from irgym.cli.output import console, write_json
+from irgym.api.checks import check_file
+from irgym.cli.output import console, write_json_to
 from irgym.cli.service import until_told
 from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening, require_farm
 from irgym.measure.farm.certificate import make_certificate
@@ -67,7 +67,7 @@ class Farm:
         out.print(_table(members))
         out.print(f"{len(members)} workers; {queue} calls wait for one")
         workers = [asdict(member) for member in members]
-        write_json(self.json, {"farm": str(endpoint), "queue": queue, "workers": workers})
+        write_json_to(self.json, {"farm": str(endpoint), "queue": queue, "workers": workers})
 
 
 def _table(members: "list[Member]") -> Table:

@@ -1,38 +1,16 @@
 """`irgym imitate`."""
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
 
-from irgym.cli.hyperparameters import configured
-from irgym.cli.options import (
-    budget,
-    check_count,
-    check_file,
-    check_limit,
-    check_most,
-    check_objective,
-    check_seed,
-    dataset_named,
-    task_of,
-)
-from irgym.cli.output import console, require_torch, write_json
-from irgym.core import capabilities
-from irgym.core.environment import ENVIRONMENTS, Bench
-from irgym.core.errors import IrgymError
-from irgym.core.task import targets_of
-from irgym.evaluate.targets import peak_of
-from irgym.search import SEARCHES
-
-if TYPE_CHECKING:
-    from irgym.agents.imitation import Demonstration
+from irgym.api.checks import check_file
+from irgym.api.imitation import imitate
+from irgym.cli.output import console, write_json_to
+from irgym.cli.settings import settings_of
 
 
 @dataclass(frozen=True)
@@ -82,77 +60,31 @@ class Imitate:
     """Hyper-parameters of the cloning as name=value, such as epochs=100 or start=FILE."""
 
     def run(self) -> None:
-        """Search, transfer, clone, write."""
-        limits = budget(self.evaluations, self.seconds)
-        if self.searched or not self.recorded:
-            check_limit(self.searched)
-        check_count(self.rounds, "rounds", "to learn from")
-        if self.programs < 0:
-            raise IrgymError(f"schedules cannot be transferred to {self.programs} programs: give 0 or more")
-        check_most(self.programs, "programs")
-        check_seed(self.seed)
-        check_file(self.policy)
+        """Imitate, print, record."""
         check_file(self.json)
-        require_torch("imitation")
-        from irgym.agents.expert_iteration import Searches, expert_iteration
-        from irgym.agents.imitation import ImitationConfig
-
-        environment = ENVIRONMENTS.load(self.environment)
-        check_objective(environment, self.objective)
-        dataset = dataset_named(environment, self.dataset)
-        config = configured(ImitationConfig, self.set, self.seed, "imitation")
-        config.check()
-        searches = Searches(
-            strategy=SEARCHES.load(self.search)(),
-            budget=limits,
-            programs=self.searched,
-            transferred=self.programs if self.searched else 0,
-            recorded=self.recorded,
-            seed=self.seed,
-        )
-        shown: Sequence[Demonstration] = ()
         out = console()
-        started = time.perf_counter()
-        with environment.bench(self.farm, self.backend) as bench, out.status("searching") as status:
-            tasks = [
-                task_of(environment, uri, self.backend, self.target, self.objective) for uri in dataset.train
-            ]
-            rounds = expert_iteration(config, searches, tasks, bench.evaluator, status.update)
-            for number, last in enumerate(islice(rounds, self.rounds), start=1):
-                shown = last.shown
-                last.policy.environment = environment.name
-                last.policy.targets = targets_of(tasks)
-                last.policy.save(self.policy)
-                if last.share is not None:
-                    out.print(
-                        f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds",
-                    )
-            share = _peak_share(bench, shown)
-        distinct = len({demo.schedule for demo in shown})
-        at_peak = "" if share is None else f", at {share:.0%} of the peak on average"
-        out.print(
-            f"{len(shown)} programs, {distinct} schedules{at_peak}; {time.perf_counter() - started:.0f} s",
-        )
-        out.print(f"written: {self.policy}")
-        write_json(
-            self.json,
-            {
-                "policy": str(self.policy),
-                "programs": len(shown),
-                "schedules": distinct,
-                "peak_share": share,
-            },
-        )
-
-
-def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
-    """Return the mean share of the machine's peak; None where no peak bounds the costs."""
-    # Measured only where it is of use.
-    if any(capabilities.ideal_cost(demo.task, 1.0) is None for demo in shown):
-        return None
-    peak = peak_of(bench, shown[0].task)
-    return (
-        None
-        if peak is None
-        else fmean((capabilities.ideal_cost(demo.task, peak) or 0.0) / demo.cost for demo in shown)
-    )
+        with out.status("searching") as status:
+            done = imitate(
+                self.environment,
+                self.policy,
+                dataset=self.dataset,
+                search=self.search,
+                searched=self.searched,
+                seconds=self.seconds,
+                evaluations=self.evaluations,
+                rounds=self.rounds,
+                recorded=self.recorded,
+                programs=self.programs,
+                seed=self.seed,
+                objective=self.objective,
+                backend=self.backend,
+                target=self.target,
+                farm=self.farm,
+                hyperparameters=settings_of(self.set, "imitation"),
+                note=out.print,
+                progress=status.update,
+            )
+        at_peak = "" if done.peak_share is None else f", at {done.peak_share:.0%} of the peak on average"
+        out.print(f"{done.programs} programs, {done.schedules} schedules{at_peak}; {done.seconds:.0f} s")
+        out.print(f"written: {done.policy}")
+        write_json_to(self.json, done.to_json())

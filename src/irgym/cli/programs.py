@@ -6,9 +6,9 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file, dataset_named
-from irgym.cli.output import write_json
-from irgym.core.environment import ENVIRONMENTS
+from irgym.api.checks import check_file
+from irgym.cli.output import write_json_to
+from irgym.core.catalogue import ENVIRONMENTS, dataset_named
 
 
 @dataclass(frozen=True)
@@ -36,4 +36,4 @@ class Programs:
         splits = [self.split] if self.split else ["train", "test"]
         uris = [uri for split in splits for uri in dataset.split(split)]
         print("\n".join(uris))
-        write_json(self.json, {"dataset": dataset.name, "split": self.split, "programs": uris})
+        write_json_to(self.json, {"dataset": dataset.name, "split": self.split, "programs": uris})

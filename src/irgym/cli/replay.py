@@ -5,12 +5,9 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from irgym.cli.finding import data_of, print_finding
-from irgym.cli.options import check_export, check_file, check_seed, task_of
-from irgym.cli.output import console, write_json
-from irgym.core.environment import environment_of
-from irgym.core.schedule import Schedule
-from irgym.evaluate.tuning import Validator, confirm
+from irgym.api.checks import check_export_of, check_file
+from irgym.api.tuning import replay
+from irgym.cli.tuned import show
 
 
 @dataclass(frozen=True)
@@ -18,7 +15,7 @@ class Replay:
     """Apply a schedule to a program, check its results and measure it."""
 
     uri: Positional[str]
-    """The program, such as loops://mm/128x128x128."""
+    """The program, such as loops://mm/128x128x128, or a file."""
     schedule: Positional[str]
     """The schedule, as `tune` prints it: actions separated by blanks."""
     seed: int = 0
@@ -37,18 +34,16 @@ class Replay:
     """Write the result as JSON to this file."""
 
     def run(self) -> None:
-        """Apply, confirm, print, export."""
-        check_seed(self.seed)
+        """Replay, print, export."""
         check_file(self.json)
-        environment = environment_of(self.uri)
-        task = task_of(environment, self.uri, self.backend, self.target, self.objective)
-        check_export(task, self.export)
-        schedule = Schedule.parse(self.schedule, task.space)
-        with environment.bench(self.farm, self.backend) as bench:
-            validator = Validator(bench, environment.validation_inputs, self.seed)
-            finding = confirm(environment, bench, task, schedule, validator)
-            data = data_of(environment, bench, task, finding)
-        print_finding(console(), task, finding, data)
-        write_json(self.json, data)
-        for file in task.export(finding.state, self.export) if self.export else ():
-            print(f"written: {file}")
+        check_export_of(self.uri, self.backend, self.target, self.objective, self.export)
+        result = replay(
+            self.uri,
+            self.schedule,
+            seed=self.seed,
+            objective=self.objective,
+            backend=self.backend,
+            target=self.target,
+            farm=self.farm,
+        )
+        show(result, self.json, self.export)

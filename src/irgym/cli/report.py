@@ -5,9 +5,10 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from irgym.cli.options import check_file
-from irgym.cli.output import write_json
-from irgym.evaluate.report import write_report
+from irgym.api.checks import check_file
+from irgym.cli.output import write_json_to
+from irgym.core.run_folder import RunFolder
+from irgym.evaluation.report import write_report
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Report:
 
     def run(self) -> None:
         """Write the page."""
-        out = self.folder / "report.html" if self.out is None else self.out
+        out = RunFolder(self.folder).report if self.out is None else self.out
         check_file(self.out)
         check_file(self.json)
         write_report(self.folder, out)
         print(f"written: {out}")
-        write_json(self.json, {"report": str(out)})
+        write_json_to(self.json, {"report": str(out)})

@@ -7,24 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from tyro.conf import Positional
 
-from irgym.cli.hyperparameters import configured
-from irgym.cli.options import (
-    check_count,
-    check_file,
-    check_most,
-    check_name,
-    check_objective,
-    check_seconds,
-    check_seed,
-    dataset_named,
-    task_of,
-)
-from irgym.cli.output import console, require_torch, write_json
-from irgym.core.environment import ENVIRONMENTS, reward_of, spread
-from irgym.core.errors import IrgymError
-from irgym.evaluate.run import read_problem
-from irgym.evaluate.targets import machine_text, peak_of
-from irgym.prediction.screen import Screen, check_share
+from irgym.api.checks import check_file
+from irgym.api.training import train
+from irgym.cli.output import console, write_json_to
+from irgym.cli.settings import settings_of
+from irgym.core.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
@@ -76,76 +63,32 @@ class Train:
     """Hyper-parameters of the agent as name=value, such as lr=3e-4 episodes=256."""
 
     def run(self) -> None:
-        """Train until the end or the time limit; an interrupt loses what came after the last checkpoint."""
-        self._check()
+        """Train, show progress, record."""
         check_file(self.json)
-        require_torch("training")
-        from irgym.agents import AGENTS
-        from irgym.agents.problem import Problem, makers_of
-        from irgym.agents.run_folder import RunFolder
-        from irgym.agents.training import train
-
-        environment = ENVIRONMENTS.load(self.environment)
-        dataset = dataset_named(environment, self.dataset)
-        if not dataset.train:
-            raise IrgymError(f"the data set {dataset.name} has no training programs: choose another")
-        check_objective(environment, self.objective)
-        reward = reward_of(environment, self.reward)
-        config = configured(AGENTS.load(self.agent), self.set, self.seed, self.agent)
-        if bool(self.validate) != bool(config.validate_every):
-            raise IrgymError(
-                "validation needs both --validate N and --set validate_every=N: give both or none"
-            )
-        RunFolder(self.folder).check(self.resume)
-        # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
-        recorded = read_problem(self.folder) if self.resume else None
         out = console()
-        with environment.bench(self.farm, self.backend) as bench:
-            tasks = [
-                task_of(environment, uri, self.backend, self.target, self.objective) for uri in dataset.train
-            ]
-            out.print(
-                f"{self.agent} on {len(tasks)} programs of {dataset.name}; {machine_text(bench, tasks[0])}"
-            )
-            peak = peak_of(bench, tasks[0]) if recorded is None else recorded.peak_gflops
-            makers = makers_of(self.environment, dataset.train, self.backend, self.target, self.objective)
-            problem = Problem(tasks, bench.evaluator, reward, peak, makers)
-            screen = None if self.screen is None else Screen(bench.evaluator, tasks, self.screen, self.seed)
-            train(
-                config,
-                problem,
-                self.folder,
-                resume=self.resume,
-                iterations=self.iterations,
-                seconds=self.seconds,
-                progress=lambda metrics: out.print(_line(metrics)),
-                validation=spread(tasks, self.validate),
-                environment=environment.name,
-                details={
-                    "dataset": dataset.name,
-                    "objective": self.objective,
-                    "reward": self.reward,
-                    "backend": self.backend,
-                    "target": None if tasks[0].target is None else tasks[0].target.name,
-                    "validate": self.validate,
-                    "peak_gflops": peak,
-                    "screen": self.screen,
-                },
-                screen=screen,
-            )
-        out.print(f"policy: {self.folder / 'policy.pt'}")
-        write_json(self.json, RunFolder(self.folder).read_metrics())
-
-    def _check(self) -> None:
-        check_seed(self.seed)
-        check_name(self.folder)
-        check_seconds(self.seconds, "to train")
-        check_count(self.iterations, "iterations", "to train")
-        if self.validate < 0:
-            raise IrgymError(f"there are no {self.validate} programs to validate on: give 0 or more")
-        check_most(self.validate, "programs to validate on")
-        if self.screen is not None:
-            check_share(self.screen)
+        train(
+            self.environment,
+            self.folder,
+            self.agent,
+            dataset=self.dataset,
+            seconds=self.seconds,
+            iterations=self.iterations,
+            seed=self.seed,
+            resume=self.resume,
+            objective=self.objective,
+            reward=self.reward,
+            backend=self.backend,
+            target=self.target,
+            farm=self.farm,
+            validate=self.validate,
+            screen=self.screen,
+            hyperparameters=settings_of(self.set, self.agent),
+            note=out.print,
+            progress=lambda metrics: out.print(_line(metrics)),
+        )
+        folder = RunFolder(self.folder)
+        out.print(f"policy: {folder.policy}")
+        write_json_to(self.json, folder.read_metrics())
 
 
 def _line(metrics: "Metrics") -> str:

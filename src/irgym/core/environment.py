@@ -10,7 +10,6 @@ from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
-from irgym.core.registry import Registry
 from irgym.core.reward import Reward
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -225,6 +224,7 @@ class Environment(ABC):
         reference_baseline: The baseline that results are timed against side by side, if there is one.
         reference_pipeline: The default schedule that costs are compared with, if there is one.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
+        accepts: What `program_of` takes, in words; empty: nothing.
     """
 
     name: str
@@ -235,6 +235,7 @@ class Environment(ABC):
     reference_baseline: str | None = None
     reference_pipeline: str | None = None
     validation_inputs: int = 3
+    accepts: str = ""
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:
@@ -263,6 +264,19 @@ class Environment(ABC):
                 together.
             IrgymError: There is no such objective.
         """
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of a program that is given as a file or as an object; None for what is none of ours.
+
+        Args:
+            program: The path of a file that is there, or an object such as a module of torch.
+            inputs: What the object is called with; empty for a file.
+
+        Raises:
+            IrgymError: It is one of ours, but cannot be read.
+        """
+        del program, inputs
+        return None
 
     @abstractmethod
     def dataset_names(self) -> list[str]:
@@ -358,36 +372,7 @@ class Versus:
     detail: str
 
 
-ENVIRONMENTS: Registry[Environment] = Registry(
-    kind="environment",
-    group="irgym.environments",
-    builtin={
-        "loops": "irgym.envs.loops.environment:LOOPS",
-        "hlo": "irgym.envs.hlo.environment:HLO",
-        "linalg": "irgym.envs.linalg.environment:LINALG",
-        "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
-    },
-    expected=Environment,
-)
-
-
 def policies_in(folder: Path, default: str) -> dict[str, Path]:
     """Return the policies in a folder by name, the one that `default` names under that name too."""
     policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
     return policies | ({"default": policies[default]} if default in policies else {})
-
-
-def environment_of(uri: str) -> Environment:
-    """Return the environment that a URI names by its scheme.
-
-    Raises:
-        ProgramError: The URI has no scheme, or no environment has that name.
-    """
-    scheme, colon, _ = uri.partition(":")
-    if not colon or scheme not in ENVIRONMENTS.names():
-        raise ProgramError(
-            f"{uri!r} is not a program: a URI begins with one of "
-            + ", ".join(f"{name}:" for name in ENVIRONMENTS.names())
-            + ", as in loops://mm/128x128x128"
-        )
-    return ENVIRONMENTS.load(scheme)

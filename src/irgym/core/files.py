@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import json
 import os
 import secrets
 import socket
@@ -23,18 +24,7 @@ PART = ".irgym-"
 
 
 def write_file(path: Path, content: Content, previous: Path | None = None) -> None:
-    """Write a file; one that is there is replaced at once, by the complete new one.
-
-    See `write_files`.
-
-    Args:
-        path: The file.
-        content: What it is to hold.
-        previous: Where the file that is replaced is kept.
-
-    Raises:
-        StorageError: It cannot be written.
-    """
+    """Write a file, or replace one and keep that as `previous`; see `write_files`, for errors too."""
     write_files({path: content}, {} if previous is None else {path: previous})
 
 
@@ -80,6 +70,15 @@ def write_files(files: Mapping[Path, Content], previous: Mapping[Path, Path] | N
             f"cannot write {path} ({error.strerror}): free some space, or choose an existing folder that is "
             "writable"
         ) from error
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as JSON, whole or not at all.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    write_file(path, (json.dumps(data, indent=2) + "\n").encode())
 
 
 def check_writable(path: Path) -> None:

@@ -19,13 +19,14 @@ class Registry(Generic[T]):
         kind: What the parts are, for messages: `search`.
         group: Entry-point group in which other packages add parts: `irgym.searches`.
         builtin: Name to `package.module:attribute` of our own.
-        expected: What those of other packages must be instances of; None: whatever they are.
+        expected: `package.module:attribute` of what those of other packages must be instances of; empty:
+            whatever they are.
     """
 
     kind: str
     group: str
     builtin: Mapping[str, str]
-    expected: type[Any] | None = None
+    expected: str = ""
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
@@ -40,8 +41,7 @@ class Registry(Generic[T]):
             PluginError: Another package says that it has one, and fails when it is imported.
         """
         if name in self.builtin:
-            module, attribute = self.builtin[name].split(":")
-            return cast(T, getattr(import_module(module), attribute))
+            return cast(T, _attribute(self.builtin[name]))
         for entry in entry_points(group=self.group):
             if entry.name == name:
                 return cast(T, self._imported(entry))
@@ -56,10 +56,15 @@ class Registry(Generic[T]):
                 f"the {self.kind} {entry.name!r} of {package} cannot be imported from {entry.value} "
                 f"({type(error).__name__}: {error}): mend that package, or uninstall it"
             ) from error
-        if self.expected is not None and not isinstance(part, self.expected):
+        if self.expected and not isinstance(part, _attribute(self.expected)):
             raise PluginError(
-                f"the {self.kind} {entry.name!r} of {package} is no {self.expected.__name__} "
-                f"({entry.value}): "
-                "mend that package, or uninstall it"
+                f"the {self.kind} {entry.name!r} of {package} is no {self.expected.partition(':')[2]} "
+                f"({entry.value}): mend that package, or uninstall it"
             )
         return part
+
+
+def _attribute(place: str) -> Any:
+    """Import what `package.module:attribute` names."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -131,6 +132,17 @@ def check_value(kind: Any, value: Any, field: str, name: str) -> None:
         conform(kind, value)
     except MismatchError as error:
         raise IrgymError(f"{field} of {name} is {value}: choose {error.wanted}") from None
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold of a value: its numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in cast(Mapping[str, Any], value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in cast(Sequence[Any], value)]
+    if isinstance(value, Enum):
+        return value.value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def parse_json(text: str) -> Any:

@@ -13,8 +13,9 @@ from gymnasium import spaces
 from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
 from irgym.core.candidates import candidate_at, candidate_info, list_length, list_mask
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
-from irgym.core.environment import ENVIRONMENTS, Bench, reward_from
+from irgym.core.environment import Bench, reward_from
 from irgym.core.errors import IrgymError, RenderModeError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import EpisodeCosts, Reward

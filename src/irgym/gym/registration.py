@@ -8,7 +8,7 @@ import gymnasium
 from gymnasium.envs.registration import WrapperSpec
 from gymnasium.utils import RecordConstructorArgs
 
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 
 
 class OwnTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

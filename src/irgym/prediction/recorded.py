@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from irgym.core import capabilities
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import CostHistory, Record
-from irgym.core.environment import ENVIRONMENTS
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
 from irgym.prediction.model import NONE, FloatArray, Samples, log_ratio

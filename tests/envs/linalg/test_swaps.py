@@ -10,15 +10,15 @@ import pytest
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.cli.main import main
-from irgym.cli.output import load_policy
 from irgym.core.actions import Action
+from irgym.core.catalogue import environment_of
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.environment import environment_of
 from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
+from irgym.evaluation.policies import load_policy
 from irgym.measure.timing import Timing
 
 PROGRAMS = (

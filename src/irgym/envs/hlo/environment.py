@@ -1,9 +1,13 @@
 """The hlo environment: what `irgym` commands and Gymnasium reach by the name `hlo`."""
 
+import inspect
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
+from irgym.core.catalogue import mentions
 from irgym.core.cost import Call
 from irgym.core.environment import (
     BackendStatus,
@@ -23,11 +27,12 @@ from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo import datasets
+from irgym.envs.hlo.functions import program_of_function
 from irgym.envs.hlo.modules import ProgramModules
 from irgym.envs.hlo.native.build import STORE, TENSORFLOW, recipe
 from irgym.envs.hlo.orders import ORDERS, schedule_of
 from irgym.envs.hlo.pool import Pool
-from irgym.envs.hlo.programs import parse_program
+from irgym.envs.hlo.programs import SUFFIXES, parse_program
 from irgym.envs.hlo.sources import Sources, content_of
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.task import OBJECTIVES, HloTask
@@ -38,6 +43,9 @@ from irgym.measure.target import target_of
 
 BACKEND = "xla"
 """The only back end."""
+
+DIALECTS = ("stablehlo.", "vhlo.", "mhlo.", "chlo.")
+"""How the operations begin of which MLIR that XLA reads has some."""
 
 BENCH_LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What compiling and running a module on XLA:CPU may take."""
@@ -56,6 +64,7 @@ class HloEnvironment(Environment):
     reference_pipeline = "core"
     default_methods = ("base", "core", "cpu", "random", "greedy", "beam", "evolutionary", "policy:default")
     validation_inputs = 1
+    accepts = "a JAX function with its arguments"
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
@@ -100,6 +109,21 @@ class HloEnvironment(Environment):
             weakref.finalize(self, self._sources.close)
         file = self._sources.file(program)
         return under(self.task_of_file(program.uri, file, pool, code_for), objective)
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of a file of HLO or StableHLO, or of a function, jitted or not, which JAX lowers.
+
+        Raises:
+            ProgramError: JAX cannot lower the function.
+            BackendError: jax is missing.
+        """
+        if isinstance(program, Path):
+            return f"hlo:{program}" if _is_hlo(program) else None
+        # What jax.jit returns has no type of its own to ask for; `jax.stages.Wrapped` promises `lower`.
+        lowered = hasattr(program, "lower") and not isinstance(program, type)
+        if callable(program) and (lowered or inspect.isroutine(program) or isinstance(program, partial)):
+            return program_of_function(cast(Callable[..., Any], program), inputs)
+        return None
 
     def task_of_file(
         self, uri: str, file: Path, pool: Pool | None = None, code_for: Target | None = None
@@ -192,6 +216,12 @@ class HloEnvironment(Environment):
 
 DEFAULT_POLICY = "families"
 """The shipped policy that `--policy default` means."""
+
+
+def _is_hlo(path: Path) -> bool:
+    """Say whether a file is ours by its suffix; MLIR as text may be another environment's."""
+    suffix = path.suffix.lower()
+    return suffix in SUFFIXES and (suffix != ".mlir" or mentions(path, *DIALECTS))
 
 
 def _jax_status() -> BackendStatus:

@@ -1,10 +1,13 @@
 """What `irgym` commands and Gymnasium reach by the names `linalg` and `linalg-swaps`."""
 
+import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from irgym.core.catalogue import mentions
 from irgym.core.cost import Call
 from irgym.core.environment import (
     BackendStatus,
@@ -15,7 +18,7 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
@@ -23,8 +26,9 @@ from irgym.core.task import Task
 from irgym.envs.linalg import actions, datasets
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
+from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs.sources import Sources, answer
-from irgym.envs.linalg.programs.uris import parse_uri
+from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.task import LinalgTask
@@ -63,6 +67,7 @@ class LinalgEnvironment(Environment):
         "torch-compile",
     )
     validation_inputs = 2
+    accepts = "a torch module with its inputs"
     space = actions.SPACE
 
     def __init__(self) -> None:
@@ -104,6 +109,28 @@ class LinalgEnvironment(Environment):
         described = self._described(self._sources.text(source), source.uri)
         task = LinalgTask(source.uri, *described, target=made_for, threads=threads, space=self.space)
         return under(task, objective)
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of a file of linalg operations, or of a torch module, which is imported.
+
+        Raises:
+            ProgramError: The module comes without inputs, or cannot be imported.
+            BackendError: torch-mlir is missing.
+        """
+        if isinstance(program, Path):
+            return (
+                f"linalg:{program}"
+                if program.suffix.lower() == SUFFIX and mentions(program, "linalg.")
+                else None
+            )
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(program, torch.nn.Module):
+            return None
+        if not inputs:
+            raise ProgramError(
+                f"{type(program).__name__} comes without inputs: give those that it is called with"
+            )
+        return from_torch(program, *inputs)
 
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""
@@ -184,6 +211,7 @@ class SwapsEnvironment(LinalgEnvironment):
     default_methods = tuple(
         method for method in LinalgEnvironment.default_methods if not method.endswith(":default")
     )
+    accepts = ""
 
     def task(
         self,
@@ -201,6 +229,11 @@ class SwapsEnvironment(LinalgEnvironment):
             IrgymError: There is no such objective.
         """
         return super().task(_of_linalg(uri), backend, target, objective)
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return None: files and modules are programs of `linalg` unless a URI says otherwise."""
+        del program, inputs
+        return None
 
     def family(self, uri: str) -> str:
         """Return the operator or network of a program."""

@@ -1,0 +1,201 @@
+"""What several functions are told, checked before any work is done."""
+
+import os
+from collections.abc import Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import cast
+
+from irgym.core.catalogue import locate, task_of
+from irgym.core.errors import IrgymError, StorageError
+from irgym.core.files import check_writable
+from irgym.core.task import form_of
+from irgym.measure.target import target_named
+from irgym.search.session import Budget
+
+DEFAULT_SECONDS = 10.0
+"""Time of a search where neither time nor evaluations are given."""
+
+
+MOST = 10**9
+"""Greatest number and greatest time in seconds that can be given: more is a slip of the pen."""
+
+
+def check_number(number: object, what: str) -> None:
+    """Make sure that a number is given, or None.
+
+    Raises:
+        IrgymError: Something else is.
+    """
+    if number is not None and (isinstance(number, bool) or not isinstance(number, Real)):
+        raise IrgymError(f"{what} are a number, not {number!r}: give one")
+
+
+def check_whole(number: object, what: str) -> None:
+    """Make sure that a whole number is given, or None.
+
+    Raises:
+        IrgymError: Something else is.
+    """
+    if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
+        raise IrgymError(f"{what} are a whole number, not {number!r}: give one")
+
+
+def check_texts(**texts: object) -> None:
+    """Make sure that each argument is a text, or None.
+
+    Raises:
+        IrgymError: One is something else.
+    """
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):
+            raise IrgymError(f"{name} is a text, not {text!r}: give its name")
+
+
+def texts_of(texts: object, what: str) -> tuple[str, ...]:
+    """Return texts that are given as a list or tuple, or as one of them alone.
+
+    Raises:
+        IrgymError: Something else is given.
+    """
+    if isinstance(texts, str):
+        return (texts,)
+    given = cast(Sequence[object], texts) if isinstance(texts, list | tuple) else (texts,)
+    for text in given:
+        if not isinstance(text, str):
+            raise IrgymError(f"{what} are texts, not {text!r}: give their names")
+    return cast(tuple[str, ...], tuple(given))
+
+
+def path_of(path: object, what: str) -> Path:
+    """Return a path that is given as such or as a text.
+
+    Raises:
+        IrgymError: Something else is.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise IrgymError(f"{what} is named by a path, not by {path!r}: give one")
+    return Path(cast("str | os.PathLike[str]", path))
+
+
+def budget(evaluations: int | None, seconds: float | None) -> Budget:
+    """Return what a search may spend: so many evaluations, so many seconds, or `DEFAULT_SECONDS`.
+
+    Raises:
+        IrgymError: One of them is too small or no number.
+    """
+    check_whole(evaluations, "evaluations")
+    check_number(seconds, "seconds")
+    if evaluations is None and seconds is None:
+        seconds = DEFAULT_SECONDS
+    limits = Budget(evaluations, seconds)
+    check_most(evaluations, "evaluations")
+    check_most(seconds, "seconds")
+    return limits
+
+
+def check_most(number: float | None, what: str) -> None:
+    """Make sure that a number is none that can only be a mistake.
+
+    Raises:
+        IrgymError: It is.
+    """
+    if number is not None and number > MOST:
+        raise IrgymError(f"{number:g} {what} are too many: give at most {MOST}")
+
+
+def check_seconds(seconds: float | None, purpose: str) -> None:
+    """Make sure that some time is left for what it is meant for, and that it ends.
+
+    Raises:
+        IrgymError: It is too short, or does not end.
+    """
+    check_number(seconds, "seconds")
+    if seconds is not None and not seconds > 0:
+        raise IrgymError(f"{seconds:g} seconds are too short {purpose}: give more than 0")
+    check_most(seconds, "seconds")
+
+
+def check_count(number: int | None, what: str, purpose: str) -> None:
+    """Make sure that there is at least one of something.
+
+    Raises:
+        IrgymError: There is none, or so many that it can only be a mistake.
+    """
+    check_whole(number, what)
+    if number is not None and number < 1:
+        raise IrgymError(f"{number} {what} are too few {purpose}: give at least 1")
+    check_most(number, what)
+
+
+def check_seed(seed: int) -> None:
+    """Make sure that random generators take the seed.
+
+    Raises:
+        IrgymError: It is negative or too large.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise IrgymError(f"a seed is a whole number, not {seed!r}: give one")
+    if not 0 <= seed < 2**63:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
+
+
+def check_limit(limit: int | None) -> None:
+    """Make sure that a limit leaves some programs.
+
+    Raises:
+        IrgymError: It leaves none.
+    """
+    check_whole(limit, "programs to keep")
+    if limit is not None and limit < 1:
+        raise IrgymError(f"a limit of {limit} leaves no program: give at least 1")
+    check_most(limit, "programs")
+
+
+def check_file(path: Path | None) -> None:
+    """Make sure that a file can be written at a place, if one is given.
+
+    Raises:
+        StorageError: Its folder does not exist or is not writable, or the path is a folder.
+    """
+    if path is not None:
+        check_writable(path)
+
+
+def check_name(folder: Path) -> None:
+    """Make sure that a folder's name is text, as TensorBoard asks.
+
+    Raises:
+        StorageError: It has bytes that are no UTF-8.
+    """
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise StorageError(
+            f"{folder} has bytes in its name that are no UTF-8: choose another name"
+        ) from error
+
+
+def check_target(target: str | None) -> None:
+    """Make sure that there is a target of that name, if one is named; also where costs depend on none.
+
+    Raises:
+        BackendError: There is none; the message lists those that there are.
+    """
+    check_texts(target=target)
+    if target is not None:
+        target_named(target, runs=False)
+
+
+def check_export_of(
+    program: object, backend: str | None, target: str | None, objective: str | None, path: Path | None
+) -> None:
+    """Make sure that a program can be exported to a place, if one is given, before it is tuned.
+
+    Raises:
+        IrgymError: There is no such program, or the suffix names no form that it has.
+        StorageError: The file cannot be written.
+    """
+    if path is not None:
+        form_of(path, task_of(*locate(program), backend, target, objective).forms)
+        check_file(path)

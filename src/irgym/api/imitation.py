@@ -1,0 +1,170 @@
+"""A policy that repeats what searches find, for training to start from: what `irgym imitate` calls."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from irgym.api.checks import (
+    budget,
+    check_count,
+    check_file,
+    check_limit,
+    check_most,
+    check_seed,
+    check_target,
+    check_texts,
+    check_whole,
+    path_of,
+)
+from irgym.api.hyperparameters import configured
+from irgym.api.programs import environment_named
+from irgym.core.capabilities import ideal_cost
+from irgym.core.catalogue import check_objective, dataset_named, task_of
+from irgym.core.environment import Bench
+from irgym.core.errors import IrgymError
+from irgym.core.task import targets_of
+from irgym.evaluation.policies import require_torch
+from irgym.evaluation.targets import peak_of
+from irgym.search import SEARCHES
+
+if TYPE_CHECKING:
+    from irgym.agents.imitation import Demonstration
+
+
+@dataclass(frozen=True)
+class Imitation:
+    """What a policy was shown.
+
+    Attributes:
+        policy: The policy's file.
+        programs: Number of programs.
+        schedules: Number of distinct schedules.
+        peak_share: Mean share of the machine's peak that these reach; None where no peak bounds the costs.
+        seconds: Wall-clock time.
+    """
+
+    policy: Path
+    programs: int
+    schedules: int
+    peak_share: float | None
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "policy": str(self.policy),
+            "programs": self.programs,
+            "schedules": self.schedules,
+            "peak_share": self.peak_share,
+        }
+
+
+def imitate(
+    environment: str,
+    out: str | Path,
+    *,
+    dataset: str | None = None,
+    search: str = "evolutionary",
+    searched: int = 24,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    rounds: int = 1,
+    recorded: bool = False,
+    programs: int = 400,
+    seed: int = 0,
+    objective: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+    note: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Imitation:
+    """Train a policy to repeat what a search finds; the hyper-parameter `start` of a training takes it.
+
+    More rounds are expert iteration (Anthony et al., arXiv 1705.08439): the policy leads the search whose
+    finds it learns next.
+
+    Args:
+        environment: Name of the environment.
+        out: File to write the policy to, after each round.
+        dataset: Name of a data set; by default the environment's own.
+        search: Search of the first round; with the hyper-parameter `start` that policy leads it instead.
+        searched: Number of training programs to search in each round.
+        seconds: Time for each search; 10 where neither this nor the number of evaluations is given.
+        evaluations: Number of distinct candidates of each search.
+        rounds: Rounds of expert iteration.
+        recorded: Show in the first round, too, the best schedules that the cost cache has.
+        programs: Number of training programs to which schedules are transferred; 0 for none.
+        seed: Seed of all random choices.
+        objective: What is minimised, such as `time`; by default the environment's own objective.
+        backend: Back end; by default the preferred one that runs here.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
+        hyperparameters: Of the cloning, by name, such as `{"epochs": 100}`.
+        note: Told in a line how good the policy is after each round, from the second on.
+        progress: Told in a line what is being done.
+
+    Raises:
+        IrgymError: Something that is named does not exist or makes no sense, or nothing was found to show.
+        StorageError: The file cannot be written.
+        BackendError: torch is not installed.
+    """
+    limits = budget(evaluations, seconds)
+    if searched or not recorded:
+        check_limit(searched)
+    check_count(rounds, "rounds", "to learn from")
+    check_whole(programs, "programs")
+    if programs < 0:
+        raise IrgymError(f"schedules cannot be transferred to {programs} programs: give 0 or more")
+    check_most(programs, "programs")
+    check_seed(seed)
+    check_texts(search=search, dataset=dataset, objective=objective, backend=backend, farm=farm)
+    check_target(target)
+    file = path_of(out, "a policy")
+    check_file(file)
+    require_torch("imitation")
+    from irgym.agents.expert_iteration import Searches, expert_iteration
+    from irgym.agents.imitation import ImitationConfig
+
+    found = environment_named(environment)
+    check_objective(found, objective)
+    uris = dataset_named(found, dataset).train
+    config = configured(ImitationConfig, hyperparameters, seed, "imitation")
+    config.check()
+    searches = Searches(
+        strategy=SEARCHES.load(search)(),
+        budget=limits,
+        programs=searched,
+        transferred=programs if searched else 0,
+        recorded=recorded,
+        seed=seed,
+    )
+    shown: Sequence[Demonstration] = ()
+    started = time.perf_counter()
+    with found.bench(farm, backend) as bench:
+        tasks = [task_of(found, uri, backend, target, objective) for uri in uris]
+        finds = expert_iteration(config, searches, tasks, bench.evaluator, progress)
+        for number, last in enumerate(islice(finds, rounds), start=1):
+            shown = last.shown
+            last.policy.environment = found.name
+            last.policy.targets = targets_of(tasks)
+            last.policy.save(file)
+            if last.share is not None and note is not None:
+                note(f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds")
+        share = _peak_share(bench, shown)
+    distinct = len({demo.schedule for demo in shown})
+    return Imitation(file, len(shown), distinct, share, time.perf_counter() - started)
+
+
+def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
+    """Return the mean share of the machine's peak; None where no peak bounds the costs."""
+    # Measured only where it is of use.
+    if any(ideal_cost(demo.task, 1.0) is None for demo in shown):
+        return None
+    peak = peak_of(bench, shown[0].task)
+    return None if peak is None else fmean((ideal_cost(demo.task, peak) or 0.0) / demo.cost for demo in shown)

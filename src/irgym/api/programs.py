@@ -1,0 +1,107 @@
+"""`irgym.task`, `irgym.environments` and `irgym.load_policy`: what there is to work with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irgym.api.checks import check_target, check_texts, path_of
+from irgym.core.catalogue import ENVIRONMENTS, locate, task_of
+from irgym.core.environment import BackendStatus, Environment
+from irgym.core.errors import IrgymError, PluginError
+from irgym.core.task import Task
+from irgym.evaluation.policies import read_policy
+
+if TYPE_CHECKING:
+    from irgym.nets.policy import TorchPolicy
+
+
+def task(
+    program: object,
+    *,
+    inputs: Sequence[Any] = (),
+    backend: str | None = None,
+    target: str | None = None,
+    objective: str | None = None,
+) -> Task[Any]:
+    """Return the task of a program: the transition system that searches and agents act in.
+
+    Args:
+        program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
+            JAX function, with `inputs`.
+        inputs: What an object is called with; only shapes and types of elements matter.
+        backend: Back end; by default the preferred one that runs here.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        objective: What is minimised; by default the environment's own objective.
+
+    Raises:
+        IrgymError: There is no such program, back end, target or objective.
+    """
+    check_texts(backend=backend, objective=objective)
+    check_target(target)
+    environment, uri = locate(program, inputs)
+    return task_of(environment, uri, backend, target, objective)
+
+
+def environment_named(name: str) -> Environment:
+    """Return an environment.
+
+    Raises:
+        IrgymError: There is none of that name; the message lists those that exist.
+    """
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise IrgymError(f"an environment is named by a text, not by {name!r}: give its name")
+    return ENVIRONMENTS.load(name)
+
+
+def load_policy(name: str | Path, environment: str | None = None) -> "TorchPolicy":
+    """Return a trained policy.
+
+    Args:
+        name: A run folder, a policy's file, or the name of a policy that ships with `environment`, such as
+            `default`.
+        environment: Name of the environment.
+
+    Raises:
+        IrgymError: There is no such policy.
+        BackendError: torch is not installed.
+    """
+    return read_policy(
+        name if isinstance(name, str) else path_of(name, "a policy"),
+        None if environment is None else environment_named(environment),
+    )
+
+
+@dataclass(frozen=True)
+class EnvironmentStatus:
+    """An environment, and what of it runs here.
+
+    Attributes:
+        name: Its name, which its URIs begin with.
+        summary: One line.
+        backends: Its back ends, the preferred first; of an environment in a broken package one named `-`,
+            which says what is wrong.
+    """
+
+    name: str
+    summary: str
+    backends: tuple[BackendStatus, ...]
+
+
+def environments() -> list[EnvironmentStatus]:
+    """Return the environments, whether their back ends run here, and what to install if not."""
+    return [_status(name) for name in ENVIRONMENTS.names()]
+
+
+def _status(name: str) -> EnvironmentStatus:
+    try:
+        environment = ENVIRONMENTS.load(name)
+        return EnvironmentStatus(name, environment.summary, tuple(environment.backends()))
+    except PluginError as error:
+        what, _, remedy = str(error).rpartition(": ")
+        broken = BackendStatus("-", False, what, remedy)
+    except Exception as error:
+        if name in ENVIRONMENTS.builtin:
+            raise
+        broken = BackendStatus("-", False, f"it raised {type(error).__name__}: {error}", "mend its package")
+    return EnvironmentStatus(name, "", (broken,))

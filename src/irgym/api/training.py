@@ -1,0 +1,225 @@
+"""`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from irgym.api.checks import (
+    check_count,
+    check_file,
+    check_limit,
+    check_most,
+    check_name,
+    check_number,
+    check_seconds,
+    check_seed,
+    check_target,
+    check_texts,
+    check_whole,
+    path_of,
+)
+from irgym.api.hyperparameters import configured
+from irgym.api.programs import environment_named
+from irgym.core.catalogue import check_objective, dataset_named, task_of
+from irgym.core.environment import reward_of, spread
+from irgym.core.errors import IrgymError
+from irgym.core.files import lock_for, write_json
+from irgym.core.run_folder import RunFolder
+from irgym.core.schedule import Schedule
+from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.evaluation.policies import require_torch
+from irgym.evaluation.results import Comparison
+from irgym.evaluation.steps import steps_of, write_steps
+from irgym.evaluation.targets import machine_text, peak_of
+from irgym.prediction.screen import Screen, check_share
+from irgym.search.session import Budget
+
+if TYPE_CHECKING:
+    from irgym.agents.metrics import Metrics
+    from irgym.nets.policy import TorchPolicy
+
+
+def train(
+    environment: str,
+    run: str | Path,
+    agent: str = "ppo",
+    *,
+    dataset: str | None = None,
+    seconds: float | None = None,
+    iterations: int | None = None,
+    seed: int = 0,
+    resume: bool = False,
+    objective: str | None = None,
+    reward: str = "default",
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+    validate: int = 0,
+    screen: float | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+    note: Callable[[str], None] | None = None,
+    progress: "Callable[[Metrics], None] | None" = None,
+) -> "TorchPolicy":
+    """Train a policy on the training programs of a data set; keep metrics and checkpoints in a run folder.
+
+    An interrupt loses what came after the last checkpoint.
+
+    Args:
+        environment: Name of the environment.
+        run: Run folder, for checkpoints, metrics (JSON lines, TensorBoard) and the policy.
+        agent: Learning algorithm, such as ppo, a2c, dqn or apex.
+        dataset: Name of a data set; by default the environment's own.
+        seconds: Training time after which to stop, that before a resumption included.
+        iterations: Number of iterations in all after which to stop; by default the agent's own number.
+        seed: Seed of all random choices.
+        resume: Continue the run in the folder exactly where its last checkpoint left it.
+        objective: What is minimised, such as `time`; by default the environment's own objective.
+        reward: Name of one of the environment's rewards.
+        backend: Back end; by default the preferred one that runs here.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
+        validate: Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
+        screen: Measure this share of the new programs of an iteration: those that a learned cost model likes
+            best; the others are rewarded by its predictions.
+        hyperparameters: Of the agent, by name, such as `{"lr": 3e-4}`.
+        note: Told in a line what is trained, on which machine.
+        progress: Told the metrics of each iteration.
+
+    Returns:
+        The policy that the run folder keeps.
+
+    Raises:
+        IrgymError: Something that is named does not exist or makes no sense; or the folder already holds a
+            run, or the run to resume was started with other options.
+        DivergedError: A loss, a return or a weight is not finite.
+        StorageError: A file cannot be written, or what is resumed is missing or damaged.
+        BackendError: torch is not installed.
+    """
+    check_seed(seed)
+    folder = RunFolder(path_of(run, "a run folder"))
+    check_name(folder.path)
+    check_seconds(seconds, "to train")
+    check_count(iterations, "iterations", "to train")
+    check_whole(validate, "programs to validate on")
+    if validate < 0:
+        raise IrgymError(f"there are no {validate} programs to validate on: give 0 or more")
+    check_most(validate, "programs to validate on")
+    check_number(screen, "shares to measure")
+    if screen is not None:
+        check_share(screen)
+    check_texts(agent=agent, dataset=dataset, farm=farm, reward=reward)
+    check_texts(objective=objective, backend=backend)
+    check_target(target)
+    require_torch("training")
+    from irgym.agents import AGENTS
+    from irgym.agents.problem import Problem, makers_of
+    from irgym.agents.training import train as run_training
+
+    found = environment_named(environment)
+    programs = dataset_named(found, dataset)
+    if not programs.train:
+        raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
+    check_objective(found, objective)
+    rewarded = reward_of(found, reward)
+    config = configured(AGENTS.load(agent), hyperparameters, seed, agent)
+    if bool(validate) != bool(config.validate_every):
+        raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
+    folder.check(resume)
+    # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
+    recorded = folder.problem() if resume else None
+    with found.bench(farm, backend) as bench:
+        tasks = [task_of(found, uri, backend, target, objective) for uri in programs.train]
+        if note is not None:
+            note(f"{agent} on {len(tasks)} programs of {programs.name}; {machine_text(bench, tasks[0])}")
+        peak = peak_of(bench, tasks[0]) if recorded is None else recorded.peak_gflops
+        makers = makers_of(environment, programs.train, backend, target, objective)
+        return run_training(
+            config,
+            Problem(tasks, bench.evaluator, rewarded, peak, makers),
+            folder.path,
+            resume=resume,
+            iterations=iterations,
+            seconds=seconds,
+            progress=progress,
+            validation=spread(tasks, validate),
+            environment=found.name,
+            details={
+                "dataset": programs.name,
+                "objective": objective,
+                "reward": reward,
+                "backend": backend,
+                "target": None if tasks[0].target is None else tasks[0].target.name,
+                "validate": validate,
+                "peak_gflops": peak,
+                "screen": screen,
+            },
+            screen=None if screen is None else Screen(bench.evaluator, tasks, screen, seed),
+        )
+
+
+def evaluate(
+    run: str | Path,
+    *,
+    split: str = "test",
+    dataset: str | None = None,
+    limit: int | None = None,
+    objective: str | None = None,
+    target: str | None = None,
+    seed: int = 0,
+    farm: str | None = None,
+    observer: ComparisonObserver | None = None,
+) -> Comparison:
+    """Run a trained policy, greedily and without search, on every program of a split.
+
+    The folder gets the comparison that is returned, and the schedule of the greatest speedup step by step.
+
+    Args:
+        run: Run folder.
+        split: Which programs, `train` or `test`.
+        dataset: Name of another data set than the run's.
+        limit: Only this many programs, evenly spread over the split.
+        objective: What costs are, such as `time`; by default what the policy was trained on.
+        target: What code is made for; by default what the policy was trained for.
+        seed: Seed of the inputs that results are checked on.
+        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
+        observer: Sees how it gets on.
+
+    Returns:
+        A comparison with one method: the policy.
+
+    Raises:
+        IrgymError: Something that is named does not exist or makes no sense.
+        StorageError: The folder is no training run, is damaged, or cannot be written.
+    """
+    check_limit(limit)
+    check_seed(seed)
+    check_texts(dataset=dataset, split=split, objective=objective, farm=farm)
+    check_target(target)
+    folder = RunFolder(path_of(run, "a run folder"))
+    problem = folder.problem()
+    check_file(folder.evaluation)
+    found = environment_named(problem.environment)
+    programs = found.dataset(problem.dataset if dataset is None else dataset)
+    plan = ComparisonPlan(
+        environment=found,
+        programs=tuple(spread(programs.split(split), limit)),
+        methods=(f"policy:{folder.path}",),
+        budget=Budget(evaluations=1),
+        seed=seed,
+        backend=problem.backend,
+        target=problem.target if target is None else target,
+        objective=problem.objective if objective is None else objective,
+    )
+    check_objective(found, plan.objective)
+    with lock_for(folder.evaluation), found.bench(farm, problem.backend) as bench:
+        comparison = run_comparison(plan, bench, observer=observer)
+        write_json(folder.evaluation, comparison.to_json())
+        rows = [row for row in comparison.rows if row.speedup is not None]
+        best = max(rows, key=lambda row: row.speedup or 0.0, default=None)
+        if best is None:  # the policy failed everywhere
+            write_steps(folder.steps, [])
+        else:
+            task = task_of(found, best.program, problem.backend, plan.target, plan.objective)
+            schedule = Schedule.parse(best.schedule, task.space)
+            write_steps(folder.steps, steps_of(task, bench.evaluator, schedule))
+    return comparison

@@ -1,0 +1,149 @@
+"""`irgym.tune` and `irgym.replay`: one program, from its name to a result that is checked and measured."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from irgym.api.checks import budget, check_seed, check_target, check_texts
+from irgym.core.capabilities import ask
+from irgym.core.catalogue import locate, task_of
+from irgym.core.cost import CostHistory
+from irgym.core.environment import Environment
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.policy import Policy
+from irgym.core.schedule import Schedule
+from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
+from irgym.evaluation.tuned import Search, Tuned, label, tuned
+from irgym.evaluation.tuning import Validator, best_of, confirm, measure_anew
+from irgym.search import SEARCHES
+from irgym.search.session import needs_policy, run_search
+
+
+def tune(
+    program: object,
+    *,
+    inputs: Sequence[Any] = (),
+    search: str | None = None,
+    policy: str | Path | Policy | None = None,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    objective: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+    note: Callable[[str], None] | None = None,
+) -> Tuned:
+    """Find the best schedule for a program, check its results, and say how good it is.
+
+    Args:
+        program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
+            JAX function, with `inputs`.
+        inputs: What an object is called with; only shapes and types of elements matter.
+        search: Name of a search; by default `guided` where there is a policy, else `evolutionary`.
+        policy: What leads the search: a policy, the name of one that ships (`default`), or a run folder.
+        seconds: Time for the search; 10 where neither this nor the number of evaluations is given.
+        evaluations: Number of distinct candidates to evaluate.
+        seed: Seed of all random choices.
+        objective: What is minimised, such as `time`; by default the environment's own objective.
+        backend: Back end; by default the preferred one that runs here.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
+        note: Told in a line what is being done.
+
+    Returns:
+        The program after the best schedule, measured anew.
+
+    Raises:
+        IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
+            program cannot be run here, or the result is wrong.
+    """
+    limits = budget(evaluations, seconds)
+    check_seed(seed)
+    check_texts(search=search, objective=objective, backend=backend, farm=farm)
+    check_target(target)
+    environment, uri = locate(program, inputs)
+    task = task_of(environment, uri, backend, target, objective)
+    name, policy = _choose(environment, search, policy)
+    strategy = SEARCHES.load(name)()
+    leader = None if policy is None else policy_for(environment, policy, task)
+    led_by = None if policy is None else policy_name(policy)
+    with environment.bench(farm, backend) as bench:
+        if note is not None:
+            note(f"{task.uri}: {label(name, led_by)}")
+        evaluator = bench.evaluator
+        found = run_search(strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory))
+        if not found.finalists:
+            failure = measure_anew(bench, task, task.initial())
+            raise IrgymError(
+                f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip()
+            )
+        best = best_of(bench, task, found)
+        finding = confirm(
+            environment, bench, task, best, Validator(bench, environment.validation_inputs, seed)
+        )
+        return tuned(
+            environment, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds)
+        )
+
+
+def replay(
+    program: object,
+    schedule: str,
+    *,
+    inputs: Sequence[Any] = (),
+    seed: int = 0,
+    objective: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+) -> Tuned:
+    """Apply a schedule to a program, check its results and measure it.
+
+    Args:
+        program: As for `tune`, and so are the other arguments.
+        schedule: What `Tuned.schedule` says: actions separated by blanks; empty for the program as written.
+        inputs: What an object is called with.
+        seed: Seed of the inputs that results are checked on.
+        objective: What is measured.
+        backend: Back end.
+        target: What code is made for.
+        farm: Where to measure.
+
+    Returns:
+        The program after the schedule.
+
+    Raises:
+        ScheduleError: The schedule does not parse, or an action does not apply.
+        IrgymError: As for `tune`.
+    """
+    check_seed(seed)
+    check_texts(objective=objective, backend=backend, farm=farm)
+    check_target(target)
+    if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
+    environment, uri = locate(program, inputs)
+    task = task_of(environment, uri, backend, target, objective)
+    actions = Schedule.parse(schedule, task.space)
+    with environment.bench(farm, backend) as bench:
+        validator = Validator(bench, environment.validation_inputs, seed)
+        finding = confirm(environment, bench, task, actions, validator)
+        return tuned(environment, bench, task, finding, None)
+
+
+def _choose(
+    environment: Environment, search: str | None, policy: str | Path | Policy | None
+) -> tuple[str, str | Path | Policy | None]:
+    """Return the search and the policy to use; the result says which were chosen.
+
+    Raises:
+        IrgymError: There is no such search, or it takes no policy although one is given.
+    """
+    led = search is not None and needs_policy(SEARCHES.load(search)())
+    if policy is not None and search is not None and not led:
+        raise IrgymError(f"the search {search} takes no policy: choose guided or rollout")
+    if policy is not None or led:
+        return search or "guided", DEFAULT if policy is None else policy
+    if search is None and DEFAULT in environment.policies() and has_torch():
+        return "guided", DEFAULT
+    return search or "evolutionary", None

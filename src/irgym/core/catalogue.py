@@ -1,0 +1,151 @@
+"""Which environments there are, which of them a program belongs to, and its task there."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from irgym.core.errors import IrgymError, PluginError, ProgramError, StorageError
+from irgym.core.registry import Registry
+from irgym.core.uri import is_file
+
+if TYPE_CHECKING:
+    from irgym.core.environment import Dataset, Environment
+    from irgym.core.task import Task
+
+ENVIRONMENTS: "Registry[Environment]" = Registry(
+    kind="environment",
+    group="irgym.environments",
+    builtin={
+        "loops": "irgym.envs.loops.environment:LOOPS",
+        "hlo": "irgym.envs.hlo.environment:HLO",
+        "linalg": "irgym.envs.linalg.environment:LINALG",
+        "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
+    },
+    expected="irgym.core.environment:Environment",
+)
+
+
+def environment_of(uri: str) -> "Environment":
+    """Return the environment that a URI names by its scheme.
+
+    Raises:
+        ProgramError: The URI has no scheme, or no environment has that name.
+    """
+    scheme, colon, _ = uri.partition(":")
+    if not colon or scheme not in ENVIRONMENTS.names():
+        raise ProgramError(
+            f"{uri!r} is not a program: name a file, or a URI that begins with one of "
+            + ", ".join(f"{name}:" for name in ENVIRONMENTS.names())
+            + ", as in loops://mm/128x128x128"
+        )
+    return ENVIRONMENTS.load(scheme)
+
+
+def locate(program: object, inputs: Sequence[Any] = ()) -> "tuple[Environment, str]":
+    """Return the environment of a program, and its URI.
+
+    Args:
+        program: A URI; the path of a file, whose suffix and content tell the environment; or an object that
+            an environment takes (`Environment.accepts`).
+        inputs: What an object is called with.
+
+    Raises:
+        ProgramError: It is no program, or could be one of several environments.
+        IrgymError: It is one that cannot be read.
+    """
+    if not isinstance(inputs, tuple | list):
+        raise ProgramError(f"the inputs of a program are a tuple, not a {type(inputs).__name__}: give (x,)")
+    inputs = cast(Sequence[Any], inputs)
+    if isinstance(program, str) and program.partition(":")[0] not in ENVIRONMENTS.names():
+        program = Path(program) if is_file(Path(program)) else program
+    if isinstance(program, str | os.PathLike):
+        if inputs:
+            raise ProgramError(
+                f"{program} has inputs of its own: give inputs with a module or a function only"
+            )
+        if isinstance(program, str):
+            return environment_of(program), program
+        return _environment_of_file(Path(cast("os.PathLike[str]", program)))
+    for environment in _environments():
+        uri = environment.program_of(program, inputs)
+        if uri is not None:
+            return environment, uri
+    accepted = [environment.accepts for environment in _environments() if environment.accepts]
+    kind = type(program).__name__
+    raise ProgramError(f"an object of type {kind} is no program: give a URI, {', or '.join(accepted)}")
+
+
+def _environment_of_file(path: Path) -> "tuple[Environment, str]":
+    if not is_file(path):
+        raise ProgramError(f"there is no file {path}: check the path, or give a URI")
+    found = [
+        (environment, uri) for environment in _environments() if (uri := environment.program_of(path, ()))
+    ]
+    if len(found) != 1:
+        what = "of more than one environment" if found else "of no environment that can be told"
+        raise ProgramError(
+            f"{path} is a program {what}: say which reads it, as in linalg:{path} or hlo:{path}"
+        )
+    return found[0]
+
+
+def _environments() -> "Iterator[Environment]":
+    """Yield the environments that can be imported; the packages of the others concern no program of ours."""
+    for name in ENVIRONMENTS.names():
+        try:
+            environment = ENVIRONMENTS.load(name)
+        except PluginError:
+            continue  # `irgym envs` tells
+        yield environment
+
+
+def mentions(path: Path, *words: str) -> bool:
+    """Say whether a file's content has one of some words, for `Environment.program_of`.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
+    return any(word.encode() in content for word in words)
+
+
+def task_of(
+    environment: "Environment",
+    uri: str,
+    backend: str | None = None,
+    target: str | None = None,
+    objective: str | None = None,
+) -> "Task[Any]":
+    """Return the task of a URI; back end, target and objective are the environment's own unless named.
+
+    Raises:
+        IrgymError: There is no such program, back end, target or objective.
+    """
+    check_objective(environment, objective)
+    return environment.task(uri, backend, target, objective)
+
+
+def check_objective(environment: "Environment", objective: str | None) -> None:
+    """Make sure that an environment has an objective, if one is named.
+
+    Raises:
+        IrgymError: It has none of that name; the message lists those that it has.
+    """
+    known = [known.name for known in environment.objectives()]
+    if objective is not None and objective not in known:
+        raise IrgymError(
+            f"{environment.name} has no objective {objective!r}: choose among {', '.join(known)}"
+        )
+
+
+def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
+    """Return a data set of an environment, by default its own.
+
+    Raises:
+        ProgramError: There is none of that name.
+    """
+    return environment.dataset(environment.default_dataset if name is None else name)

@@ -1,0 +1,243 @@
+"""The folder of a run: what its files are called, and how those that need no torch are read and written.
+
+config.json             what was trained, and how
+metrics.jsonl           a line for each iteration
+checkpoint.pt           the newest state of the training, to resume from
+checkpoint.previous.pt  the one before it
+policy.pt               the policy to use
+tensorboard/            the metrics once more, where TensorBoard is installed
+evaluation.json         the policy on every program of a split
+steps.json              the best of its schedules, step by step
+comparison.json         methods side by side
+report.html             the page that shows all this
+"""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from irgym.core.errors import IrgymError, StorageError
+from irgym.core.files import check_writable, lock_for, read_json, read_json_lines, write_file, write_json
+from irgym.core.values import MismatchError, Range, conform
+
+
+@dataclass(frozen=True)
+class RunProblem:
+    """The problem of a training run.
+
+    Attributes:
+        environment: Name of the environment.
+        dataset: Name of the data set, whose training split was used.
+        backend: Back end that was asked for; None for the preferred one.
+        peak_gflops: The machine's peak that rewards refer to; None where they need none.
+        objective: Objective that was asked for; None for the tasks' own.
+        target: Name of what code was made for; None where costs depend on no target.
+    """
+
+    environment: str
+    dataset: str
+    backend: str | None
+    peak_gflops: Annotated[float | None, Range(above=0)]
+    objective: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """What was trained, and how."""
+        return self.path / "config.json"
+
+    @property
+    def metrics(self) -> Path:
+        """A line for each iteration."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The newest state of the training."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def previous(self) -> Path:
+        """The checkpoint before the newest."""
+        return self.path / "checkpoint.previous.pt"
+
+    @property
+    def policy(self) -> Path:
+        """The policy to use."""
+        return self.path / "policy.pt"
+
+    @property
+    def tensorboard(self) -> Path:
+        """Event files."""
+        return self.path / "tensorboard"
+
+    @property
+    def evaluation(self) -> Path:
+        """The policy on every program of a split."""
+        return self.path / "evaluation.json"
+
+    @property
+    def steps(self) -> Path:
+        """A schedule step by step."""
+        return self.path / "steps.json"
+
+    @property
+    def comparison(self) -> Path:
+        """Methods side by side."""
+        return self.path / "comparison.json"
+
+    @property
+    def report(self) -> Path:
+        """The page that shows all."""
+        return self.path / "report.html"
+
+    def check(self, resume: bool) -> None:
+        """Make sure, before any work is done, that a run can begin in the folder, or go on.
+
+        Raises:
+            IrgymError: A run is to begin, and the folder already holds one.
+            StorageError: It cannot be written; or a run is to go on, and there is none.
+        """
+        if resume:
+            self.describe()
+            return
+        with self._explained(self.path):
+            if self.checkpoint.exists() or self.previous.exists():
+                raise IrgymError(
+                    f"{self.path} already holds a run: continue it (--resume, in Python resume=True), or "
+                    "choose another folder"
+                )
+            nearest = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
+        check_writable(nearest / self.config.name)
+
+    @contextmanager
+    def held(self, resume: bool) -> Generator[None]:
+        """Be the only process that trains in the folder, which is made where a run is to begin.
+
+        Raises:
+            IrgymError: As for `check`.
+            StorageError: As for `check`, or another process trains in the folder.
+        """
+        self.check(resume)
+        with self._explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with lock_for(self.path):
+            yield
+
+    def create(self, description: dict[str, Any]) -> None:
+        """Make the files of a new run, whose folder is held.
+
+        Raises:
+            IrgymError: The folder already holds a run.
+            StorageError: It cannot be written.
+        """
+        self.check(resume=False)
+        with self._explained(self.metrics):
+            self.metrics.unlink(missing_ok=True)
+        write_json(self.config, description)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `create` was given.
+
+        Raises:
+            StorageError: There is no run in the folder, or the file is damaged.
+        """
+        content = read_json(self.config)
+        if content is None:
+            raise StorageError(f"there is no run in {self.path}: check the path or start one first")
+        if not isinstance(content, dict):
+            raise StorageError(f"{self.config} is damaged: restore it from a copy or start another run")
+        return cast(dict[str, Any], content)
+
+    def expect(self, description: dict[str, Any]) -> None:
+        """Make sure that the run was started with `description`.
+
+        Raises:
+            IrgymError: It was started with something else; the message names the first difference.
+            StorageError: There is no run in the folder, or the file is damaged.
+        """
+        # Through JSON, so that tuples compare equal to the lists that they were written as.
+        wanted, found = _leaves(json.loads(json.dumps(description))), _leaves(self.describe())
+        for name in (*wanted, *found):
+            if wanted.get(name) != found.get(name):
+                raise IrgymError(
+                    f"the run in {self.path} has {name} = {found.get(name)}, not {wanted.get(name)}: "
+                    "resume it with the options that it was started with"
+                )
+
+    def problem(self) -> RunProblem:
+        """Return what a policy was trained on.
+
+        Raises:
+            StorageError: The folder is no training run, or the file is damaged.
+        """
+        config = read_json(self.config)
+        if config is None:
+            raise StorageError(f"{self.path} is not a training run: name a folder that irgym train wrote")
+        try:
+            known = {field.name: config[field.name] for field in fields(RunProblem) if field.name in config}
+            return conform(RunProblem, known)
+        except (TypeError, MismatchError) as error:
+            raise StorageError(f"{self.config} is damaged ({error}): restore it or train again") from error
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics of all iterations; a last line that was cut off is left out.
+
+        Raises:
+            StorageError: The file cannot be read or is damaged.
+        """
+        return read_json_lines(self.metrics)
+
+    def append_metrics(self, metrics: dict[str, Any]) -> None:
+        """Add a line.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        with self._explained(self.metrics), self.metrics.open("a") as file:
+            file.write(json.dumps(metrics) + "\n")
+
+    def truncate_metrics(self, iteration: int) -> None:
+        """Forget the lines after `iteration`.
+
+        Raises:
+            StorageError: The file cannot be read or written.
+        """
+        rows = self.read_metrics()
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row.get("iteration"), int):
+                raise StorageError(f"{self.metrics} is damaged at line {number}: remove that line")
+        lines = [json.dumps(row) + "\n" for row in rows if row["iteration"] <= iteration]
+        write_file(self.metrics, "".join(lines).encode())
+
+    @contextmanager
+    def _explained(self, path: Path) -> Generator[None]:
+        """Turn errors of the system into one sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {path} ({error.strerror}): free some space or choose another folder"
+            ) from error
+
+
+def _leaves(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of nested dictionaries by their own names."""
+    leaves: dict[str, Any] = {}
+    for name, value in values.items():
+        leaves.update(_leaves(cast(dict[str, Any], value)) if isinstance(value, dict) else {name: value})
+    return leaves

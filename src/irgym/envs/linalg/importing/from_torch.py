@@ -1,0 +1,71 @@
+"""From modules of torch to programs of linalg."""
+
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Call
+from irgym.core.errors import BackendError, ProgramError
+from irgym.core.files import write_files
+from irgym.envs.linalg.compiling.toolchain import compiler_version
+from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
+from irgym.envs.linalg.programs.uris import SUFFIX
+from irgym.measure.isolation.child import Child
+from irgym.measure.store import digest, stem_of
+
+
+def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
+    """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
+
+    The function takes the weights that it uses, then the inputs. Beside the file goes an archive of numpy
+    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments.
+
+    torch traces the module in this process; torch-mlir lowers it in a process of its own.
+
+    Args:
+        module: A `torch.nn.Module` in evaluation mode, of float32.
+        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
+
+    Raises:
+        BackendError: torch or torch-mlir is not installed, or TensorFlow is loaded in this process.
+        ProgramError: The module cannot be exported or lowered; the message names what is in the way.
+        StorageError: The files cannot be written.
+    """
+    compiler_version()
+    try:
+        from torch import nn
+    except ImportError as error:
+        raise BackendError(f"from_torch needs torch, which is not installed: run {INSTALL_TORCH}") from error
+    if not isinstance(module, nn.Module):
+        raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
+    if path is not None and Path(path).suffix.lower() != SUFFIX:
+        raise ProgramError(f"{path}: linalg reads MLIR as text; name such a file *{SUFFIX}")
+    if "tensorflow" in sys.modules:
+        # Both bring an LLVM, and the second one to be loaded aborts the process.
+        raise BackendError(
+            "TensorFlow is loaded here, beside which torch-mlir cannot be: call from_torch in a process that "
+            "does not import tensorflow"
+        )
+    from irgym.envs.linalg.importing.torch_import import trace
+
+    name = type(module).__name__
+    imported = trace(module, inputs)
+    call = Call(
+        "irgym.envs.linalg.importing.modules:program_of_torch", (imported.text, name, imported.tables)
+    )
+    with Child(LIMITS) as child:
+        text, constants = answer(child, call, name)
+    arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
+    archive = BytesIO()
+    np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
+    weights = archive.getvalue()
+    if path is None:
+        target = STORE.put(f"{stem_of(name)}-{digest(weights)}", text.encode(), {".npz": weights})
+    else:
+        target = Path(path)
+        write_files({target.with_suffix(".npz"): weights, target: text.encode()})
+    return f"linalg:{target}"

@@ -1,0 +1,156 @@
+"""Policies by name: those that ship with an environment, those of run folders, and their files."""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from irgym.core.environment import Environment
+from irgym.core.errors import BackendError, IrgymError, StorageError
+from irgym.core.policy import Policy
+from irgym.core.run_folder import RunFolder
+from irgym.core.task import Task
+from irgym.core.uri import is_file
+from irgym.evaluation.basis import file_digest
+
+if TYPE_CHECKING:
+    from irgym.nets.policy import TorchPolicy
+
+DEFAULT = "default"
+"""Name of the policy that an environment recommends, where one ships."""
+
+
+class Policies(Protocol):
+    """Where a comparison finds policies."""
+
+    def load(self, name: str, task: Task[Any]) -> Policy:
+        """Return the policy of a name that suits a task.
+
+        Raises:
+            IrgymError: There is none, or it does not suit.
+        """
+        ...
+
+    def identify(self, name: str) -> str | None:
+        """Return a digest of the policy of a name; None where nobody can tell it from another."""
+        ...
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """The policies that ship with an environment, and those in files.
+
+    Attributes:
+        environment: What the policies act in.
+    """
+
+    environment: Environment
+
+    def load(self, name: str, task: Task[Any]) -> Policy:
+        """Return the policy of a name that suits a task; see `load_policy`."""
+        return load_policy(self.environment, name, task)
+
+    def identify(self, name: str) -> str:
+        """Return a digest of a policy's file.
+
+        Raises:
+            IrgymError: There is no such policy, or it cannot be read.
+        """
+        path = policy_path(name, self.environment)
+        try:
+            return file_digest(path)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
+
+
+def policy_path(name: str | Path, environment: Environment | None) -> Path:
+    """Return the file of a policy that ships, of a run folder, or the file itself.
+
+    Raises:
+        IrgymError: There is no such policy.
+    """
+    shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
+    if name in shipped:
+        return shipped[str(name)]
+    path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
+    if path is None:
+        ask = ", or say of which environment it is" if environment is None else ""
+        raise IrgymError(
+            f"there is no policy {str(name)!r}: name a run folder"
+            + (f", or one of {', '.join(shipped)}" if shipped else ask)
+        )
+    return path
+
+
+def read_policy(name: str | Path, environment: Environment | None) -> "TorchPolicy":
+    """Return the policy of a name, of whatever actions.
+
+    Raises:
+        IrgymError: There is no such policy.
+        BackendError: torch is not installed.
+    """
+    path = policy_path(name, environment)
+    require_torch("a policy")
+    from irgym.nets.policy import TorchPolicy
+
+    return TorchPolicy.load(path)
+
+
+def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> Policy:
+    """Return a policy that suits a task; one that was trained for other targets says so on stderr.
+
+    Raises:
+        IrgymError: There is no such policy, or it was trained on other actions or observations.
+        BackendError: torch is not installed.
+    """
+    policy = read_policy(name, environment)
+    if task.target is not None and policy.targets and task.target.name not in policy.targets:
+        print(
+            f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
+            f"{task.target.name}: its schedules may be poor here",
+            file=sys.stderr,
+        )
+    state = task.initial()
+    policy.check(task.space, task.observe(state))
+    # The first call is slow: torch prepares itself.
+    policy.act([task.observe(state)], [task.mask(state)], None)
+    return policy
+
+
+def policy_for(environment: Environment, policy: str | Path | Policy, task: Task[Any]) -> Policy:
+    """Return a policy that suits a task, given as such or by its name.
+
+    Raises:
+        IrgymError: There is no such policy, or it is none, or was trained on other actions or observations.
+        BackendError: torch is not installed.
+    """
+    if isinstance(policy, str | Path):
+        return load_policy(environment, policy, task)
+    if not hasattr(policy, "act"):
+        raise IrgymError(f"{policy!r} is no policy: give one, the name of one that ships, or a run folder")
+    check = getattr(policy, "check", None)  # only those that were trained know what they suit
+    if check is not None:
+        check(task.space, task.observe(task.initial()))
+    return policy
+
+
+def policy_name(policy: str | Path | Policy) -> str:
+    """Return what a policy is called in results."""
+    return str(policy) if isinstance(policy, str | Path) else type(policy).__name__
+
+
+def has_torch() -> bool:
+    """Say whether torch is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def require_torch(purpose: str) -> None:
+    """Make sure that torch can be imported.
+
+    Raises:
+        BackendError: It cannot.
+    """
+    if not has_torch():
+        raise BackendError(f"{purpose} needs torch: run pip install 'irgym[learn]'")

@@ -1,0 +1,166 @@
+"""The report of a run: one HTML file that needs nothing else, neither network nor scripts."""
+
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from irgym.core.errors import StorageError
+from irgym.core.files import write_file
+from irgym.core.run_folder import RunFolder
+from irgym.core.uri import is_folder
+from irgym.core.values import MismatchError, Range, conform
+from irgym.evaluation import html
+from irgym.evaluation.plots import anytime_curves, per_program, training_curves
+from irgym.evaluation.results import Comparison, read_comparison
+from irgym.evaluation.rows import VAST
+from irgym.evaluation.steps import Step, read_steps
+from irgym.evaluation.units import gain_word
+
+PANELS = (
+    ("mean reward", ("reward_mean", "validation")),
+    ("speedup of the episodes", ("speedup", "best_speedup")),
+    ("entropy (nats)", ("entropy",)),
+    ("policy loss", ("policy_loss",)),
+    ("value loss", ("value_loss",)),
+    ("divergence from the old policy (nats)", ("kl",)),
+    ("explained variance of the returns", ("explained_variance",)),
+    ("exploration", ("epsilon",)),
+    ("evaluations a second", ("evaluations_per_s",)),
+)
+"""Training curves: title and the metrics in one panel."""
+
+COUNTS = ("iteration", "episodes", "evaluations", "cached", "failures")
+"""Metrics that are counts."""
+
+SHOWN = {name for _, names in PANELS for name in names} | {*COUNTS, "seconds"}
+"""Metrics that a report shows."""
+
+Quantity = Annotated[float | None, Range(-VAST, VAST)]
+"""What a metric may be; one of those that are not finite, as diverged trainings have them, is not shown."""
+
+
+def write_report(run: Path, out: Path) -> None:
+    """Write the report of a run folder.
+
+    Shown is what the folder holds: metrics, a comparison, an evaluation, the steps of a schedule.
+
+    Args:
+        run: Run folder.
+        out: HTML file to write.
+
+    Raises:
+        StorageError: The folder does not exist or holds none of these, one of them is damaged, or `out`
+            cannot be written.
+        BackendError: matplotlib is not installed.
+    """
+    if not is_folder(run):
+        raise StorageError(f"there is no folder {run}: name one that irgym train or irgym compare wrote")
+    folder = RunFolder(run)
+    metrics = _read_metrics(folder)
+    comparison = read_comparison(folder.comparison)
+    evaluation = read_comparison(folder.evaluation)
+    steps = read_steps(folder.steps)
+    if not (metrics or comparison or evaluation or steps):
+        raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
+    sections = [
+        ("training", "Training", _training(metrics)),
+        ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation.json")),
+        ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
+        ("steps", "A schedule, step by step", _steps(steps)),
+    ]
+    write_file(out, _page(run, sections).encode())
+
+
+def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
+    """Return the metrics, one mapping an iteration; what cannot be drawn becomes None.
+
+    Raises:
+        StorageError: It cannot be read, or it is damaged.
+    """
+    metrics = folder.read_metrics()
+    for number, row in enumerate(metrics, start=1):
+        for name in SHOWN & row.keys():
+            value = row[name]
+            if isinstance(value, float) and not abs(value) < VAST:
+                row[name] = None
+                continue
+            try:
+                row[name] = conform(Quantity, value)
+            except MismatchError as error:
+                raise StorageError(
+                    f"{folder.metrics} is damaged at line {number} ({error.within(name)}): remove that line"
+                ) from error
+    return metrics
+
+
+def _training(metrics: list[dict[str, Any]]) -> str:
+    curves = training_curves(metrics, PANELS)
+    if curves is None:
+        return html.paragraph("This folder has no training metrics (metrics.jsonl).")
+    last = metrics[-1]
+    facts = [
+        f"{html.count(int(last[name]))} {words}"
+        for name, words in (
+            ("iteration", "iterations"),
+            ("episodes", "episodes"),
+            ("evaluations", "evaluations"),
+            ("cached", "of them from the cost cache"),
+            ("failures", "failed"),
+        )
+        if last.get(name) is not None
+    ]
+    seconds = last.get("seconds")
+    if seconds is not None:
+        facts.append(f"{html.duration(seconds)} of training")
+    return html.paragraph(", ".join(facts) + ".") + html.figure(curves)
+
+
+def _comparison(comparison: Comparison | None, file: str) -> str:
+    if comparison is None:
+        return html.paragraph(f"This folder has none ({file}).")
+    name = file.partition(".")[0]
+    gain = gain_word(comparison.objective)
+    parts = [
+        html.summary_table(comparison),
+        html.conditions(comparison),
+        html.failures(comparison),
+        html.further_tables(comparison),
+    ]
+    speedups = per_program(comparison, "speedup", f"{gain} over the program as written", f"{name}-speedup")
+    if speedups:
+        parts.append(f"<h3>{gain.capitalize()} of each program</h3>" + html.figure(speedups))
+    gains = per_program(comparison, "gain_ratio", f"gain over {comparison.reference}'s gain", f"{name}-gain")
+    if gains:
+        parts.append(f"<h3>Against {escape(str(comparison.reference))}</h3>" + html.figure(gains))
+    ratios = per_program(
+        comparison, "baseline_ratio", f"{comparison.baseline}'s time over ours", f"{name}-ratio"
+    )
+    if ratios:
+        parts.append(f"<h3>Against {escape(str(comparison.baseline))}</h3>" + html.figure(ratios))
+    curves = anytime_curves(comparison, f"{name}-anytime")
+    if curves:
+        parts.append("<h3>Searches over time</h3>" + html.figure(curves))
+    return "".join([*parts, html.rows_table(comparison)])
+
+
+def _steps(steps: list[Step]) -> str:
+    if not steps:
+        return html.paragraph("This folder has no steps of a schedule (steps.json).")
+    return html.steps(steps)
+
+
+def _page(run: Path, sections: list[tuple[str, str, str]]) -> str:
+    style = files("irgym.evaluation").joinpath("report.css").read_text()
+    title = escape(f"irgym: {run.resolve().name}")
+    links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in sections)
+    body = "".join(
+        f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'
+        for anchor, heading, content in sections
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{style}</style></head>"
+        f"<body><h1>{title}</h1><nav>{links}</nav>{body}</body></html>\n"
+    )

@@ -1,0 +1,141 @@
+"""Methods over all programs: geometric means of what their rows say."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from irgym.evaluation.rows import Row, Side
+from irgym.evaluation.statistics import NOISE, Interval, Verdict, geometric_interval
+
+FLOOR = 0.01
+"""Least gain ratio in a geometric mean: what a method counts with that gains nothing, or loses."""
+
+
+@dataclass(frozen=True)
+class SideSummary:
+    """A method over all programs, under another objective.
+
+    Attributes:
+        speedup: Over the programs as written.
+        reference_ratio: Over the reference pipeline; None without a reference.
+    """
+
+    speedup: Interval | None
+    reference_ratio: Interval | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A method over all programs.
+
+    Attributes:
+        method: Name of the method.
+        programs: Programs that it was run on.
+        failed: How many of them it failed on; they are left out of the following.
+        speedup: Over the programs as written; None where all failed.
+        baseline_ratio: Over the baseline; None without a baseline.
+        verdict: What `baseline_ratio` shows; without one `reference_ratio`, without either `speedup`.
+        to_best: The cost of the best method over this one's, on the programs that both solved.
+        seconds: Mean time it took for a program.
+        reference_ratio: Over the reference pipeline; None without a reference.
+        gain_ratio: Reduction of the cost over the reference's, on the programs on which the reference
+            reduces it; at least `FLOOR` for each program.
+        families: The same for each family of programs; empty where programs are not grouped.
+        also: The method under other objectives, by their names.
+    """
+
+    method: str
+    programs: int
+    failed: int
+    speedup: Interval | None
+    baseline_ratio: Interval | None
+    verdict: Verdict | None
+    to_best: Interval | None
+    seconds: float | None
+    reference_ratio: Interval | None = None
+    gain_ratio: Interval | None = None
+    families: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
+    also: Mapping[str, SideSummary] = field(default_factory=dict[str, SideSummary])
+
+
+def summarise(rows: Sequence[Row], noise: float = NOISE) -> list[Summary]:
+    """Return a summary for each method, in the order of the rows.
+
+    Args:
+        rows: One for each program and method.
+        noise: Relative difference below which a single ratio says nothing.
+    """
+    best: dict[str, Row] = {}
+    for row in rows:
+        if row.cost is not None:
+            holder = best.setdefault(row.program, row)
+            if (_quotient(row, holder) or 0.0) < 1.0:
+                best[row.program] = row
+    return [
+        _summary(method, [row for row in rows if row.method == method], best, noise)
+        for method in dict.fromkeys(row.method for row in rows)
+    ]
+
+
+def _interval(values: Iterable[float | None], noise: float) -> Interval | None:
+    # A cost of 0, which counts may have, leaves no ratio.
+    ratios = [value for value in values if value is not None and 0.0 < value < math.inf]
+    return geometric_interval(ratios, noise=noise) if ratios else None
+
+
+def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float) -> Summary:
+    solved = {row.program: row for row in rows if row.cost is not None}
+    speedup = _interval((row.speedup for row in solved.values()), noise)
+    baseline_ratio = _interval((row.baseline_ratio for row in solved.values()), noise)
+    reference_ratio = _interval((row.reference_ratio for row in solved.values()), noise)
+    decisive = baseline_ratio or reference_ratio or speedup
+    times = [row.seconds for row in solved.values() if row.seconds is not None]
+    objectives = dict.fromkeys(objective for row in rows for objective in row.also)
+    return Summary(
+        method=method,
+        programs=len(rows),
+        failed=len(rows) - len(solved),
+        speedup=speedup,
+        baseline_ratio=baseline_ratio,
+        verdict=decisive.verdict if decisive else None,
+        to_best=_interval((_quotient(best[program], row) for program, row in solved.items()), noise),
+        seconds=math.fsum(times) / len(times) if times else None,
+        reference_ratio=reference_ratio,
+        gain_ratio=_interval(map(_floored, solved.values()), noise),
+        families=_families(list(solved.values()), noise),
+        also={
+            objective: _side([row.also[objective] for row in rows if objective in row.also])
+            for objective in objectives
+        },
+    )
+
+
+def _floored(row: Row) -> float | None:
+    return None if row.gain_ratio is None else max(FLOOR, row.gain_ratio)
+
+
+def _families(rows: Sequence[Row], noise: float) -> dict[str, Interval]:
+    """Return the gain ratio of each family, or the speedup where there is no reference."""
+    referred = any(row.reference_ratio is not None for row in rows)
+    families: dict[str, Interval] = {}
+    for family in sorted({row.family for row in rows if row.family}):
+        mine = [row for row in rows if row.family == family]
+        interval = _interval((_floored(row) if referred else row.speedup for row in mine), noise)
+        if interval is not None:
+            families[family] = interval
+    return families
+
+
+def _side(sides: Sequence[Side]) -> SideSummary:
+    # Another objective may be measured where this one is exact.
+    return SideSummary(
+        speedup=_interval((side.speedup for side in sides), NOISE),
+        reference_ratio=_interval((side.reference_ratio for side in sides), NOISE),
+    )
+
+
+def _quotient(best: Row, row: Row) -> float | None:
+    """Return the best cost over a row's; from shares of the peak where known, as clocks change."""
+    if best.peak_share and row.peak_share:
+        return row.peak_share / best.peak_share
+    return best.cost / row.cost if best.cost and row.cost else None

@@ -1,0 +1,259 @@
+"""Comparisons as tables for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from irgym.core.objective import Objective
+from irgym.evaluation.results import Comparison
+from irgym.evaluation.rows import Row
+from irgym.evaluation.statistics import Interval
+from irgym.evaluation.summary import FLOOR, Summary
+from irgym.evaluation.tuning import ROUNDS
+from irgym.evaluation.units import gain_word, verdict_word
+
+
+def table(comparison: Comparison) -> Group:
+    """Return the comparison for people: each program and method, the summaries, and the conditions."""
+    return Group(
+        _programs(comparison),
+        _plain_table(
+            "geometric means",
+            headings(comparison),
+            [summary_cells(comparison, line) for line in comparison.summary],
+        ),
+        *(
+            _plain_table(
+                side_title(objective),
+                side_headings(comparison, objective),
+                [side_cells(comparison, line, objective) for line in comparison.summary],
+            )
+            for objective in comparison.also
+        ),
+        *_family_tables(comparison),
+        Text(conditions(comparison), style="dim"),
+    )
+
+
+def conditions(comparison: Comparison) -> str:
+    """Return in words what the numbers depend on and refer to."""
+    settings = comparison.settings
+    words = [f"{settings[name]:g} {name}" for name in ("seconds", "evaluations") if settings.get(name)]
+    gains = gain_word(comparison.objective).capitalize() + "s"
+    sentences = [
+        f"Machine: {comparison.machine or 'not recorded'}.",
+        f"Date: {settings.get('date', 'not recorded')}.",
+        *([f"Budget of a search: {' or '.join(words)}."] if words and comparison.traces else []),
+        f"Seed: {settings.get('seed', 'not recorded')}.",
+        *([f"Cost: {settings['unit']}."] if settings.get("unit") else []),
+        f"{gains} are the cost as written over the cost; means are geometric, with 95 % intervals.",
+        _checks(comparison),
+    ]
+    if comparison.baseline:
+        runs_on = f" ({settings['baseline']})" if settings.get("baseline") else ""
+        sentences.append(
+            f"Ratios to {comparison.baseline}{runs_on} are medians of timings in turn; "
+            "above 1, we are faster."
+        )
+    return " ".join([*sentences, *_references(comparison), *_sides(comparison)])
+
+
+def _checks(comparison: Comparison) -> str:
+    """Return how results were checked and measured."""
+    inputs = comparison.settings.get("validation_inputs", "?")
+    checked = (
+        "not validated" if inputs == 0 else f"checked on {inputs} random input{'' if inputs == 1 else 's'}"
+    )
+    costs = "their costs are exact" if comparison.settings.get("exact") else "measured anew"
+    return f"Results were {checked}{';' if inputs == 0 else ' and'} {costs}."
+
+
+def _references(comparison: Comparison) -> list[str]:
+    """Return what the ratios to the reference pipeline mean, and what is left out of them."""
+    name = comparison.reference
+    if name is None:
+        return []
+    gaining = {row.program for row in comparison.rows if row.gain_ratio is not None}
+    solved = {row.program for row in comparison.rows if row.cost is not None}
+    left_out = (
+        f" {len(solved - gaining)} of {len(solved)} programs are left out: there {name} reduces nothing."
+        if solved - gaining
+        else ""
+    )
+    return [
+        f"The ratio to {name} is the cost after the default schedule {name} over ours.",
+        f"The gain ratio is (cost as written - ours) / (cost as written - {name}'s), as in arXiv 2308.14364; "
+        f"in means, less than {FLOOR:g} counts as {FLOOR:g}.{left_out}",
+    ]
+
+
+def _sides(comparison: Comparison) -> list[str]:
+    """Return how other objectives were measured."""
+    if not comparison.also:
+        return []
+    names = " and ".join(one.name for one in comparison.also)
+    return [
+        f"For the same schedules, {names} are the least of {ROUNDS} measurements; the program as written and "
+        "the reference were measured once for each program."
+    ]
+
+
+def _programs(comparison: Comparison) -> Table:
+    """Return a line for each program and a column for each method; below, the reasons of failures."""
+    result = Table(
+        title=_title(f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}"),
+        caption=Text("\n".join(failures(comparison))),
+        caption_justify="left",
+    )
+    result.add_column("program", no_wrap=True)
+    for method in comparison.methods:
+        result.add_column(Text(method), justify="right")
+    cells = {(row.program, row.method): row for row in comparison.rows}
+    validates = comparison.settings.get("validation_inputs") != 0
+    blind = {row.program for row in comparison.rows if row.not_checkable}
+    for program in comparison.programs:
+        rows = [cells.get((program, method)) for method in comparison.methods]
+        mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
+        result.add_row(Text(program + mark), *(_cell(row) for row in rows))
+    return result
+
+
+def _title(text: str) -> Text:
+    """Return the title of a table; rich reads other texts as markup."""
+    return Text(text, style="table.title")
+
+
+def _beside(comparison: Comparison) -> str:
+    if comparison.baseline:
+        return f", and ratio to {comparison.baseline}"
+    return f", and gain ratio to {comparison.reference}" if comparison.reference else ""
+
+
+def failures(comparison: Comparison) -> list[str]:
+    """Return a line with the reason for each failure, and each program not checkable or without a ratio."""
+    failed = [
+        f"{row.method} failed on {row.program}: {row.detail}" for row in comparison.rows if row.cost is None
+    ]
+    unchecked = [
+        f"{row.program} is not checkable: {row.not_checkable}" for row in comparison.rows if row.not_checkable
+    ]
+    no_baseline = [
+        f"no ratio to {comparison.baseline} on {row.program}: {row.detail}"
+        for row in comparison.rows
+        if comparison.baseline and row.cost is not None and row.baseline_ratio is None
+    ]
+    return [*failed, *dict.fromkeys([*unchecked, *no_baseline])]
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if row.cost is None:
+        return "failed"
+    speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
+    beside = row.gain_ratio if row.baseline_ratio is None else row.baseline_ratio
+    return speedup if beside is None else f"{speedup}  {beside:.2f}"
+
+
+def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table whose first column is set flush left."""
+    result = Table(title=_title(title))
+    for place, column in enumerate(columns):
+        result.add_column(Text(column), justify="right" if place else "left")
+    for row in rows:
+        result.add_row(*map(Text, row))
+    return result
+
+
+def ratio_headings(comparison: Comparison) -> list[str]:
+    """Return the columns of the ratios to the baseline and to the reference pipeline."""
+    baseline, reference = comparison.baseline, comparison.reference
+    return [
+        *([f"ratio to {baseline}"] if baseline else []),
+        *([f"ratio to {reference}", "gain ratio"] if reference else []),
+    ]
+
+
+def headings(comparison: Comparison) -> list[str]:
+    """Return the columns of the summary."""
+    gain = gain_word(comparison.objective)
+    return ["method", "programs", gain, *ratio_headings(comparison), "verdict", "against the best", "seconds"]
+
+
+def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
+    """Return a line of the summary."""
+    reference = [interval_text(line.reference_ratio), interval_text(line.gain_ratio)]
+    return [
+        line.method,
+        str(line.programs) + (f" ({line.failed} failed)" if line.failed else ""),
+        interval_text(line.speedup, "x"),
+        *([interval_text(line.baseline_ratio)] if comparison.baseline else []),
+        *(reference if comparison.reference else []),
+        verdict_word(line.verdict, comparison.objective) if line.verdict else "-",
+        _against_best(line.to_best),
+        "-" if line.seconds is None else f"{line.seconds:.3g}",
+    ]
+
+
+def side_title(objective: Objective) -> str:
+    """Return the title of the summary under another objective."""
+    return f"{objective.name} of the same schedules, geometric means"
+
+
+def side_headings(comparison: Comparison, objective: Objective) -> list[str]:
+    """Return the columns of the summary under another objective."""
+    ratio = [f"ratio to {comparison.reference}"] if comparison.reference else []
+    return ["method", "programs", gain_word(objective), *ratio]
+
+
+def side_cells(comparison: Comparison, line: Summary, objective: Objective) -> list[str]:
+    """Return a line of the summary under another objective."""
+    side = line.also.get(objective.name)
+    ratio = [interval_text(side.reference_ratio if side else None)] if comparison.reference else []
+    gains = side.speedup if side else None
+    return [line.method, str(gains.n if gains else 0), interval_text(gains, "x"), *ratio]
+
+
+def families(comparison: Comparison) -> list[str]:
+    """Return the families of the programs that have results, in alphabetical order."""
+    return sorted({family for line in comparison.summary for family in line.families})
+
+
+def family_title(comparison: Comparison) -> str:
+    """Return the title of the table by family."""
+    what = "gain ratio" if comparison.reference else gain_word(comparison.objective)
+    return f"{what} by family, geometric means"
+
+
+def family_cells(comparison: Comparison, family: str) -> list[str]:
+    """Return a family's line: its name with the number of its programs, and the mean of each method."""
+    count = len({row.program for row in comparison.rows if row.family == family})
+    means = [interval_text(line.families.get(family)) for line in comparison.summary]
+    return [f"{family} ({count})", *means]
+
+
+def _family_tables(comparison: Comparison) -> list[Table]:
+    names = families(comparison)
+    if not names:
+        return []
+    cells = [family_cells(comparison, name) for name in names]
+    return [_plain_table(family_title(comparison), ["family", *comparison.methods], cells)]
+
+
+def interval_text(interval: Interval | None, unit: str = "") -> str:
+    """Return a mean and its interval; the mean alone where a single value bounds nothing."""
+    if interval is None:
+        return "-"
+    text = f"{interval.mean:.2f}{unit}"
+    return text if interval.n < 2 else f"{text} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _against_best(interval: Interval | None) -> str:
+    """Return how near a method comes to the best: ties are called ties."""
+    if interval is None:
+        return "-"
+    if interval.low == interval.high == 1.0 or (interval.n < 2 and interval.mean == 1.0):
+        return "best"
+    return "tie" if interval.verdict.value == "tie" else interval_text(interval)

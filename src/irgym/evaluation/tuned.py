@@ -1,0 +1,264 @@
+"""The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irgym.core.capabilities import ideal_cost
+from irgym.core.cost import Validation
+from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.objective import Objective
+from irgym.core.schedule import Schedule, states_along
+from irgym.core.task import Task, form_of
+from irgym.core.values import plain
+from irgym.evaluation.targets import machine_text
+from irgym.evaluation.tuning import Finding, Reference, gain_ratio, over, reference_of
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What an action of a schedule gains.
+
+    Attributes:
+        action: Its text.
+        cost: Cost of the program after it.
+        gain: Cost before it less the cost after it.
+    """
+
+    action: str
+    cost: float
+    gain: float
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a schedule was found.
+
+    Attributes:
+        name: Name of the search.
+        policy: Name of the policy that led it; None where none did.
+        evaluations: Number of distinct candidates evaluated, the program as written included.
+        seconds: Wall-clock time.
+    """
+
+    name: str
+    policy: str | None
+    evaluations: int
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """The search in words."""
+        return label(self.name, self.policy)
+
+
+def label(search: str, policy: str | None) -> str:
+    """Return a search, and the policy that leads it, in words."""
+    return f"{search} search" + ("" if policy is None else f" led by policy {policy}")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A program after a schedule: checked, measured anew, compared with others. Costs are of one objective.
+
+    Attributes:
+        program: URI.
+        schedule: Text of the schedule: `irgym.replay` applies it.
+        objective: What a cost is.
+        cost: Cost measured after the search, not the least that the search saw.
+        cost_as_written: Cost of the program with no action taken, measured in the same way.
+        steps: What each action gains, where states know their costs; else empty.
+        program_after: The program as text.
+        validation: The comparison with the original program; None where it was not wanted.
+        gflops: Throughput in GFLOP/s; None where costs are no times, or the work is not known.
+        peak: Timings in turn with the machine's peak; None where none bounds the cost.
+        baseline: Name of the environment's baseline; None where it has none, or costs are no times.
+        versus: Timings in turn with the baseline; None without one, and where it cannot compute the program.
+        no_baseline: Why the baseline cannot compute the program; empty where it can.
+        reference: What the compiler's default schedule comes to; None where there is none.
+        search: How the schedule was found; None where it was given.
+        machine: The machine, threads and load, in words.
+        date: When it was measured: ISO 8601, UTC.
+        task: The program's task.
+        state: The task's state after the schedule.
+    """
+
+    program: str
+    schedule: str
+    objective: Objective
+    cost: float
+    cost_as_written: float
+    steps: tuple[Gain, ...]
+    program_after: str
+    validation: Validation | None
+    gflops: float | None
+    peak: Versus | None
+    baseline: str | None
+    versus: Versus | None
+    no_baseline: str
+    reference: Reference | None
+    search: Search | None
+    machine: str
+    date: str
+    task: Task[Any] = field(repr=False, compare=False)
+    state: Any = field(repr=False, compare=False)
+
+    @property
+    def speedup(self) -> float:
+        """Cost as written over the cost; infinite where only the cost is 0."""
+        return over(self.cost_as_written, self.cost)
+
+    @property
+    def validated(self) -> bool:
+        """Whether the results agree with the original program's, and wrong ones would not have."""
+        return self.validation is not None and self.validation.checked
+
+    @property
+    def peak_gflops(self) -> float | None:
+        """The machine's peak in GFLOP/s, as timed in turn with the program."""
+        if self.peak is None or self.gflops is None:
+            return None
+        return self.gflops * self.cost / self.peak.baseline_ns
+
+    @property
+    def peak_share(self) -> float | None:
+        """Median share of the machine's peak."""
+        return _median(self.peak)
+
+    @property
+    def baseline_ratio(self) -> float | None:
+        """Median of the baseline's time over ours; above 1, irgym is faster."""
+        return _median(self.versus)
+
+    @property
+    def reference_ratio(self) -> float | None:
+        """Cost after the default schedule over ours."""
+        return None if self.reference is None else over(self.reference.cost, self.cost)
+
+    @property
+    def gain_ratio(self) -> float | None:
+        """See `irgym.evaluation.tuning.gain_ratio` (arXiv 2308.14364)."""
+        if self.reference is None:
+            return None
+        return gain_ratio(self.cost_as_written, self.reference.cost, self.cost)
+
+    @property
+    def forms(self) -> Mapping[str, str]:
+        """The suffixes of the files that `export` writes, and what each stands for."""
+        return self.task.forms
+
+    def export(self, path: str | Path) -> list[Path]:
+        """Write the program in a form that is usable without irgym.
+
+        Args:
+            path: File to write; its suffix chooses the form, one of `forms`. Companions go beside it.
+
+        Returns:
+            The files written.
+
+        Raises:
+            IrgymError: The suffix names no form, or the program has none such.
+            StorageError: A file cannot be written.
+        """
+        form_of(Path(path), self.forms)
+        return self.task.export(self.state, Path(path))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, of `tune` and of `replay` with the same keys; what there is not is None.
+
+        Numbers that are not finite become None, too.
+        """
+        checked, reference, search = self.validation, self.reference, self.search
+        return plain(
+            {
+                "program": self.program,
+                "schedule": self.schedule,
+                "objective": self.objective.name,
+                "unit": self.objective.unit,
+                "target": None if self.task.target is None else self.task.target.name,
+                "cost": self.cost,
+                "cost_as_written": self.cost_as_written,
+                "speedup": self.speedup,
+                "gflops": self.gflops,
+                "peak_gflops": self.peak_gflops,
+                "peak_share": self.peak_share,
+                "baseline": self.baseline,
+                "baseline_ratio": self.baseline_ratio,
+                "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
+                "reference": None if reference is None else reference.name,
+                "reference_cost": None if reference is None else reference.cost,
+                "reference_ratio": self.reference_ratio,
+                "gain_ratio": self.gain_ratio,
+                "steps": [asdict(step) for step in self.steps],
+                "validated": self.validated,
+                "not_checkable": None if checked is None else checked.blind or None,
+                "validation_error": None if checked is None else checked.error,
+                "tolerance": None if checked is None else checked.tolerance,
+                "search": None if search is None else search.name,
+                "policy": None if search is None else search.policy,
+                "evaluations": None if search is None else search.evaluations,
+                "seconds": None if search is None else search.seconds,
+                "program_after": self.program_after,
+                "machine": self.machine,
+                "date": self.date,
+            }
+        )
+
+
+def tuned(
+    environment: Environment, bench: Bench, task: Task[Any], finding: Finding, search: Search | None
+) -> Tuned:
+    """Return a finding with all that is to be said of it.
+
+    Args:
+        environment: Where the program comes from.
+        bench: Where it was measured; the default schedule is measured there too.
+        task: The program.
+        finding: What was found.
+        search: How it was found; None where the schedule was given.
+
+    Raises:
+        IrgymError: The environment's default schedule fails on this program.
+    """
+    work = ideal_cost(task, 1.0)
+    return Tuned(
+        program=task.uri,
+        schedule=finding.schedule.text(task.space),
+        objective=task.objective,
+        cost=finding.cost,
+        cost_as_written=finding.cost_as_written,
+        steps=_steps(task, finding.schedule),
+        program_after=task.describe(finding.state),
+        validation=finding.validation,
+        gflops=None if work is None else work / finding.cost,
+        peak=finding.peak,
+        baseline=finding.baseline,
+        versus=finding.versus,
+        no_baseline=finding.no_baseline,
+        reference=reference_of(environment, bench, task),
+        search=search,
+        machine=machine_text(bench, task),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        task=task,
+        state=finding.state,
+    )
+
+
+def _steps(task: Task[Any], schedule: Schedule) -> tuple[Gain, ...]:
+    """Return what each action gains; nothing where a state does not know its cost."""
+    states = states_along(task, schedule)
+    costs = [known.cost for state in states if (known := task.job(state).known) is not None and known.ok]
+    if len(costs) < len(states):
+        return ()
+    return tuple(
+        Gain(task.space.text(action), after, before - after)
+        for action, before, after in zip(schedule.actions, costs, costs[1:], strict=False)
+    )
+
+
+def _median(versus: Versus | None) -> float | None:
+    return None if versus is None else float(np.median(versus.ratios))

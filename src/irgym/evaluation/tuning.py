@@ -1,0 +1,217 @@
+"""What follows a search: measure the finalists anew, validate the best, compare it with a baseline."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Measurement, Validation
+from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.errors import BaselineError, IrgymError
+from irgym.core.schedule import Schedule, replay
+from irgym.core.task import Task
+from irgym.evaluation.targets import of_baseline
+from irgym.search.session import SearchResult
+
+ROUNDS = 3
+"""Measurements of which the least counts; one where costs are known exactly."""
+
+
+def over(first: float, second: float) -> float:
+    """Return a ratio of costs; counts may be 0."""
+    if second == 0.0:
+        return 1.0 if first == 0.0 else math.inf
+    return first / second
+
+
+class Validator:
+    """Compares programs with their originals on random inputs, each distinct program once.
+
+    Attributes:
+        inputs: Number of random inputs; with 0 nothing is compared.
+    """
+
+    def __init__(self, bench: Bench, inputs: int, seed: int) -> None:
+        """Compare nothing yet."""
+        self.inputs = inputs
+        self._bench = bench
+        self._seed = seed
+        self._seen: dict[tuple[str, str], Validation] = {}
+
+    def __call__(self, task: Task[Any], state: Any) -> Validation | None:
+        """Return the comparison with the original, None where none is wanted.
+
+        Results that agree may still not be checkable: `Validation.blind` then says what would pass too.
+
+        Raises:
+            IrgymError: The results differ, or the programs do not run.
+        """
+        if not self.inputs:
+            return None
+        job, written = task.job(state), task.job(task.initial())
+        if job.known and job.schedule == written.schedule:
+            return Validation(True, 0.0, "the program as written", 0)
+        key = task.uri, job.schedule
+        if key not in self._seen:
+            self._seen[key] = self._bench.call(task.validation(state, self.inputs, self._seed))
+        validation = self._seen[key]
+        if not validation.ok:
+            raise IrgymError(
+                f"the schedule gives wrong results for {task.uri} ({validation.detail}; allowed: "
+                f"{validation.tolerance}): please report it as a bug of irgym"
+            )
+        return validation
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An optimised program, measured and validated after the search.
+
+    Attributes:
+        schedule: Leads to it.
+        state: The task's state there.
+        cost: Cost measured anew, not the least of the search.
+        cost_as_written: Cost of the program as written, measured in the same way.
+        validation: The comparison with the original; None where it was not wanted.
+        baseline: Name of the environment's baseline; None where it has none, or costs are no times.
+        versus: Interleaved timings against the baseline; None without one, and where it cannot compute the
+            program.
+        peak: Interleaved timings against the machine's peak; None where none bounds the cost.
+        no_baseline: Why the baseline cannot compute the program; empty where it can.
+    """
+
+    schedule: Schedule
+    state: Any
+    cost: float
+    cost_as_written: float
+    validation: Validation | None
+    baseline: str | None
+    versus: Versus | None
+    peak: Versus | None = None
+    no_baseline: str = ""
+
+    @property
+    def speedup(self) -> float:
+        """Cost as written over the cost; infinite where only the cost is 0."""
+        return over(self.cost_as_written, self.cost)
+
+    @property
+    def baseline_ratio(self) -> float | None:
+        """Median of the baseline's time over ours; above 1, irgym is faster."""
+        return None if self.versus is None else float(np.median(self.versus.ratios))
+
+    @property
+    def peak_share(self) -> float | None:
+        """Median share of the machine's peak."""
+        return None if self.peak is None else float(np.median(self.peak.ratios))
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an environment's reference pipeline makes of a program.
+
+    Attributes:
+        name: Name of the pipeline.
+        schedule: What it comes to on the program.
+        program: Canonical text of the program that it leads to.
+        cost: Cost of that program.
+        seconds: Wall-clock time that finding the schedule took.
+    """
+
+    name: str
+    schedule: Schedule
+    program: str
+    cost: float
+    seconds: float
+
+
+def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Reference | None:
+    """Return what the reference pipeline makes of a program; None where the environment has none.
+
+    Raises:
+        IrgymError: The pipeline fails on this program.
+    """
+    name = environment.reference_pipeline
+    if name is None:
+        return None
+    started = time.perf_counter()
+    schedule = environment.pipeline(name, task)
+    seconds = time.perf_counter() - started
+    state = replay(task, schedule)
+    return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state), seconds)
+
+
+def gain_ratio(first: float, reference: float, cost: float) -> float | None:
+    """Return our reduction of the cost over the reference's (arXiv 2308.14364); None where that is nothing.
+
+    Args:
+        first: Cost of the program as written.
+        reference: Cost after the reference pipeline.
+        cost: Our cost.
+    """
+    return (first - cost) / (first - reference) if reference < first else None
+
+
+def measure_anew(bench: Bench, task: Task[Any], state: Any) -> Measurement:
+    """Measure a state without the cost cache."""
+    [measurement] = bench.measure([task.job(state)])
+    return measurement
+
+
+def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
+    """Return the least of some costs measured anew, or the cost that the state knows.
+
+    Raises:
+        IrgymError: The program fails.
+    """
+    known = task.job(state).known
+    rounds = [known] if known else [measure_anew(bench, task, state) for _ in range(ROUNDS)]
+    failed = next((measurement for measurement in rounds if not measurement.ok), None)
+    if failed is not None:
+        raise IrgymError(
+            f"{task.uri} does not run with this schedule: {failed.outcome.value} {failed.detail}"
+        )
+    return min(measurement.cost for measurement in rounds)
+
+
+def confirm(
+    environment: Environment, bench: Bench, task: Task[Any], schedule: Schedule, validator: Validator
+) -> Finding:
+    """Validate and measure what a schedule makes of a program.
+
+    Raises:
+        IrgymError: The schedule does not apply, its program fails, or its results are wrong.
+    """
+    state = replay(task, schedule)
+    validation = validator(task, state)
+    cost_as_written = least_cost(bench, task, task.initial())
+    written = task.job(state).schedule == task.job(task.initial()).schedule
+    cost = cost_as_written if written else least_cost(bench, task, state)
+    # Baselines are timed: beside other costs they say nothing.
+    baseline = environment.reference_baseline if task.objective.timed else None
+    versus, no_baseline = None, ""
+    if baseline is not None:
+        try:
+            versus = of_baseline(bench.call(environment.versus_call(baseline, task, state)), task)
+        except BaselineError as error:
+            no_baseline = str(error)
+    peak_call = environment.peak_call(task, state)
+    against_peak = bench.call(peak_call) if peak_call else None
+    return Finding(
+        schedule, state, cost, cost_as_written, validation, baseline, versus, against_peak, no_baseline
+    )
+
+
+def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
+    """Return the finalist whose cost, measured three times anew in turn, is least.
+
+    The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
+    Costs that the states know have no noise: the first finalist is the best.
+    """
+    states = [replay(task, schedule) for schedule in result.finalists]
+    if all(task.job(state).known for state in states):
+        return result.finalists[0]
+    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
+    return result.finalists[int(np.argmin(np.min(rounds, axis=0)))]

@@ -1,0 +1,111 @@
+"""Programs as URIs, files and objects; environments and policies by name."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from passes import URIS
+
+import irgym
+from irgym.core.catalogue import ENVIRONMENTS, locate
+from irgym.core.errors import BackendError, IrgymError, ProgramError
+
+LINALG = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { linalg.fill }"
+STABLEHLO = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { stablehlo.add }"
+
+
+def place(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "environment"),
+    [
+        ("a.mlir", LINALG, "linalg"),
+        ("a.MLIR", LINALG, "linalg"),
+        ("a.mlir", STABLEHLO, "hlo"),
+        ("a.hlo.txt", "HloModule m", "hlo"),
+        ("a.pb", "", "hlo"),
+        ("a.stablehlo", STABLEHLO, "hlo"),
+    ],
+)
+def test_a_files_suffix_and_content_tell_its_environment(
+    name: str, text: str, environment: str, tmp_path: Path
+):
+    path = place(tmp_path / name, text)
+    for given in (path, str(path)):
+        found, uri = locate(given)
+        assert (found.name, uri) == (environment, f"{environment}:{path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.mlir", "module {}", "of no environment that can be told"),
+        ("a.onnx", "", "of no environment that can be told"),
+        ("a.mlir", LINALG + STABLEHLO, "of more than one environment"),
+    ],
+)
+def test_a_file_of_no_one_environment_is_one_sentence(name: str, text: str, words: str, tmp_path: Path):
+    with pytest.raises(ProgramError, match=f"{words}: say which reads it, as in linalg:"):
+        locate(place(tmp_path / name, text))
+
+
+def test_a_uri_is_one_even_where_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    place(tmp_path / "hlo:x.mlir", LINALG)
+    assert locate("hlo:x.mlir")[0].name == "hlo"
+
+
+def test_tasks():
+    task = irgym.task(URIS[0], objective="time")
+    assert (task.uri, task.objective, irgym.task(URIS[0]).objective) == (URIS[0], "time", "ops")
+    assert irgym.task("loops://mm/8x8x8", backend="llvm").uri == "loops://mm/8x8x8"
+    with pytest.raises(BackendError, match="no back end 'gpu'"):
+        irgym.task("loops://mm/8x8x8", backend="gpu")
+    with pytest.raises(IrgymError, match="no objective 'colour'"):
+        irgym.task(URIS[0], objective="colour")
+
+
+def test_a_torch_module_with_its_inputs():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_mlir")
+    module = torch.nn.Linear(4, 3)
+    result = irgym.replay(module, "", inputs=(torch.zeros(2, 4),))
+    assert result.program.startswith("linalg:") and "Linear" in result.program and result.validated
+    with pytest.raises(ProgramError, match="Linear comes without inputs"):
+        irgym.task(module)
+
+
+def test_a_jax_function_with_its_arguments(engine: None):
+    jax = pytest.importorskip("jax")
+    numpy = jax.numpy
+
+    def double(x: Any) -> Any:
+        return x + x + 0.0 * x
+
+    uris = [
+        irgym.task(function, inputs=(numpy.ones(4),)).uri
+        for function in (double, jax.jit(double), functools.partial(double))
+    ]
+    assert all(uri.startswith("hlo:") for uri in uris) and len(uris) == 3
+    assert irgym.task(uris[0]).uri == uris[0]
+    assert irgym.tune(double, inputs=(numpy.ones(4),), evaluations=4, search="random").objective == "ops"
+
+
+def test_environments_say_what_runs_here():
+    found = {one.name: one for one in irgym.environments()}
+    assert list(found) == ENVIRONMENTS.names() and found["loops"].summary
+    assert [backend.name for backend in found["passes"].backends] == ["toy"]
+
+
+def test_policies_by_name():
+    torch = pytest.importorskip("torch")
+    policy = irgym.load_policy("default", "loops")
+    assert policy.environment == "loops" and isinstance(policy.network, torch.nn.Module)
+    with pytest.raises(IrgymError, match="of which environment it is"):
+        irgym.load_policy("default")
+    with pytest.raises(IrgymError, match=r"or one of .*default"):
+        irgym.load_policy("best", "loops")

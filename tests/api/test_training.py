@@ -1,0 +1,87 @@
+"""Training and evaluating from Python: a run folder as the commands make it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from passes import URIS
+
+import irgym
+from irgym.cli.main import main
+from irgym.core.errors import IrgymError
+from irgym.core.run_folder import RunFolder
+
+pytest.importorskip("torch")
+
+SMALL = {"episodes": 4, "hidden": (8,)}
+
+
+def test_train_then_evaluate_then_tune(tmp_path: Path):
+    said: list[str] = []
+    seen: list[int] = []
+    run = tmp_path / "run"
+    policy = irgym.train(
+        "passes",
+        run,
+        iterations=2,
+        hyperparameters=SMALL,
+        note=said.append,
+        progress=lambda metrics: seen.append(metrics.iteration),
+    )
+    assert policy.environment == "passes" and seen == [1, 2]
+    assert said == ["ppo on 4 programs of all; a toy"]
+    comparison = irgym.evaluate(run, limit=2)
+    assert comparison.methods == [f"policy:{run}"] and comparison.programs == [URIS[0], URIS[2]]
+    assert json.loads(RunFolder(run).evaluation.read_text()) == comparison.to_json()
+    assert RunFolder(run).steps.exists()
+    result = irgym.tune(URIS[0], policy=run, evaluations=5)
+    assert result.search is not None and result.search.policy == str(run)
+    led = irgym.tune(URIS[0], policy=irgym.load_policy(run), evaluations=5)
+    assert led.cost == result.cost
+
+
+def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    irgym.train("passes", ours, "a2c", iterations=1, seed=5, hyperparameters=SMALL | {"lr": 1e-3})
+    words = ["--set", "episodes=4", "hidden=8", "lr=1e-3", "--seed", "5", "--agent", "a2c"]
+    main(["train", "passes", "--run", str(theirs), "--iterations", "1", *words])
+    assert RunFolder(ours).describe() == RunFolder(theirs).describe()
+    main(["train", "passes", "--run", str(ours), "--iterations", "2", "--resume", *words])
+    texts = {"episodes": "4", "hidden": [8], "lr": "1e-3"}
+    irgym.train("passes", theirs, "a2c", iterations=2, seed=5, resume=True, hyperparameters=texts)
+    times = ("seconds", "evaluations_per_s")
+    rows = [
+        [{name: row[name] for name in row if name not in times} for row in RunFolder(run).read_metrics()]
+        for run in (ours, theirs)
+    ]
+    assert rows[0] == rows[1] and len(rows[0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hyperparameters": {"speed": 3}}, "'speed=3' is no hyper-parameter of ppo"),
+        ({"hyperparameters": {"lr": "fast"}}, "lr of ppo cannot be 'fast'"),
+        ({"hyperparameters": {"lr": -1.0}}, "lr of PPO is -1.0: choose more than 0"),
+        ({"hyperparameters": {"hidden": "8,x"}}, "hidden of ppo cannot be"),
+        ({"agent": "sarsa"}, "no agent 'sarsa'"),
+        ({"validate": 1}, "validation needs both"),
+        ({"validate": -1}, "0 or more"),
+        ({"reward": "praise"}, "no reward 'praise'"),
+        ({"seconds": 0}, "too short"),
+        ({"iterations": 1.5}, "a whole number"),
+        ({"screen": 2.0}, "2"),
+        ({"resume": True}, "there is no run in"),
+    ],
+)
+def test_bad_options_leave_nothing_behind(options: dict[str, object], words: str, tmp_path: Path):
+    with pytest.raises(IrgymError, match=words):
+        irgym.train("passes", tmp_path / "run", **options)  # pyright: ignore
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_no_run(tmp_path: Path):
+    with pytest.raises(IrgymError, match="is not a training run"):
+        irgym.evaluate(tmp_path)

@@ -1,0 +1,37 @@
+"""What a comparison tells, kept in lists; and policies that are given by functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from irgym.core.policy import Policy
+from irgym.core.task import Task
+from irgym.evaluation.comparison import ComparisonObserver
+from irgym.evaluation.results import Comparison
+
+
+class Kept(ComparisonObserver):
+    def __init__(self) -> None:
+        self.computed: list[tuple[str, str]] = []
+        self.recorded: list[Comparison] = []
+        self.said: list[str] = []
+
+    def progress(self, program: str, method: str) -> None:
+        self.computed.append((program, method))
+
+    def record(self, comparison: Comparison) -> None:
+        self.recorded.append(comparison)
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+
+class Given:
+    """Policies, and what tells them apart."""
+
+    def __init__(
+        self,
+        load: Callable[[str, Task[Any]], Policy],
+        identify: Callable[[str], str | None] = lambda name: None,
+    ) -> None:
+        self.load = load
+        self.identify = identify
