@@ -105,7 +105,7 @@ def gain_of(policy: Policy, tasks: list[HloTask]) -> float:
     for task in tasks:
         [path] = rollout(task, policy, 1, None)
         first = task.initial().node.total
-        default = replay(task, HLO.pipeline("core", task)).node.total
+        default = replay(task, task.pipeline("core")).node.total
         found: Any = outcome(task, path).state
         gains.append(max(0.01, (first - found.node.total) / (first - default)))
     return float(np.exp(np.log(gains).mean()))

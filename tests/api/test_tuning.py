@@ -128,7 +128,7 @@ def test_without_a_choice_the_policy_that_ships_leads():
 
 
 def test_another_objective_and_what_cannot_be():
-    assert irgym.replay(PROGRAM, "fold0 fold1", objective="time").objective == "time"
+    assert irgym.replay(PROGRAM, "fold0 fold1", objective="time").objective.name == "time"
     with pytest.raises(ScheduleError, match="no action 'fly'"):
         irgym.replay(PROGRAM, "fly")
     with pytest.raises(IrgymError, match="takes no policy"):

@@ -97,6 +97,9 @@ class PairTask(Task[Pair]):
     def validation(self, state: Pair, inputs: int, seed: int) -> Call:
         return Call("toy:validate", (self.uri, state.values, inputs))
 
+    def baseline_call(self, name: str, state: Pair) -> Call:
+        return Call("toy:versus", (name, self.uri, state.values))
+
     def describe(self, state: Pair) -> str:
         return f"for <i> in {state.values}"
 
@@ -139,9 +142,6 @@ class ToyEnvironment(Environment):
 
     def baselines(self) -> list[Baseline]:
         return [Baseline("numpy", "1 thread"), Baseline("other", "1 thread"), Baseline("absent", "1 thread")]
-
-    def versus_call(self, name: str, task: Task[Any], state: Pair) -> Call:
-        return Call("toy:versus", (name, task.uri, state.values))
 
     def policies(self) -> Mapping[str, Path]:
         return {}

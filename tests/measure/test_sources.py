@@ -33,6 +33,7 @@ ELSEWHERE = {
     ],
     "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/programs/lattice.py"],
     "features of policies": ["envs/hlo/opcodes.py"],
+    "where the engine is kept": ["measure/store.py"],
     "who waits for whom": ["measure/locks.py"],
     "what builds the engine asks of its own child": [
         "measure/cache.py",

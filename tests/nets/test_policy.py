@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from irgym.core.actions import ActionKind, ActionSpace
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
 from irgym.nets import storage
 from irgym.nets.actor_critic import Actor, ActorCritic

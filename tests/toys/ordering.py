@@ -12,7 +12,7 @@ import numpy as np
 from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, under
+from irgym.core.environment import BackendStatus, Dataset, Environment, under
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
@@ -182,15 +182,6 @@ class Ordering(Environment):
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Any:
         raise NotImplementedError
-
-    def baselines(self) -> list[Baseline]:
-        return []
-
-    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        raise NotImplementedError
-
-    def policies(self) -> Mapping[str, Path]:
-        return {}
 
 
 ORDERING = Ordering()

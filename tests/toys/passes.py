@@ -13,7 +13,6 @@ from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import (
     BackendStatus,
-    Baseline,
     Bench,
     Dataset,
     Environment,
@@ -141,6 +140,11 @@ class PassTask(Task[Module]):
     def validation(self, state: Module, inputs: int, seed: int) -> Call:
         return Call("passes:validate", (self.family != "wrong", inputs))
 
+    def pipeline(self, name: str) -> Schedule:
+        if name != "core":
+            raise IrgymError(f"there is no pipeline {name!r}: choose core")
+        return Schedule.parse(" ".join(f"fold{k}" for k in (0, 1, 2, 3)), SPACE)
+
     def describe(self, state: Module) -> str:
         return str(state.ops)
 
@@ -195,22 +199,8 @@ class PassEnvironment(Environment):
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return PassBench() if farm is None else MeasuringBench(farm=farm)
 
-    def baselines(self) -> list[Baseline]:
-        return []
-
     def pipelines(self) -> list[Pipeline]:
         return [Pipeline("core", "folds each kind once, in order")]
-
-    def pipeline(self, name: str, task: Task[Any]) -> Schedule:
-        if name != "core":
-            return super().pipeline(name, task)
-        return Schedule.parse(" ".join(f"fold{k}" for k in (0, 1, 2, 3)), SPACE)
-
-    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        raise IrgymError(f"there is no baseline {name!r}: leave it out")
-
-    def policies(self) -> Mapping[str, Path]:
-        return {}
 
 
 class PassBench:

@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.actions import Action
+from irgym.core.cost import Call
+from irgym.core.errors import IrgymError
+from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 
 C = TypeVar("C")
@@ -33,6 +36,11 @@ class Analysis(Protocol):
     def analysis(self, state: Any) -> NDArray[np.float64]:
         """Return costs of the state, each as a share of the initial state's, shape [K]."""
         ...
+
+
+@runtime_checkable
+class AnalysedForm(Protocol):
+    """A form of the task that computes the analysis of a state with the state, where that takes its time."""
 
     def analysed(self) -> Task[Any]:
         """Return this task in a form that has the analysis of every state at hand; states suit both."""
@@ -79,6 +87,37 @@ class Bounded(Protocol):
         ...
 
 
+@runtime_checkable
+class Baselines(Protocol):
+    """Other libraries that compute the same program."""
+
+    def baseline_call(self, name: str, state: Any) -> Call:
+        """Return the call that checks a baseline and times it with the state: it returns a `Versus`."""
+        ...
+
+
+@runtime_checkable
+class Peak(Protocol):
+    """A peak of the machine that bounds times."""
+
+    def peak_call(self, state: Any) -> Call:
+        """Return the call that times the state in turn with the peak: it returns a `Versus`."""
+        ...
+
+
+@runtime_checkable
+class Pipelines(Protocol):
+    """The compiler's own orders of its transformations."""
+
+    def pipeline(self, name: str) -> Schedule:
+        """Return what a pipeline comes to on the program.
+
+        Raises:
+            IrgymError: There is none of that name.
+        """
+        ...
+
+
 @cache
 def _offers(owner: type[Any], capability: type[Any]) -> bool:
     return issubclass(owner, capability)
@@ -97,8 +136,8 @@ def sketch(task: Task[Any], rng: np.random.Generator) -> Sequence[Action] | None
 
 def analysed(task: Task[Any]) -> Task[Any]:
     """Return the task in a form that has the analysis of every state at hand, where it has any."""
-    analysis = ask(task, Analysis)
-    return task if analysis is None else analysis.analysed()
+    form = ask(task, AnalysedForm)
+    return task if form is None else form.analysed()
 
 
 def potential(task: Task[Any], state: Any) -> float:
@@ -140,3 +179,33 @@ def ideal_cost(task: Task[Any], peak_gflops: float) -> float | None:
     """Return a lower bound on the cost on a machine with that peak; None where none is known."""
     bounded = ask(task, Bounded)
     return None if bounded is None else bounded.ideal_cost(peak_gflops)
+
+
+def baseline_call(task: Task[Any], name: str, state: Any) -> Call:
+    """Return the call that times a baseline and the state in turn.
+
+    Raises:
+        IrgymError: The task has no baselines.
+    """
+    baselines = ask(task, Baselines)
+    if baselines is None:
+        raise IrgymError(f"{task.uri} has no baseline {name!r}: leave it out")
+    return baselines.baseline_call(name, state)
+
+
+def peak_call(task: Task[Any], state: Any) -> Call | None:
+    """Return the call that times the state in turn with the peak; None where no peak bounds times."""
+    peak = ask(task, Peak)
+    return None if peak is None else peak.peak_call(state)
+
+
+def pipeline(task: Task[Any], name: str) -> Schedule:
+    """Return what a pipeline of the compiler comes to on the program.
+
+    Raises:
+        IrgymError: There is none of that name.
+    """
+    pipelines = ask(task, Pipelines)
+    if pipelines is None:
+        raise IrgymError(f"{task.uri} has no pipeline {name!r}: leave it out")
+    return pipelines.pipeline(name)

@@ -11,7 +11,6 @@ from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
 from irgym.core.reward import Reward
-from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 
@@ -290,9 +289,9 @@ class Environment(ABC):
             ProgramError: There is none of that name.
         """
 
-    @abstractmethod
     def observations(self) -> Mapping[str, ObservationView]:
         """Return the observations that Gymnasium environments may select, the default first."""
+        return {}
 
     @abstractmethod
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
@@ -321,38 +320,17 @@ class Environment(ABC):
         del uri
         return ""
 
-    @abstractmethod
     def baselines(self) -> list[Baseline]:
-        """Return the baselines that a comparison may include."""
-
-    def pipelines(self) -> list[Pipeline]:
-        """Return the compiler's own default schedules, which a comparison may include; there may be none."""
+        """Return the baselines that a comparison may include: tasks take their names."""
         return []
 
-    def pipeline(self, name: str, task: Task[Any]) -> Schedule:
-        """Return what a default schedule comes to on a program.
+    def pipelines(self) -> list[Pipeline]:
+        """Return the compiler's own pipelines, which a comparison may include: tasks take their names."""
+        return []
 
-        Raises:
-            IrgymError: There is none of that name.
-        """
-        known = ", ".join(pipeline.name for pipeline in self.pipelines()) or "none"
-        raise IrgymError(f"{self.name} has no default schedule {name!r}: choose among {known}; {task.uri}")
-
-    @abstractmethod
-    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        """Return the call that checks a baseline, and times it and `state` in turn; it returns a `Versus`."""
-
-    def peak_call(self, task: Task[Any], state: Any) -> Call | None:
-        """Return the call that times `state` and the machine's peak in turn; it returns a `Versus`.
-
-        None where costs are no times, or no peak bounds them.
-        """
-        del task, state
-        return None
-
-    @abstractmethod
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship, by name; `default` among them where there is one."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,6 @@ class MismatchError(ValueError):
         place = self.path.removeprefix(".") or "the whole"
         if self.value is MISSING:
             return f"{place} is missing"
-        place = self.path.removeprefix(".") or "the whole"
-        if self.value is MISSING:
-            return f"{place} is missing"
         shown = repr(self.value)
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         return f"{place} is {shown}, not {self.wanted}"

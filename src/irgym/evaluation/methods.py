@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
@@ -103,7 +104,7 @@ class Pipelined:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Find out what the schedule comes to on the program, check and measure it."""
         started = time.perf_counter()
-        schedule = conditions.environment.pipeline(self.name, task)
+        schedule = capabilities.pipeline(task, self.name)
         seconds = time.perf_counter() - started
         return _outcome(self.name, task, _confirm(conditions, task, schedule), seconds, evaluations=0)
 
@@ -189,7 +190,7 @@ class BaselineMethod:
 
 def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
     """Return timings of a baseline in turn with the program as written."""
-    call = conditions.environment.versus_call(baseline, task, task.initial())
+    call = capabilities.baseline_call(task, baseline, task.initial())
     versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
     return of_baseline(versus, task)
 

@@ -117,6 +117,8 @@ class Comparison:
             for name, kind in SETTINGS.items():
                 if name in written.settings:
                     conform_part(kind, written.settings[name], f"settings.{name}")
+            if written.settings.get("objectives") == []:
+                raise MismatchError([], "at least one objective", "settings.objectives")
             return Comparison(
                 written.environment,
                 written.baseline,

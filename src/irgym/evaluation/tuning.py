@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.cost import Measurement, Validation
 from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import BaselineError, IrgymError
@@ -137,7 +138,7 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
     if name is None:
         return None
     started = time.perf_counter()
-    schedule = environment.pipeline(name, task)
+    schedule = capabilities.pipeline(task, name)
     seconds = time.perf_counter() - started
     state = replay(task, schedule)
     return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state), seconds)
@@ -167,7 +168,8 @@ def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
         IrgymError: The program fails.
     """
     known = task.job(state).known
-    rounds = [known] if known else [measure_anew(bench, task, state) for _ in range(ROUNDS)]
+    repeats = 1 if task.objective.exact else ROUNDS
+    rounds = [known] if known else [measure_anew(bench, task, state) for _ in range(repeats)]
     failed = next((measurement for measurement in rounds if not measurement.ok), None)
     if failed is not None:
         raise IrgymError(
@@ -187,17 +189,17 @@ def confirm(
     state = replay(task, schedule)
     validation = validator(task, state)
     cost_as_written = least_cost(bench, task, task.initial())
-    written = task.job(state).schedule == task.job(task.initial()).schedule
+    written = task.key(state) == task.key(task.initial())
     cost = cost_as_written if written else least_cost(bench, task, state)
     # Baselines are timed: beside other costs they say nothing.
     baseline = environment.reference_baseline if task.objective.timed else None
     versus, no_baseline = None, ""
     if baseline is not None:
         try:
-            versus = of_baseline(bench.call(environment.versus_call(baseline, task, state)), task)
+            versus = of_baseline(bench.call(capabilities.baseline_call(task, baseline, state)), task)
         except BaselineError as error:
             no_baseline = str(error)
-    peak_call = environment.peak_call(task, state)
+    peak_call = capabilities.peak_call(task, state)
     against_peak = bench.call(peak_call) if peak_call else None
     return Finding(
         schedule, state, cost, cost_as_written, validation, baseline, versus, against_peak, no_baseline
@@ -211,7 +213,7 @@ def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
     Costs that the states know have no noise: the first finalist is the best.
     """
     states = [replay(task, schedule) for schedule in result.finalists]
-    if all(task.job(state).known for state in states):
+    if task.objective.exact:
         return result.finalists[0]
     rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
     return result.finalists[int(np.argmin(np.min(rounds, axis=0)))]

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import irgym
-
-ROOT = Path(irgym.__file__).parent
+ROOT = Path(__file__).parent.parent
 
 SUFFIXES = (".py", ".c", ".cc", ".h")
 """What files of source end in."""

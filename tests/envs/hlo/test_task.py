@@ -161,16 +161,16 @@ def test_analysis_is_a_share_of_the_first(task):
 def test_orders_end_at_a_module_that_they_do_not_change(files, name):
     for uri in files.values():
         task = HLO.task(uri)
-        schedule = HLO.pipeline(name, task)
+        schedule = task.pipeline(name)
         states = states_along(task, schedule)
         assert all(before != after for before, after in pairwise(states))
     with pytest.raises(IrgymError, match="no order 'gpu'"):
-        HLO.pipeline("gpu", HLO.task(uri))
+        HLO.task(uri).pipeline("gpu")
 
 
 def test_the_core_order_simplifies(files):
     task = HLO.task(files["add_zero"])
-    assert replay(task, HLO.pipeline("core", task)).node.total == 2
+    assert replay(task, task.pipeline("core")).node.total == 2
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -216,7 +216,7 @@ def test_exports_are_read_back(files, tmp_path, suffix):
 
 def test_validation_and_time_on_xla_cpu(files):
     task = HLO.task(files["loop"])
-    state = replay(task, HLO.pipeline("core", task))
+    state = replay(task, task.pipeline("core"))
     with HLO.bench() as bench:
         found = bench.call(task.validation(state, 2, 0))
         assert found.ok and found.inputs == 2

@@ -122,7 +122,7 @@ def test_costs_are_measured_and_kept_apart(monkeypatch, tmp_path):
         task = tasks["openmp"]
         [found] = bench.evaluator.evaluate([jobs["openmp"]])
         assert found.outcome is Outcome.OK
-        call = LINALG.versus_call("numpy", task, scheduled(task))
+        call = task.baseline_call("numpy", scheduled(task))
         assert re.search(rf", {cores} threads?$", bench.call(call).detail)
 
 

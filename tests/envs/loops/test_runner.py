@@ -209,9 +209,9 @@ def test_the_bench_measures_loops_in_a_child(tmp_path):
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         little, *much = (found.cost for found in bench.evaluator.evaluate(jobs))
         assert min(much) > 10 * little, "512 times the work"
-        versus = bench.call(LOOPS.versus_call("numpy", large, scheduled))
+        versus = bench.call(large.baseline_call("numpy", scheduled))
         assert len(versus.ratios) == 15 and "numpy" in versus.detail
-        peak = bench.call(LOOPS.peak_call(large, scheduled))
+        peak = bench.call(large.peak_call(scheduled))
         assert 0.01 < np.median(peak.ratios) < 1.1
         assert 0.3 < large.contraction.flops / peak.baseline_ns / bench.peak_gflops < 3.0
         assert all(found.cached for found in bench.evaluator.evaluate(jobs))

@@ -3,20 +3,16 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, under
+from irgym.core.errors import ProgramError
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
-from irgym.core.task import Task
 from irgym.measure.bench import MeasuringBench
 from irgym_chain.task import MAX_DIMS, MULTIPLICATIONS, ChainTask
 
@@ -70,15 +66,6 @@ class ChainEnvironment(Environment):
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return MeasuringBench(farm=farm)
-
-    def baselines(self) -> list[Baseline]:
-        return []
-
-    def versus_call(self, name: str, task: Task[Any], state: Any) -> Call:
-        raise IrgymError(f"chain has no baseline {name!r}: leave it out")
-
-    def policies(self) -> Mapping[str, Path]:
-        return {}
 
 
 CHAIN = ChainEnvironment()

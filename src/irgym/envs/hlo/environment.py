@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.catalogue import mentions
-from irgym.core.cost import Call
 from irgym.core.environment import (
     BackendStatus,
-    Baseline,
     Bench,
     Dataset,
     Environment,
@@ -19,22 +17,19 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, IrgymError
+from irgym.core.errors import BackendError
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
-from irgym.core.schedule import Schedule
 from irgym.core.target import Target
-from irgym.core.task import Task
 from irgym.envs.hlo import datasets
 from irgym.envs.hlo.functions import program_of_function
 from irgym.envs.hlo.modules import ProgramModules
 from irgym.envs.hlo.native.build import STORE, TENSORFLOW, recipe
-from irgym.envs.hlo.orders import ORDERS, schedule_of
+from irgym.envs.hlo.orders import ORDERS
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.programs import SUFFIXES, parse_program
 from irgym.envs.hlo.sources import Sources, content_of
-from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.task import OBJECTIVES, HloTask
 from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -186,28 +181,9 @@ class HloEnvironment(Environment):
         del backend
         return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()), farm=farm)
 
-    def baselines(self) -> list[Baseline]:
-        """Return none: what competes are XLA's own orders (`pipelines`)."""
-        return []
-
-    def versus_call(self, name: str, task: Task[HloState], state: HloState) -> Call:
-        """Refuse: there are no baselines."""
-        raise IrgymError(f"hlo has no baseline {name!r}: compare with the orders {', '.join(ORDERS)}")
-
     def pipelines(self) -> list[Pipeline]:
         """Return XLA's default orders."""
         return [Pipeline(order.name, order.summary) for order in ORDERS.values()]
-
-    def pipeline(self, name: str, task: Task[HloState]) -> Schedule:
-        """Return the passes of a default order that change a program.
-
-        Raises:
-            IrgymError: There is no such order.
-        """
-        if name not in ORDERS:
-            raise IrgymError(f"hlo has no order {name!r}: choose among {', '.join(ORDERS)}")
-        assert isinstance(task, HloTask)
-        return schedule_of(ORDERS[name], task)
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""

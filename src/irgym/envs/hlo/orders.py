@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule
+from irgym.core.task import Task
 from irgym.envs.hlo.passes import KIND, PASSES
 from irgym.envs.hlo.state import HloState
-from irgym.envs.hlo.task import HloTask
 
 ROUNDS = 25
 """Repetitions after which XLA gives up on a fixpoint."""
@@ -78,7 +78,7 @@ ORDERS = {order.name: order for order in (CORE, CPU)}
 """The default orders by name."""
 
 
-def schedule_of(order: Order, task: HloTask) -> Schedule:
+def schedule_of(order: Order, task: Task[HloState]) -> Schedule:
     """Return the passes of an order that change the program, in order; they may be more than the horizon."""
     state = task.initial()
     for number, stage in enumerate(order.stages):
@@ -91,7 +91,7 @@ def schedule_of(order: Order, task: HloTask) -> Schedule:
     return Schedule(tuple(Action(kind) for kind in state.path))
 
 
-def _stepped(task: HloTask, state: HloState, name: str) -> HloState:
+def _stepped(task: Task[HloState], state: HloState, name: str) -> HloState:
     """Return the state after a pass, if it may change anything."""
     action = Action(KIND[name])
     return task.step(state, action) if task.space.allows(task.mask(state), action) else state

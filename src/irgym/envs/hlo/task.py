@@ -11,12 +11,14 @@ from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import BackendError, IrgymError, ScheduleError
 from irgym.core.objective import Objective
+from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.features import features
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
+from irgym.envs.hlo.orders import ORDERS, schedule_of
 from irgym.envs.hlo.passes import PASSES, SPACE, STOP
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
@@ -208,6 +210,16 @@ class HloTask(Task[HloState]):
     def validation(self, state: HloState, inputs: int, seed: int) -> Call:
         """Return the call that runs both modules on XLA:CPU and compares their results."""
         return Call("irgym.envs.hlo.runner:validate", (self.modules.file, state.path, inputs, seed))
+
+    def pipeline(self, name: str) -> Schedule:
+        """Return the passes of one of XLA's default orders that change the program.
+
+        Raises:
+            IrgymError: There is no such order.
+        """
+        if name not in ORDERS:
+            raise IrgymError(f"hlo has no order {name!r}: choose among {', '.join(ORDERS)}")
+        return schedule_of(ORDERS[name], self)
 
     def describe(self, state: HloState) -> str:
         """Return how many operations of each opcode there are, and were."""

@@ -22,7 +22,6 @@ from irgym.core.errors import BackendError, ProgramError
 from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
-from irgym.core.task import Task
 from irgym.envs.linalg import actions, datasets
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
@@ -30,7 +29,6 @@ from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs.sources import Sources, answer
 from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri
 from irgym.envs.linalg.scheduling.operations import Program
-from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -39,9 +37,6 @@ from irgym.measure.target import target_of
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
-
-VERSUS_ROUNDS = 15
-"""Rounds of an interleaved comparison (see the measuring guide)."""
 
 
 class LinalgEnvironment(Environment):
@@ -182,12 +177,6 @@ class LinalgEnvironment(Environment):
             Baseline("torch", "torch's operator or module, eager, threads as the back end's", learn),
             Baseline("torch-compile", "the same through torch.compile", learn),
         ]
-
-    def versus_call(self, name: str, task: Task[LinalgState], state: LinalgState) -> Call:
-        """Return the call that times a baseline and a scheduled program in turn."""
-        assert isinstance(task, LinalgTask)
-        arguments = (task.uri, task.text, task.script(state), task.target, name, VERSUS_ROUNDS, task.threads)
-        return Call("irgym.envs.linalg.runner:compare", arguments)
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""

@@ -26,6 +26,9 @@ from irgym.envs.linalg.transitions import Transitions
 from irgym.measure.machine import threads_text
 from irgym.measure.timing import Timing
 
+VERSUS_ROUNDS = 15
+"""Rounds of an interleaved comparison (see the measuring guide)."""
+
 
 class LinalgTask(Transitions, Task[LinalgState]):
     """Scheduling one program, compiled by MLIR and LLVM and timed.
@@ -121,6 +124,11 @@ class LinalgTask(Transitions, Task[LinalgState]):
         from irgym.envs.linalg.observing.features import features
 
         return features(self, state)
+
+    def baseline_call(self, name: str, state: LinalgState) -> Call:
+        """Return the call that times a baseline and the scheduled program in turn."""
+        arguments = (self.uri, self.text, self.script(state), self.target, name, VERSUS_ROUNDS, self.threads)
+        return Call("irgym.envs.linalg.runner:compare", arguments)
 
     def describe(self, state: LinalgState) -> str:
         """Return each operation with its loops and what was done to it."""

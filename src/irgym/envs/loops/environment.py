@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from irgym.core.cost import Call
 from irgym.core.environment import (
     BackendStatus,
     Baseline,
@@ -16,16 +15,11 @@ from irgym.core.environment import (
 from irgym.core.observation import ObservationView
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
-from irgym.core.task import Task
 from irgym.envs.loops import datasets
 from irgym.envs.loops.codegen import backends
 from irgym.envs.loops.contraction import parse_uri
-from irgym.envs.loops.state import LoopsState
 from irgym.envs.loops.task import LoopsTask
 from irgym.measure.target import host_target, target_of
-
-VERSUS_ROUNDS = 15
-"""Rounds of an interleaved comparison (see the measuring guide)."""
 
 
 class LoopsEnvironment(Environment):
@@ -100,18 +94,6 @@ class LoopsEnvironment(Environment):
             Baseline("torch", "torch's mm, bmm, conv2d or einsum, 1 thread", "pip install 'irgym[learn]'"),
             Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
         ]
-
-    def versus_call(self, name: str, task: Task[LoopsState], state: LoopsState) -> Call:
-        """Return the call that times a baseline and a nest in turn."""
-        assert isinstance(task, LoopsTask)
-        arguments = (task.uri, state.nest, task.backend.name, task.target, name, VERSUS_ROUNDS)
-        return Call("irgym.envs.loops.runner:compare", arguments)
-
-    def peak_call(self, task: Task[LoopsState], state: LoopsState) -> Call:
-        """Return the call that times a nest and the core's peak in turn."""
-        assert isinstance(task, LoopsTask)
-        arguments = (task.uri, state.nest, task.backend.name, task.target, VERSUS_ROUNDS)
-        return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""

@@ -19,6 +19,9 @@ from irgym.envs.loops.nest import initial_nest, parse_nest
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.timing import Timing
 
+VERSUS_ROUNDS = 15
+"""Rounds of an interleaved comparison (see the measuring guide)."""
+
 
 class LoopsTask(Task[LoopsState]):
     """Scheduling one contraction, compiled by one back end and timed on one core."""
@@ -124,6 +127,16 @@ class LoopsTask(Task[LoopsState]):
         """Return the call that compares the nest's results with numpy in float64."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, inputs, seed)
         return Call("irgym.envs.loops.runner:validate", arguments)
+
+    def baseline_call(self, name: str, state: LoopsState) -> Call:
+        """Return the call that times a baseline and a nest in turn."""
+        arguments = (self.uri, state.nest, self.backend.name, self.target, name, VERSUS_ROUNDS)
+        return Call("irgym.envs.loops.runner:compare", arguments)
+
+    def peak_call(self, state: LoopsState) -> Call:
+        """Return the call that times a nest and the core's peak in turn."""
+        arguments = (self.uri, state.nest, self.backend.name, self.target, VERSUS_ROUNDS)
+        return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
     def describe(self, state: LoopsState) -> str:
         """Return the nest as indented text, the cursor marked by an arrow."""
