@@ -10,16 +10,10 @@ import torch
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes import Outcomes
 from irgym.agents.hyperparameters import (
-    Count,
-    CountOrNone,
-    Episodes,
-    Hyperparameters,
     Positive,
-    Seed,
     Share,
-    Threads,
+    TrainingOptions,
     Weight,
-    Widths,
 )
 from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
@@ -36,13 +30,9 @@ from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig(Hyperparameters):
+class ActorCriticConfig(TrainingOptions):
     """Hyper-parameters that all policy-gradient learners have."""
 
-    iterations: Count = 200
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
-    episodes: Episodes = 64
-    """Episodes collected in an iteration."""
     lr: Positive = 1e-3
     """Learning rate at the start."""
     lr_end: Weight = 1e-4
@@ -64,12 +54,6 @@ class ActorCriticConfig(Hyperparameters):
     actions: Literal["structured", "autoregressive", "flat"] = "structured"
     """structured: kind and parameters, each for itself; autoregressive: each parameter knows those before
     it; flat: one of all combinations."""
-    hidden: Widths = (256, 256)
-    """Widths of the hidden layers."""
-    activation: str = "tanh"
-    """tanh or relu."""
-    encoder: str = ""
-    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
@@ -77,23 +61,11 @@ class ActorCriticConfig(Hyperparameters):
 
     As the cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
     """
-    normalise_observations: bool = False
-    """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
-    normalise_rewards: bool = True
-    """Whether rewards are divided by the deviation of the returns so far."""
-    validate_every: CountOrNone = 0
-    """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: Weight = 30.0
-    """Seconds between checkpoints."""
     start: str = ""
     """File of a policy to start from, such as one that imitates searches; empty for random weights.
 
     A resumption needs the file too.
     """
-    seed: Seed = 0
-    """Of all random choices."""
-    threads: Threads = 1
-    """Threads of torch."""
 
     def check(self) -> None:
         """Make sure that the values suit each other.

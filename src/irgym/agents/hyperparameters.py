@@ -1,4 +1,4 @@
-"""Hyper-parameters: the ranges that those of all algorithms share, and the check that all go through."""
+"""Hyper-parameters: the groups and ranges that algorithms share, and the check that all go through."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -38,3 +38,43 @@ class Hyperparameters:
             IrgymError: One does not; the message names it, its value and its range.
         """
         check_fields(self, self.name)
+
+
+@dataclass(frozen=True)
+class RandomOptions(Hyperparameters):
+    """What repeats a run."""
+
+    seed: Seed = 0
+    """Of all random choices."""
+    threads: Threads = 1
+    """Threads of torch."""
+
+
+@dataclass(frozen=True)
+class NetworkOptions(Hyperparameters):
+    """What a network is like."""
+
+    hidden: Widths = (256, 256)
+    """Widths of the hidden layers."""
+    activation: str = "tanh"
+    """tanh or relu."""
+    encoder: str = ""
+    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
+    normalise_observations: bool = False
+    """Whether inputs are brought to mean 0 and deviation 1 over what was seen so far."""
+
+
+@dataclass(frozen=True)
+class TrainingOptions(RandomOptions, NetworkOptions):
+    """What every learner of a training run has."""
+
+    iterations: Count = 200
+    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    episodes: Episodes = 64
+    """Episodes collected in an iteration."""
+    normalise_rewards: bool = True
+    """Whether rewards are divided by the deviation of the returns so far."""
+    validate_every: CountOrNone = 0
+    """Iterations between greedy evaluations on validation programs; 0 for none."""
+    checkpoint_every: Weight = 30.0
+    """Seconds between checkpoints."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Positive, Seed, Threads, Widths
+from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
 from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.core.actions import Action, ActionSpace, Mask
@@ -29,7 +29,7 @@ from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
-class ImitationConfig(Hyperparameters):
+class ImitationConfig(RandomOptions, NetworkOptions):
     """Hyper-parameters of behaviour cloning."""
 
     name: ClassVar[str] = "imitation"
@@ -43,14 +43,6 @@ class ImitationConfig(Hyperparameters):
     """Learning rate in the last epoch."""
     max_grad_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
-    hidden: Widths = (256, 256)
-    """Widths of the hidden layers."""
-    activation: str = "tanh"
-    """tanh or relu."""
-    encoder: str = ""
-    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
-    normalise_observations: bool = False
-    """Whether inputs are brought to mean 0 and deviation 1 over the demonstrations."""
     actions: Literal["structured", "autoregressive", "flat"] = "structured"
     """As in `ppo`: structured, autoregressive or flat."""
     exchanged: CountOrNone = 0
@@ -59,10 +51,6 @@ class ImitationConfig(Hyperparameters):
     neighbours. Where demonstrations show few neighbours, this keeps a policy from depending on them."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
-    seed: Seed = 0
-    """Of all random choices."""
-    threads: Threads = 1
-    """Threads of torch."""
 
     def check(self) -> None:
         """Make sure that such a network can be made, before any search is done.

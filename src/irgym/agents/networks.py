@@ -1,8 +1,9 @@
 """From hyper-parameters to networks: what all learners ask of them, and weights to start from."""
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from irgym.agents.hyperparameters import NetworkOptions
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
 from irgym.nets.actor_critic import Actor
@@ -10,31 +11,7 @@ from irgym.nets.encoders import ACTIVATIONS, EncoderSpec, spec_for
 from irgym.nets.policy import TorchPolicy
 
 
-class NetworkConfig(Protocol):
-    """The hyper-parameters that say what a network is like."""
-
-    @property
-    def hidden(self) -> tuple[int, ...]:
-        """Widths of the hidden layers."""
-        ...
-
-    @property
-    def activation(self) -> str:
-        """One of `ACTIVATIONS`."""
-        ...
-
-    @property
-    def encoder(self) -> str:
-        """Name of an encoder; empty for the one that suits the observation."""
-        ...
-
-    @property
-    def normalise_observations(self) -> bool:
-        """Whether inputs are brought to mean 0 and deviation 1."""
-        ...
-
-
-def check_network(config: NetworkConfig) -> None:
+def check_network(config: NetworkOptions) -> None:
     """Make sure that a network can be made so.
 
     Raises:
@@ -46,7 +23,7 @@ def check_network(config: NetworkConfig) -> None:
         )
 
 
-def spec_of(config: NetworkConfig, task: Task[Any]) -> EncoderSpec:
+def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
     """Return the specification of the encoder for the observations of a task.
 
     Raises:

@@ -15,7 +15,7 @@ from torch import Tensor
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.advantages import FloatArray, advantages_and_returns, group_advantages, normalise
 from irgym.agents.episodes import Outcomes
-from irgym.agents.hyperparameters import Count, CountOrNone, Limit, Positive
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Limit, Positive
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
@@ -33,7 +33,21 @@ from irgym.nets.encoders import Batch
 
 
 @dataclass(frozen=True)
-class PPOConfig(ActorCriticConfig):
+class Reuse(Hyperparameters):
+    """Learning again from past episodes, corrected off-policy (MLIR RL, arXiv 2409.11068)."""
+
+    reuse: Literal["none", "random", "top-k"] = "none"
+    """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
+    reuse_episodes: Count = 32
+    """Past episodes added to each iteration."""
+    reuse_capacity: Count = 512
+    """Past episodes kept; the oldest go first."""
+    importance_limit: Positive = 2.0
+    """Greatest importance weight of a step that another distribution chose."""
+
+
+@dataclass(frozen=True)
+class PPOConfig(Reuse, ActorCriticConfig):
     """Hyper-parameters of PPO."""
 
     name: ClassVar[str] = "PPO"
@@ -56,14 +70,6 @@ class PPOConfig(ActorCriticConfig):
     """How far a value may move from the old one before its loss is clipped; None for no limit."""
     target_kl: Limit = None
     """The epochs of an iteration end when the divergence from the old policy passes this; None: never."""
-    reuse: Literal["none", "random", "top-k"] = "none"
-    """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
-    reuse_episodes: Count = 32
-    """Past episodes added to each iteration."""
-    reuse_capacity: Count = 512
-    """Past episodes kept; the oldest go first."""
-    importance_limit: Positive = 2.0
-    """Greatest importance weight of a step that another distribution chose."""
 
     def build(self, problem: Problem) -> "PPO":
         """Return a learner at the beginning of its training.

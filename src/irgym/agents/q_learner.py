@@ -16,13 +16,10 @@ from irgym.agents.hyperparameters import (
     Count,
     CountOrNone,
     Episodes,
-    Hyperparameters,
     Positive,
-    Seed,
     Share,
-    Threads,
+    TrainingOptions,
     Weight,
-    Widths,
 )
 from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
@@ -41,7 +38,7 @@ from irgym.nets.q_network import QNetwork
 
 
 @dataclass(frozen=True)
-class QLearnerConfig(Hyperparameters):
+class QLearnerConfig(TrainingOptions):
     """Hyper-parameters that all Q-learners have."""
 
     iterations: Count = 400
@@ -72,24 +69,8 @@ class QLearnerConfig(Hyperparameters):
     """Gradient steps between copies of the network to the target network."""
     max_grad_norm: Positive = 10.0
     """The gradient is scaled down to this norm."""
-    hidden: Widths = (256, 256)
-    """Widths of the hidden layers."""
     activation: str = "relu"
     """tanh or relu."""
-    encoder: str = ""
-    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
-    normalise_observations: bool = False
-    """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
-    normalise_rewards: bool = True
-    """Whether rewards are divided by the deviation of the returns so far."""
-    validate_every: CountOrNone = 0
-    """Iterations between greedy evaluations on validation programs; 0 for none."""
-    checkpoint_every: Weight = 30.0
-    """Seconds between checkpoints."""
-    seed: Seed = 0
-    """Of all random choices."""
-    threads: Threads = 1
-    """Threads of torch."""
 
     def check(self) -> None:
         """Make sure that the values suit each other.
