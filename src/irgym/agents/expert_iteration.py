@@ -107,7 +107,8 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
         IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
         StorageError: The cache cannot be read.
     """
-    records = records_by_program(evaluator, tasks[0], None) if isinstance(evaluator, CostHistory) else {}
+    history = capabilities.ask(evaluator, CostHistory)
+    records = {} if history is None else records_by_program(history, tasks[0], None)
     known: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:

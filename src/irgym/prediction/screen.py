@@ -67,6 +67,7 @@ class Screen:
             )
         self.quality: Quality | None = None
         self._evaluator = evaluator
+        self._history = capabilities.ask(evaluator, CostHistory)
         self._tasks = {task.uri: task for task in tasks}
         self._share = share
         self._rng = np.random.default_rng(seed)
@@ -78,9 +79,9 @@ class Screen:
         """The cost model, which has learnt from what was recorded of the tasks before."""
         if self._model is None:
             prior = NONE
-            if isinstance(self._evaluator, CostHistory):
+            if self._history is not None:
                 first = next(iter(self._tasks.values()))
-                prior = recorded_samples(self._evaluator, first, self._tasks.get, limit=None)
+                prior = recorded_samples(self._history, first, self._tasks.get, limit=None)
             self._model = CostModel(prior)
         return self._model
 
@@ -110,9 +111,7 @@ class Screen:
             jobs: None as written.
             firsts: Costs of the programs as written.
         """
-        recalled = (
-            self._evaluator.recall(jobs) if isinstance(self._evaluator, CostHistory) else [None] * len(jobs)
-        )
+        recalled = [None] * len(jobs) if self._history is None else self._history.recall(jobs)
         found: list[_Candidate] = []
         for job, known in zip(jobs, recalled, strict=True):
             if known is None and job.program in firsts:
