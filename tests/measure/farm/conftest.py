@@ -10,7 +10,6 @@ pytest.importorskip("dask_jobqueue")
 
 from farm_site import Site
 
-
 DROPPED = "ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"
 """Dask drops the socket of a connection that is refused without closing it."""
 
