@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import irgym
-from irgym.core.environment import ENVIRONMENTS
+from irgym.core.catalogue import ENVIRONMENTS
 
 target = Path(sys.argv[1])
 assert Path(irgym.__file__).is_relative_to(target), irgym.__file__
