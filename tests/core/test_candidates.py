@@ -22,7 +22,7 @@ import rewriting
 SPACE = ActionSpace(
     (
         ActionKind("merge", candidates=True),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("unroll", ((2, 4, 8),), candidates=True),
         ActionKind("tile", ((8, 16), (1, 2))),
         ActionKind("mer_ge", candidates=True),

@@ -61,7 +61,7 @@ class Pair:
 
 
 class PairTask(Task[Pair]):
-    space = ActionSpace((ActionKind("set", ((0, 1), (1, 2, 3))), ActionKind("stop")))
+    space = ActionSpace((ActionKind("set", ((0, 1), (1, 2, 3))), ActionKind("stop", ends="episode")))
     horizon = 5
 
     def __init__(self, uri: str) -> None:

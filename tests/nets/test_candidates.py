@@ -24,7 +24,7 @@ SPEC = CandidateSpec(F, G, (8, 8))
 SPACE = ActionSpace(
     (
         ActionKind("merge", candidates=True),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("tile", ((8, 16, 32), (1, 2))),
         ActionKind("split", candidates=True),
     )

@@ -14,7 +14,7 @@ SPACE = ActionSpace(
     (
         ActionKind("up"),
         ActionKind("split", ((2, 4, 8),)),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("tile", ((0, 1), (5, 6, 7, 8), (1, 2))),
     )
 )

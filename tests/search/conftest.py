@@ -41,7 +41,12 @@ def cost_of(values: Sequence[int]) -> float:
 class PairTask(Task[Cells]):
     uri = "toy://pairs"
     space = ActionSpace(
-        (ActionKind("left"), ActionKind("right"), ActionKind("set", (VALUES,)), ActionKind("stop"))
+        (
+            ActionKind("left"),
+            ActionKind("right"),
+            ActionKind("set", (VALUES,)),
+            ActionKind("stop", ends="episode"),
+        )
     )
     horizon = 12
 

@@ -17,7 +17,7 @@ SPACE = ActionSpace(
         ActionKind("turn", (tuple(range(DIALS)), tuple(range(DIGITS)))),
         ActionKind("reset"),
         ActionKind("all", (tuple(range(DIGITS)),)),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
     )
 )
 State = tuple[tuple[int, ...], int, bool, int]

@@ -33,7 +33,7 @@ SORTS = 8
 """Sorts of redundant operations. Pass `fold_k` removes kind k and leaves half as many of the next one."""
 PASSES = (*(f"fold{k}" for k in range(SORTS)), *(f"expand{k}" for k in range(SORTS)))
 IDLE = tuple(f"idle{k}" for k in range(44))
-SPACE = ActionSpace(tuple(ActionKind(name) for name in (*PASSES, *IDLE, "stop")))
+SPACE = ActionSpace((*map(ActionKind, (*PASSES, *IDLE)), ActionKind("stop", ends="episode")))
 BASE_OPS = 100.0
 
 

@@ -23,7 +23,9 @@ from irgym.core.task import Task
 
 COSTS = {"scale": 3.0, "shift": 2.0, "both": 4.0}
 OPS, RULES = list(COSTS), ("split", "merge", "fuse")
-SPACE = ActionSpace((ActionKind("stop"), *(ActionKind(rule, candidates=True) for rule in RULES)), capacity=24)
+SPACE = ActionSpace(
+    (ActionKind("stop", ends="episode"), *(ActionKind(rule, candidates=True) for rule in RULES)), capacity=24
+)
 STOP, SPLIT, MERGE, FUSE = range(4)
 FEATURES, ROW = len(OPS) + 1, len(RULES) + 3 * (len(OPS) + 1)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +44,20 @@ class ActionKind:
         omitted: A value that the text form leaves out where only such values follow; None leaves out none.
             A matter of writing: kinds that differ in nothing else are equal.
         candidates: Whether an action of this kind names one of the state's candidates.
+        ends: What an action of this kind ends without changing the program: the `episode`, or a `turn`, the
+            last of which ends the episode. Such a kind has neither slots nor candidates. What it ends is the
+            task's to say: policies' files do not, and kinds that differ in nothing else are equal.
     """
 
     name: str
     slots: tuple[tuple[int | str, ...], ...] = ()
     omitted: int | None = field(default=None, compare=False)
     candidates: bool = False
+    ends: Literal["episode", "turn"] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.ends and (self.slots or self.candidates):
+            raise ValueError(f"{self.name} ends the {self.ends}: give it neither slots nor candidates")
 
 
 @dataclass(frozen=True)
@@ -252,6 +260,15 @@ class ActionSpace:
         """
         owners, firsts = self._owners_and_firsts
         return np.concatenate([mask.kinds, np.where(mask.kinds[owners], mask.params, firsts)])
+
+    @cached_property
+    def stops(self) -> BoolArray:
+        """Whether an action of each kind ends the episode, shape [number of kinds]."""
+        return np.array([kind.ends == "episode" for kind in self.kinds], dtype=np.bool_)
+
+    def onward(self, mask: Mask) -> Mask:
+        """Return a mask without the kinds that end the episode; it may allow nothing."""
+        return Mask(mask.kinds & ~self.stops, mask.params, mask.candidates)
 
     def takeable(self, mask: Mask) -> list[int]:
         """Return the kinds that `mask` lets be taken, ascending."""

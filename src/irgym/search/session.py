@@ -151,7 +151,6 @@ class Session:
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
-        self._stops = np.array([kind.name == "stop" for kind in task.space.kinds])
         self._start = time.perf_counter()
 
     @property
@@ -240,8 +239,8 @@ class Session:
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
 
-        `stop` is left out: it leaves the program as it is. Of very many, a random choice of `BRANCHES` is
-        returned, always the same one of a node.
+        Those that end the episode are left out: they leave the program as it is. Of very many, a random
+        choice of `BRANCHES` is returned, always the same one of a node.
         """
         if self._ended(node):
             return []
@@ -270,10 +269,8 @@ class Session:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 
     def _onward(self, node: Node) -> Mask:
-        """Return the mask of a node without `stop`."""
-        mask = self._mask(node.state)
-        kinds = mask.kinds & ~self._stops
-        return Mask(kinds, mask.params, mask.candidates)
+        """Return the mask of a node without the kinds that end the episode."""
+        return self.task.space.onward(self._mask(node.state))
 
     def children(self, node: Node) -> list[Node]:
         """Return the nodes one action further."""

@@ -89,7 +89,7 @@ def space_with(interchange: str) -> ActionSpace:
     """Return all actions, interchanges written in one of the ways."""
     return ActionSpace(
         (
-            ActionKind("next"),
+            ActionKind("next", ends="turn"),
             ActionKind("tile", (SIZES,) * LOOPS, omitted=0),
             ActionKind("tile-parallel", (SIZES,) * LOOPS, omitted=0),
             ActionKind("fuse", (SIZES,) * LOOPS, omitted=0),

@@ -28,7 +28,7 @@ SPACE = ActionSpace(
         ActionKind("merge"),
         ActionKind("unroll"),
         ActionKind("vectorise"),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
     )
 )
 

@@ -51,8 +51,8 @@ def rollout(
 ) -> list[list[Node]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
-    Where states know their costs, as with op counts, episodes go on to the horizon: `stop` is taken only if
-    nothing else applies, for `outcome` takes the best state of the way at no cost.
+    Where states know their costs, as with op counts, episodes go on to the horizon: an action that ends one
+    is taken only if nothing else applies, for `outcome` takes the best state of the way at no cost.
 
     Args:
         task: The program.
@@ -62,7 +62,7 @@ def rollout(
         temperature: Scores are divided by it before sampling.
     """
     root = Node(task.initial(), Schedule())
-    mask = _mask_without_stop if task.job(root.state).known else _mask
+    mask = _mask_onward if task.job(root.state).known else _mask
     paths = [[root] for _ in range(episodes)]
     while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
         observations = [task.observe(path[-1].state) for path in live]
@@ -77,11 +77,10 @@ def rollout(
 def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
     """Return the nodes of an episode that are worth evaluating.
 
-    A policy tends to pass through its best states, and where there is `stop` an episode could have ended in
-    any of them. Where an episode ends of itself, only its end is what the policy means.
+    A policy tends to pass through its best states, and where an action ends the episode, it could have ended
+    in any of them. Where an episode ends of itself, only its end is what the policy means.
     """
-    stoppable = any(kind.name == "stop" for kind in task.space.kinds)
-    return path if stoppable or task.job(path[0].state).known else path[-1:]
+    return path if task.space.stops.any() or task.job(path[0].state).known else path[-1:]
 
 
 def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
@@ -95,9 +94,8 @@ def _mask(task: Task[Any], state: Any) -> Mask:
     return task.mask(state)
 
 
-def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
-    """Return the mask with `stop` ruled out, unless nothing else applies."""
+def _mask_onward(task: Task[Any], state: Any) -> Mask:
+    """Return the mask without what ends the episode, unless nothing else applies."""
     mask = task.mask(state)
-    stops = np.array([kind.name == "stop" for kind in task.space.kinds])
-    others = Mask(mask.kinds & ~stops, mask.params, mask.candidates)
+    others = task.space.onward(mask)
     return others if task.space.takeable(others) else mask
