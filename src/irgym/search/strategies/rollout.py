@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from irgym.core.actions import Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
+from irgym.core.lockstep import Turn, play
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -61,17 +62,16 @@ def rollout(
         rng: Samples the actions.
         temperature: Scores are divided by it before sampling.
     """
-    root = Node(task.initial(), Schedule())
-    mask = _mask_onward if task.job(root.state).known else _mask
-    paths = [[root] for _ in range(episodes)]
-    while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
-        observations = [task.observe(path[-1].state) for path in live]
-        masks = [mask(task, path[-1].state) for path in live]
-        actions = policy.act(observations, masks, rng, temperature)
-        states = task.step_batch([path[-1].state for path in live], actions)
-        for path, action, state in zip(live, actions, states, strict=True):
-            path.append(Node(state, path[-1].schedule.then(action)))
-    return paths
+    known = task.job(task.initial()).known is not None
+
+    def choose(turn: Turn) -> list[Action]:
+        masks = [_onward(task.space, mask) for mask in turn.masks] if known else turn.masks
+        return policy.act(turn.observations, masks, rng, temperature)
+
+    return [
+        [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
+        for states, actions in play([task] * episodes, choose)
+    ]
 
 
 def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
@@ -90,12 +90,7 @@ def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
     return path[int(np.argmin(costs))] if len(costs) == len(path) else path[-1]
 
 
-def _mask(task: Task[Any], state: Any) -> Mask:
-    return task.mask(state)
-
-
-def _mask_onward(task: Task[Any], state: Any) -> Mask:
+def _onward(space: ActionSpace, mask: Mask) -> Mask:
     """Return the mask without what ends the episode, unless nothing else applies."""
-    mask = task.mask(state)
-    others = task.space.onward(mask)
-    return others if task.space.takeable(others) else mask
+    others = space.onward(mask)
+    return others if space.takeable(others) else mask
