@@ -20,13 +20,14 @@ from irgym.agents.expert_iteration import (
 from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome, Record
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 from irgym.search.strategies.rollout import rollout
 
 CONFIG = ImitationConfig(epochs=150, hidden=(64, 64), lr=3e-3)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus, under
 from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.kinds import ActionKind
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task

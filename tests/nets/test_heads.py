@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.actions import ActionKind, ActionSpace, Mask
+from irgym.core.actions import ActionSpace, Mask
+from irgym.core.kinds import ActionKind
 from irgym.nets import heads
 from irgym.nets.layout import ActionLayout, AutoregressiveLayout, FlatLayout, StructuredLayout
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.kinds import ActionKind
 from irgym.nets import storage
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.kinds import ActionKind
 from irgym.core.task import Task
 
 CELLS = 4

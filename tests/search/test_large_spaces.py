@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from irgym.search import SEARCHES, session
+from irgym.search.budget import Budget
 from irgym.search.mutation import random_walk
-from irgym.search.session import Budget, Session, run_search
+from irgym.search.session import Session, run_search
 
 
 @pytest.fixture(autouse=True)

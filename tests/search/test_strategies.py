@@ -4,12 +4,14 @@ from itertools import islice
 
 import pytest
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
-from irgym.search.session import Budget, Node, Session, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import Node, Session, run_search
 from irgym.search.strategies.rollout import candidates
 
 NAMES = list(SEARCHES.builtin)

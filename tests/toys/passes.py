@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import (
     BackendStatus,
@@ -22,6 +22,7 @@ from irgym.core.environment import (
     under,
 )
 from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule

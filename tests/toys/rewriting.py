@@ -11,10 +11,11 @@ import numpy as np
 from ordering import Known, Ordering
 
 from irgym.agents.problem import Problem
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, padded_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Dataset, Environment
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
 
 
 @dataclass(frozen=True)

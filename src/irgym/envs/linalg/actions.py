@@ -7,7 +7,8 @@ two ways to write an interchange are here: level pointers, and enumerated candid
 from functools import cache
 from typing import ClassVar, Protocol
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
 
 LOOPS = 12
 """Greatest number of loops of an operation that can be scheduled."""
