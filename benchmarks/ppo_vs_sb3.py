@@ -27,8 +27,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from irgym.agents.ppo import PPO, PPOConfig
 from irgym.agents.problem import Problem
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.kinds import ActionKind
 from irgym.core.reward import RelativeImprovement
 from irgym.core.task import Task
 

@@ -25,7 +25,8 @@ from irgym.nets import heads, storage
 from irgym.nets.layout import FlatLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
-from irgym.search.session import Budget, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
 
 PPO = PPOConfig(
     iterations=60, episodes=32, minibatch=128, lr=3e-3, lr_end=1e-3, gamma=0.98, entropy=0.02, hidden=(32,)

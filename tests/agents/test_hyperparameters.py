@@ -27,7 +27,7 @@ from irgym.core.values import Range
 from irgym.nets import storage
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 CONFIGS: list[Any] = [
     *(AGENTS.load(name)() for name in AGENTS.builtin),

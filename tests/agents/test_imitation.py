@@ -17,15 +17,18 @@ from irgym.agents.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.imitation import ImitationConfig, actor_for, clone, with_exchanged
+from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
+from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome, Record
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
+from irgym.search.strategies.rollout import rollout
 
 CONFIG = ImitationConfig(epochs=150, hidden=(64, 64), lr=3e-3)
 PROBLEM = dials.problem(dials.CODES[7::30])
@@ -96,6 +99,22 @@ def test_a_clone_repeats_what_it_was_shown_and_ppo_starts_from_it(actions, tmp_p
     assert greedy_score(learner.policy(), PROBLEM.tasks, PROBLEM) == pytest.approx(dials.BEST_RETURN)
     with pytest.raises(IrgymError, match="another network"):
         replace(config, hidden=(32,)).build(PROBLEM).iterate()
+
+
+class Ended(dials.Dials):
+    space = ActionSpace((*dials.SPACE.kinds[:-1], ActionKind("halt", ends="episode")))
+
+
+class Endless(dials.Dials):
+    space = ActionSpace((*dials.SPACE.kinds[:-1], ActionKind("stop")))
+
+
+@pytest.mark.parametrize(("task", "steps"), [(Ended((3, 1, 2)), 4), (Endless((3, 1, 2)), 3)])
+def test_a_clone_ends_its_schedules_by_the_kind_that_is_marked(task, steps):
+    shown = Demonstration(task, schedule("turn_0_3 turn_1_1 turn_2_2"), 100.0)
+    [path] = rollout(task, clone(CONFIG, [shown]), 1, None)
+    assert path[3].state[0] == task.code and not path[3].state[2]
+    assert (len(path) == 5 and path[4].state[2]) == (steps == 4)
 
 
 def test_cloning_is_deterministic():

@@ -16,7 +16,8 @@ from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
-from irgym.gym.env import TaskEnv, action_of, gym_mask, gym_space
+from irgym.gym.env import TaskEnv
+from irgym.gym.spaces import action_of, gym_mask, gym_space
 
 sb3 = pytest.importorskip("irgym.agents.sb3")
 pytest.importorskip("sb3_contrib")

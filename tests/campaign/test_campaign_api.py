@@ -27,7 +27,7 @@ from irgym.evaluation.comparison import ComparisonPlan, run_comparison
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
 from irgym.search import SEARCHES
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 PROGRAMS = ("loops://mm/24x20x17", "loops://mm/16x16x16")
 NAN = float("nan")
@@ -146,8 +146,9 @@ def test_actions_that_are_none(make: Make, action: Any) -> None:
 
 @pytest.mark.parametrize("action", [0, [0], [-1] * 9, [0.5] * 9, "x", None, [10**9] * 9], ids=str)
 def test_vectors_that_are_no_action(action: Any) -> None:
-    from irgym.core.actions import ActionKind, ActionSpace
-    from irgym.gym.env import action_of
+    from irgym.core.actions import ActionSpace
+    from irgym.core.kinds import ActionKind
+    from irgym.gym.spaces import action_of
 
     space = ActionSpace((ActionKind("tile", (tuple(range(8)),) * 8),))
     assert not space.listable

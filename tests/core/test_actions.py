@@ -3,14 +3,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from irgym.core.actions import Action, ActionKind, ActionSpace
+from irgym.core.actions import Action, ActionSpace
 from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.kinds import ActionKind
 
 SPACE = ActionSpace(
     (
         ActionKind("up"),
         ActionKind("tile", ((0, 8, 16), (0, 4))),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("split", ((2, 4),)),
     )
 )
@@ -80,7 +81,7 @@ def test_options_say_what_is_legal():
     assert LARGE.options(everything).startswith("next tile_0|2|4|8|16|32|64_0|2")
 
 
-WORDS = ActionSpace((ActionKind("swap", (("0-1", "0-2", "1-2"),)), ActionKind("stop")))
+WORDS = ActionSpace((ActionKind("swap", (("0-1", "0-2", "1-2"),)), ActionKind("stop", ends="episode")))
 PLAIN = ActionSpace((ActionKind("up"), ActionKind("down")))
 
 
@@ -136,6 +137,26 @@ def test_vectors_of_a_space_too_large_to_list():
 def test_values_may_be_words():
     assert [WORDS.text(action) for action in WORDS.flat] == ["swap_0-1", "swap_0-2", "swap_1-2", "stop"]
     assert [WORDS.parse(WORDS.text(action)) for action in WORDS.flat] == list(WORDS.flat)
+
+
+def test_kinds_that_end_an_episode_are_marked_whatever_their_names():
+    kinds = (ActionKind("stop"), ActionKind("halt", ends="episode"), ActionKind("next", ends="turn"))
+    space = ActionSpace(kinds)
+    assert space.stops.tolist() == [False, True, False]
+    mask = space.mask([True, True, False])
+    assert space.takeable(space.onward(mask)) == [0]
+    assert space.takeable(mask) == [0, 1]
+
+
+@pytest.mark.parametrize("choices", [{"slots": ((1, 2),)}, {"candidates": True}])
+def test_what_ends_an_episode_leaves_no_choice(choices):
+    with pytest.raises(ValueError, match="neither slots nor candidates"):
+        ActionKind("stop", ends="episode", **choices)
+
+
+def test_what_a_kind_ends_does_not_tell_it_from_another():
+    assert ActionKind("stop", ends="episode") == ActionKind("stop")
+    assert ActionSpace((ActionKind("stop", ends="episode"),)) == ActionSpace((ActionKind("stop"),))
 
 
 def test_how_a_kind_is_written_does_not_tell_it_from_another():

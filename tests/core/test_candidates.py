@@ -10,11 +10,13 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, padded
 from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay, states_along
-from irgym.gym.env import TaskEnv, action_of, gym_mask, gym_space
+from irgym.gym.env import TaskEnv
+from irgym.gym.spaces import action_of, gym_mask, gym_space
 
 sys.path.append(str(Path(__file__).parents[1] / "toys"))
 import rewriting
@@ -22,7 +24,7 @@ import rewriting
 SPACE = ActionSpace(
     (
         ActionKind("merge", candidates=True),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("unroll", ((2, 4, 8),), candidates=True),
         ActionKind("tile", ((8, 16), (1, 2))),
         ActionKind("mer_ge", candidates=True),

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus, under
 from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.kinds import ActionKind
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -61,7 +62,7 @@ class Pair:
 
 
 class PairTask(Task[Pair]):
-    space = ActionSpace((ActionKind("set", ((0, 1), (1, 2, 3))), ActionKind("stop")))
+    space = ActionSpace((ActionKind("set", ((0, 1), (1, 2, 3))), ActionKind("stop", ends="episode")))
     horizon = 5
 
     def __init__(self, uri: str) -> None:

@@ -14,7 +14,7 @@ from irgym.evaluation.rows import Row
 from irgym.evaluation.statistics import Verdict
 from irgym.evaluation.summary import summarise
 from irgym.evaluation.tables import table
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 METHODS = ["base", "random", "evolutionary", "policy:mine", "guided:mine", "numpy", "other", "absent"]
 

@@ -22,7 +22,7 @@ from irgym.evaluation.summary import FLOOR, summarise
 from irgym.evaluation.tables import table
 from irgym.evaluation.tuning import gain_ratio, over
 from irgym.evaluation.units import cost_text
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 METHODS = ["base", "core", "greedy"]
 LATE = URIS[3]

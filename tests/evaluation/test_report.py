@@ -17,7 +17,7 @@ from irgym.evaluation.report import write_report
 from irgym.evaluation.results import Comparison
 from irgym.evaluation.rows import Row
 from irgym.evaluation.steps import read_steps, steps_of, write_steps
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 pytest.importorskip("matplotlib")
 

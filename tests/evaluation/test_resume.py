@@ -11,7 +11,7 @@ from irgym.evaluation import basis
 from irgym.evaluation.basis import Basis, basis_of
 from irgym.evaluation.comparison import ComparisonPlan, run_comparison
 from irgym.evaluation.results import Comparison
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 METHODS = ["base", "random", "policy:mine", "guided:mine"]
 URIS = ["toy://easy", "toy://hard"]

@@ -8,9 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 from irgym.nets import heads
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.candidates import CandidateSpec, Encoded
@@ -24,7 +25,7 @@ SPEC = CandidateSpec(F, G, (8, 8))
 SPACE = ActionSpace(
     (
         ActionKind("merge", candidates=True),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("tile", ((8, 16, 32), (1, 2))),
         ActionKind("split", candidates=True),
     )

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.actions import ActionKind, ActionSpace, Mask
+from irgym.core.actions import ActionSpace, Mask
+from irgym.core.kinds import ActionKind
 from irgym.nets import heads
 from irgym.nets.layout import ActionLayout, AutoregressiveLayout, FlatLayout, StructuredLayout
 
@@ -14,7 +15,7 @@ SPACE = ActionSpace(
     (
         ActionKind("up"),
         ActionKind("split", ((2, 4, 8),)),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
         ActionKind("tile", ((0, 1), (5, 6, 7, 8), (1, 2))),
     )
 )

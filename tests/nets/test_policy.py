@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.kinds import ActionKind
 from irgym.nets import storage
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
@@ -19,7 +20,9 @@ from irgym.nets.layout import AutoregressiveLayout, FlatLayout, StructuredLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 
-SPACE = ActionSpace((ActionKind("up"), ActionKind("split", ((2, 4, 8), (0, 1))), ActionKind("stop")))
+SPACE = ActionSpace(
+    (ActionKind("up"), ActionKind("split", ((2, 4, 8), (0, 1))), ActionKind("stop", ends="episode"))
+)
 SPEC = MlpSpec(6, (8, 8))
 
 

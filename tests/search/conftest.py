@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.kinds import ActionKind
 from irgym.core.task import Task
 
 CELLS = 4
@@ -41,7 +42,12 @@ def cost_of(values: Sequence[int]) -> float:
 class PairTask(Task[Cells]):
     uri = "toy://pairs"
     space = ActionSpace(
-        (ActionKind("left"), ActionKind("right"), ActionKind("set", (VALUES,)), ActionKind("stop"))
+        (
+            ActionKind("left"),
+            ActionKind("right"),
+            ActionKind("set", (VALUES,)),
+            ActionKind("stop", ends="episode"),
+        )
     )
     horizon = 12
 

@@ -9,11 +9,13 @@ import rewriting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
+from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
-from irgym.search.session import BRANCHES, Budget, Node, Session, run_search
+from irgym.search.session import BRANCHES, Node, Session, run_search
 
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)

@@ -9,9 +9,10 @@ from passes import SPACE, URIS, PassBench, PassTask
 
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
+from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import random_walk
-from irgym.search.session import Budget, Session, run_search
+from irgym.search.session import Session, run_search
 from irgym.search.strategies.rollout import outcome, rollout
 
 SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout", "screened")]

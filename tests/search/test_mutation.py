@@ -4,9 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from irgym.core.schedule import Schedule, replay
+from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
-from irgym.search.session import Budget, Session
+from irgym.search.session import Session
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

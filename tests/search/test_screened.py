@@ -7,7 +7,8 @@ from passes import URIS, PassBench, PassTask
 
 from irgym.core.errors import BackendError, IrgymError
 from irgym.prediction import model
-from irgym.search.session import Budget, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
 from irgym.search.strategies.evolutionary import Evolutionary
 from irgym.search.strategies.screened import Screened
 

@@ -4,11 +4,15 @@ from itertools import islice
 
 import pytest
 
+from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
-from irgym.search.session import Budget, Node, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import Node, Session, run_search
+from irgym.search.strategies.rollout import candidates
 
 NAMES = list(SEARCHES.builtin)
 STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "rollout")]
@@ -102,6 +106,17 @@ def test_seconds_are_respected(name, task, evaluator, policy):
     result = search(name, task, Slow(), policy, Budget(seconds=0.15))
     assert 0.1 < result.seconds < 0.6
     assert max(map(len, evaluator.batches)) <= 16
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_what_ends_an_episode_is_told_by_its_mark(task, evaluator, marked):
+    last = ActionKind("halt", ends="episode") if marked else ActionKind("stop")
+    task.space = ActionSpace((*task.space.kinds[:-1], last))
+    session = Session(task, evaluator, Budget(10))
+    following = {task.space.kinds[action.kind].name for action in session.actions(session.root)}
+    assert following == {"right", "set"} | (set() if marked else {"stop"})
+    path = [session.root, *session.children(session.root)]
+    assert candidates(task, path) == (path if marked else path[-1:])
 
 
 @pytest.mark.parametrize("name", ["guided", "rollout"])

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from irgym.agents.problem import Problem
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.kinds import ActionKind
 from irgym.core.reward import LogSpeedup, Reward
 from irgym.core.task import Task
 
@@ -17,7 +18,7 @@ SPACE = ActionSpace(
         ActionKind("turn", (tuple(range(DIALS)), tuple(range(DIGITS)))),
         ActionKind("reset"),
         ActionKind("all", (tuple(range(DIGITS)),)),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
     )
 )
 State = tuple[tuple[int, ...], int, bool, int]

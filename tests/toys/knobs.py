@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record
+from irgym.core.kinds import ActionKind
 from irgym.core.task import Task
 
 KNOBS, VALUES = 12, 8

@@ -10,9 +10,10 @@ import gymnasium
 import numpy as np
 
 from irgym.agents.problem import Problem
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import BackendStatus, Dataset, Environment, under
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry

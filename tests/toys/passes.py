@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import (
     BackendStatus,
@@ -21,6 +21,7 @@ from irgym.core.environment import (
     under,
 )
 from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
@@ -32,7 +33,7 @@ SORTS = 8
 """Sorts of redundant operations. Pass `fold_k` removes kind k and leaves half as many of the next one."""
 PASSES = (*(f"fold{k}" for k in range(SORTS)), *(f"expand{k}" for k in range(SORTS)))
 IDLE = tuple(f"idle{k}" for k in range(44))
-SPACE = ActionSpace(tuple(ActionKind(name) for name in (*PASSES, *IDLE, "stop")))
+SPACE = ActionSpace((*map(ActionKind, (*PASSES, *IDLE)), ActionKind("stop", ends="episode")))
 BASE_OPS = 100.0
 
 

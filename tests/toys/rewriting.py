@@ -11,10 +11,11 @@ import numpy as np
 from ordering import Known, Ordering
 
 from irgym.agents.problem import Problem
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, padded_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Dataset, Environment
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.registry import Registry
@@ -23,7 +24,9 @@ from irgym.core.task import Task
 
 COSTS = {"scale": 3.0, "shift": 2.0, "both": 4.0}
 OPS, RULES = list(COSTS), ("split", "merge", "fuse")
-SPACE = ActionSpace((ActionKind("stop"), *(ActionKind(rule, candidates=True) for rule in RULES)), capacity=24)
+SPACE = ActionSpace(
+    (ActionKind("stop", ends="episode"), *(ActionKind(rule, candidates=True) for rule in RULES)), capacity=24
+)
 STOP, SPLIT, MERGE, FUSE = range(4)
 FEATURES, ROW = len(OPS) + 1, len(RULES) + 3 * (len(OPS) + 1)
 

@@ -21,7 +21,8 @@ from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.task import Task
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.recorded import records_by_program
-from irgym.search.session import Budget, Strategy, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import Strategy, run_search
 from irgym.search.strategies.guided import Guided
 from irgym.search.strategies.rollout import outcome, rollout
 

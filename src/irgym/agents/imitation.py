@@ -87,8 +87,8 @@ def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
 def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> TorchPolicy:
     """Train a policy to repeat the demonstrations, by maximum likelihood.
 
-    After its last action a schedule is shown to go on without change to the end of the episode, by `next` or
-    `stop` where the space has such an action.
+    After its last action a schedule is shown to go on without change to the end of the episode, where a kind
+    of action `ends` it, or a turn of it.
 
     Raises:
         IrgymError: The policy to start from has another network, or observations have no rows to exchange.
@@ -164,6 +164,5 @@ def with_exchanged(
 
 def _onward(space: ActionSpace) -> Iterator[Action]:
     """Yield the action that leads to the end of an episode without changing the program, again and again."""
-    kinds = [kind.name for kind in space.kinds]
-    names = [name for name in ("stop", "next") if name in kinds]
-    return repeat(Action(kinds.index(names[0]))) if names else iter(())
+    ending = [Action(index) for index, kind in enumerate(space.kinds) if kind.ends]
+    return repeat(ending[0]) if ending else iter(())

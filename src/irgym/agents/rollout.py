@@ -1,11 +1,10 @@
-"""Rollouts: all episodes in lockstep, one policy call a step and one evaluator call for everything.
+"""Learners' rollouts: episodes in lockstep as trajectories, and one evaluator call for all their costs.
 
-No action depends on a cost, so all costs are asked for at the end, when the evaluator can spread and
-deduplicate the most. The steps of all episodes are taken together too, so that a task can spread them.
+No action depends on a cost, so all are asked for at the end, when the evaluator can spread and deduplicate
+the most.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import compress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,10 +13,11 @@ from numpy.typing import NDArray
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import FloatArray, Trajectories, join_legal
-from irgym.core import capabilities
+from irgym.core import capabilities, lockstep
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.errors import IrgymError
+from irgym.core.lockstep import Turn
 from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.nets.encoders import Batch, Encoder
@@ -106,13 +106,7 @@ def play(
 ) -> Episodes:
     """Play one episode on each of `tasks`, without asking for any cost.
 
-    Args:
-        tasks: At least one; they may repeat.
-        reward: Says of which states the costs and potentials are needed.
-        encoder: Makes batches of observations.
-        layout: Turns choices into actions.
-        choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
-        privileged: Whether the trajectories hold what only a critic sees.
+    The arguments are those of `rollout`; the reward says of which states costs and potentials are needed.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -120,8 +114,17 @@ def play(
     if privileged or reward.shaped:
         analysed = {id(task): capabilities.analysed(task) for task in tasks}
         tasks = [analysed[id(task)] for task in tasks]
-    every_state = reward.every_step or reward.shaped
-    steps, trails = _play(tasks, encoder, layout, choose, every_state=every_state, privileged=privileged)
+    steps: list[_Step] = []
+
+    def take(turn: Turn) -> list[Action]:
+        batch, masks = encoder.collate(turn.observations), turn.masks
+        legal = layout.legal(masks)
+        seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
+        draw = choose(batch, legal)
+        steps.append(_Step(batch, legal, draw, turn.episodes, seen))
+        return layout.actions(draw.choices, masks)
+
+    trails = [episode.states for episode in lockstep.play(tasks, take)]
     if not steps:
         raise IrgymError("no action applies to any of the programs: choose other programs")
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
@@ -137,68 +140,11 @@ def play(
         privileged=np.concatenate([step.privileged for step in steps]),
     )
     jobs, asked = _jobs(tasks, trails, every_step=reward.every_step)
-    potentials: list[list[float]] = [[] for _ in tasks]
-    if reward.shaped:
-        potentials = [
-            [capabilities.potential(task, state) for state in trail]
-            for task, trail in zip(tasks, trails, strict=True)
-        ]
-    return Episodes(trajectories, jobs, asked, potentials)
-
-
-def _play(
-    tasks: Sequence[Task[Any]],
-    encoder: Encoder,
-    layout: ActionLayout,
-    choose: Choose,
-    *,
-    every_state: bool,
-    privileged: bool,
-) -> tuple[list[_Step], list[list[Any]]]:
-    """Return the steps, and for each episode all its states or the first and the last."""
-    initial = {id(task): task.initial() for task in tasks}
-    trails = [[initial[id(task)]] for task in tasks]
-    live: list[int] = [
-        place for place, task in enumerate(tasks) if task.horizon > 0 and not task.terminal(initial[id(task)])
+    potentials = [
+        [capabilities.potential(task, state) for state in trail] if reward.shaped else []
+        for task, trail in zip(tasks, trails, strict=True)
     ]
-    playing = [tasks[place] for place in live]
-    states = [trails[place][0] for place in live]
-    steps: list[_Step] = []
-    while live:
-        batch = encoder.collate([task.observe(state) for task, state in zip(playing, states, strict=True)])
-        masks = [task.mask(state) for task, state in zip(playing, states, strict=True)]
-        legal = layout.legal(masks)
-        seen = privileged_of(playing, states) if privileged else np.zeros((len(live), 0), dtype=np.float32)
-        draw = choose(batch, legal)
-        steps.append(_Step(batch, legal, draw, live, seen))
-        states = _advance(playing, states, layout.actions(draw.choices, masks))
-        running = [
-            len(steps) < task.horizon and not task.terminal(state)
-            for task, state in zip(playing, states, strict=True)
-        ]
-        if every_state or not all(running):
-            for place, state, going in zip(live, states, running, strict=True):
-                if every_state or not going:
-                    trails[place].append(state)
-        if not all(running):
-            states = list(compress(states, running))
-            live = list(compress(live, running))
-            playing = list(compress(playing, running))
-    return steps, trails
-
-
-def _advance(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:
-    """Step all states, those of one class of tasks in one call."""
-    classes = {type(task) for task in tasks}
-    if len(classes) == 1:
-        return classes.pop().step_many(tasks, states, actions)
-    stepped: list[Any] = list(states)
-    for kind in classes:
-        own = [type(task) is kind for task in tasks]
-        chosen = list(compress(tasks, own)), list(compress(states, own)), list(compress(actions, own))
-        for place, state in zip(compress(range(len(tasks)), own), kind.step_many(*chosen), strict=True):
-            stepped[place] = state
-    return stepped
+    return Episodes(trajectories, jobs, asked, potentials)
 
 
 def _jobs(

@@ -1,6 +1,6 @@
 """Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
 
-They serve as more algorithms and as the oracle for ours. Actions are those of `irgym.gym.env`: places in
+They serve as more algorithms and as the oracle for ours. Actions are those of `irgym.gym.spaces`: places in
 `ActionSpace.flat`, followed by those of candidates; or vectors where the actions are too many to list. Needs
 the extra `sb3`.
 """
@@ -21,7 +21,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, list_mask, padded
 from irgym.core.errors import BackendError, IrgymError
 from irgym.core.values import Range, check_value
-from irgym.gym.env import action_of, gym_mask
+from irgym.gym.spaces import action_of, gym_mask
 
 Progress = Callable[[int, float], None]
 

@@ -11,7 +11,7 @@ from irgym.core.errors import IrgymError, StorageError
 from irgym.core.files import check_writable
 from irgym.core.task import form_of
 from irgym.measure.target import target_named
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 DEFAULT_SECONDS = 10.0
 """Time of a search where neither time nor evaluations are given."""

@@ -21,7 +21,8 @@ from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.environment import spread
 from irgym.core.errors import IrgymError, ProgramError
-from irgym.core.files import lock_for, write_json
+from irgym.core.files import lock_for
+from irgym.core.json_files import write_json
 from irgym.core.run_folder import RunFolder
 from irgym.core.uri import is_file
 from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison

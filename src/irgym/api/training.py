@@ -23,7 +23,8 @@ from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, task_of
 from irgym.core.environment import reward_of, spread
 from irgym.core.errors import IrgymError
-from irgym.core.files import lock_for, write_json
+from irgym.core.files import lock_for
+from irgym.core.json_files import write_json
 from irgym.core.run_folder import RunFolder
 from irgym.core.schedule import Schedule
 from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
@@ -32,7 +33,7 @@ from irgym.evaluation.results import Comparison
 from irgym.evaluation.steps import steps_of, write_steps
 from irgym.evaluation.targets import machine_text, peak_of
 from irgym.prediction.screen import Screen, check_share
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from irgym.core.files import write_json
+from irgym.core.json_files import write_json
 
 
 class Output:

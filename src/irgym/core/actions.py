@@ -5,7 +5,7 @@ state, such as the places where a rule applies; an action holds a candidate's na
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.kinds import ActionKind
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
@@ -32,24 +33,6 @@ class Action(NamedTuple):
     kind: int
     params: tuple[int, ...] = ()
     candidate: str = ""
-
-
-@dataclass(frozen=True)
-class ActionKind:
-    """A kind of action, such as `split`, and the choices of each of its parameter slots.
-
-    Attributes:
-        name: Lower-case words joined by hyphens.
-        slots: For each slot, the values to choose from: numbers, or words without `_`.
-        omitted: A value that the text form leaves out where only such values follow; None leaves out none.
-            A matter of writing: kinds that differ in nothing else are equal.
-        candidates: Whether an action of this kind names one of the state's candidates.
-    """
-
-    name: str
-    slots: tuple[tuple[int | str, ...], ...] = ()
-    omitted: int | None = field(default=None, compare=False)
-    candidates: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,6 +236,15 @@ class ActionSpace:
         owners, firsts = self._owners_and_firsts
         return np.concatenate([mask.kinds, np.where(mask.kinds[owners], mask.params, firsts)])
 
+    @cached_property
+    def stops(self) -> BoolArray:
+        """Whether an action of each kind ends the episode, shape [number of kinds]."""
+        return np.array([kind.ends == "episode" for kind in self.kinds], dtype=np.bool_)
+
+    def onward(self, mask: Mask) -> Mask:
+        """Return a mask without the kinds that end the episode; it may allow nothing."""
+        return Mask(mask.kinds & ~self.stops, mask.params, mask.candidates)
+
     def takeable(self, mask: Mask) -> list[int]:
         """Return the kinds that `mask` lets be taken, ascending."""
         if not self.has_candidates:
@@ -309,7 +301,7 @@ class ActionSpace:
             )
             names = self.names(mask, index)
             more = f"|... ({len(names)} in all)" if len(names) > shown else ""
-            forms.append(_form(replace(kind, slots=slots), "|".join(names[:shown]) + more))
+            forms.append(replace(kind, slots=slots).form("|".join(names[:shown]) + more))
         return " ".join(forms)
 
     def sample(self, mask: Mask, rng: np.random.Generator) -> Action:
@@ -335,10 +327,7 @@ class ActionSpace:
             ValueError: Its candidate's name is empty or has white space.
         """
         kind = self.kinds[action.kind]
-        values = [choices[index] for choices, index in zip(kind.slots, action.params, strict=True)]
-        while values and values[-1] == kind.omitted:
-            values.pop()
-        text = "_".join([kind.name, *map(str, values)])
+        text = kind.text(action.params)
         if not kind.candidates:
             return text
         if action.candidate.split() != [action.candidate]:
@@ -356,12 +345,14 @@ class ActionSpace:
         ends = [len(head), *(place for place in range(len(head)) if head[place] == "_")]
         found = [self._kind_index[head[:end]] for end in ends if head[:end] in self._kind_index]
         for index in found:
-            params = _params(self.kinds[index], head[len(self.kinds[index].name) + 1 :])
+            params = self.kinds[index].params(head[len(self.kinds[index].name) + 1 :])
             named = bool(name) if self.kinds[index].candidates else head == text
             if params is not None and named:
                 return Action(index, params, name)
         known = [self.kinds[index] for index in found] or self.kinds
-        raise ScheduleError(f"there is no action {text!r}: choose among {' '.join(map(_form, known))}")
+        raise ScheduleError(
+            f"there is no action {text!r}: choose among {' '.join(kind.form() for kind in known)}"
+        )
 
     def mask(
         self,
@@ -371,24 +362,3 @@ class ActionSpace:
     ) -> Mask:
         """Build a `Mask` from plain sequences."""
         return Mask(np.array(kinds, dtype=np.bool_), np.array(params, dtype=np.bool_), tuple(candidates))
-
-
-def _params(kind: ActionKind, values: str) -> tuple[int, ...] | None:
-    """Return the choices that an action's values stand for; None where there are no such choices."""
-    parts = values.split("_") if values else []
-    if kind.omitted is not None:
-        parts += [str(kind.omitted)] * (len(kind.slots) - len(parts))
-    if len(parts) != len(kind.slots):
-        return None
-    known = [[str(choice) for choice in choices] for choices in kind.slots]
-    if any(part not in texts for part, texts in zip(parts, known, strict=True)):
-        return None
-    return tuple(texts.index(part) for part, texts in zip(parts, known, strict=True))
-
-
-def _form(kind: ActionKind, candidate: str = "NAME") -> str:
-    """Return how actions of a kind are written, such as `split_8 split_16` or `merge@NAME`."""
-    end = f"@{candidate}" if kind.candidates else ""
-    if len(kind.slots) == 1:
-        return " ".join(f"{kind.name}_{choice}{end}" for choice in kind.slots[0])
-    return "_".join([kind.name, *("|".join(map(str, slot)) for slot in kind.slots)]) + end

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from irgym.core.errors import IrgymError, StorageError
-from irgym.core.files import check_writable, lock_for, read_json, read_json_lines, write_file, write_json
+from irgym.core.files import check_writable, lock_for, write_file
+from irgym.core.json_files import read_json, read_json_lines, write_json
 from irgym.core.values import MismatchError, Range, conform
 
 

@@ -21,7 +21,7 @@ from irgym.evaluation.results import Comparison, Trace
 from irgym.evaluation.rows import Row
 from irgym.evaluation.targets import machine_text
 from irgym.evaluation.tuning import Validator
-from irgym.search.session import Budget
+from irgym.search.budget import Budget
 
 OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
 """The settings that a user chooses."""

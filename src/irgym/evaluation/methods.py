@@ -19,7 +19,8 @@ from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
 from irgym.evaluation.tuning import Finding, Validator, best_of, confirm, measure_anew
 from irgym.search import SEARCHES
-from irgym.search.session import Budget, Strategy, needs_policy, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import Strategy, needs_policy, run_search
 from irgym.search.strategies.rollout import candidates, outcome, rollout
 
 PEER_TIMEOUT_S = 900.0

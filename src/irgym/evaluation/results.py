@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from irgym.core.errors import StorageError
-from irgym.core.files import read_json
+from irgym.core.json_files import read_json
 from irgym.core.objective import TIME, Objective
 from irgym.core.values import MismatchError, Range, conform, conform_part, plain
 from irgym.evaluation.rows import Cost, Evaluations, Row, Seconds

@@ -7,7 +7,7 @@ from typing import Any
 
 from irgym.core.cost import Evaluator
 from irgym.core.errors import StorageError
-from irgym.core.files import read_json, write_json
+from irgym.core.json_files import read_json, write_json
 from irgym.core.objective import TIME, Objective
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task

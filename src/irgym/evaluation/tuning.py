@@ -14,7 +14,7 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.targets import of_baseline
-from irgym.search.session import SearchResult
+from irgym.search.result import SearchResult
 
 ROUNDS = 3
 """Measurements of which the least counts; one where costs are known exactly."""

@@ -2,8 +2,7 @@
 
 import math
 import pickle
-import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import gymnasium
@@ -11,8 +10,8 @@ import numpy as np
 from gymnasium import spaces
 
 from irgym.core import capabilities
-from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
-from irgym.core.candidates import candidate_at, candidate_info, list_length, list_mask
+from irgym.core.actions import Action, BoolArray, IntArray
+from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
 from irgym.core.environment import Bench, reward_from
@@ -22,65 +21,8 @@ from irgym.core.reward import EpisodeCosts, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-
-
-def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
-    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list.
-
-    Where there are candidates, places after those of `flat` stand for the first `capacity` of them.
-
-    Raises:
-        IrgymError: A kind has candidates and parameters, or the actions beside candidates are too many.
-    """
-    if space.listable or space.has_candidates:
-        return spaces.Discrete(list_length(space))
-    return spaces.MultiDiscrete(list(space.dimensions))
-
-
-def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
-    """Return which choices of `gym_space` apply, those of all its dimensions joined."""
-    return list_mask(space, mask) if space.listable or space.has_candidates else space.vector_mask(mask)
-
-
-def action_of(space: ActionSpace, value: np.int64 | int | IntArray, mask: Mask | None = None) -> Action:
-    """Return the action that an element of `gym_space` stands for.
-
-    Args:
-        space: The actions.
-        value: The element.
-        mask: The state's mask, which says what the candidates are. A place beyond them stands for an action
-            that never applies.
-
-    Raises:
-        IrgymError: It is no element.
-    """
-    given = _numbers(value)
-    if space.listable or space.has_candidates:
-        count = list_length(space)
-        if given.shape or not 0 <= given < count:
-            raise IrgymError(f"an action is a whole number from 0 to {count - 1}, not {_brief(value)}")
-        place, fixed = int(given), len(space.flat)
-        return space.flat[place] if place < fixed else candidate_at(space, mask, place - fixed)
-    sizes = np.array(space.dimensions)
-    if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
-        raise IrgymError(
-            f"an action is a vector of {len(sizes)} whole numbers, each less than those of "
-            f"action_space.nvec, not {_brief(value)}"
-        )
-    return space.from_vector(given)
-
-
-def _numbers(value: Any) -> IntArray:
-    """Return whole numbers as an array; anything else as one that no action is."""
-    try:
-        given = np.asarray(value)
-    except ValueError:  # lists of unequal lengths
-        return np.array([[-1]])
-    return given if given.dtype.kind in "iu" else np.array([[-1]])
-
-
-def _brief(value: Any) -> str:
-    return reprlib.repr(value.tolist() if isinstance(value, np.ndarray) else value)
+from irgym.gym.arguments import check_number, program_option, texts_of
+from irgym.gym.spaces import action_of, gym_mask, gym_space
 
 
 class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
@@ -153,8 +95,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "target": target,
         }
         self.environment = ENVIRONMENTS.load(environment)
-        _check_number("horizon", horizon, int, 1)
-        _check_number("peak_gflops", peak_gflops, float, 0)
+        check_number("horizon", horizon, int, 1)
+        check_number("peak_gflops", peak_gflops, float, 0)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi")
         self.programs = self._drawn_from(programs, dataset, split)
@@ -182,7 +124,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     def _drawn_from(self, programs: Sequence[str] | None, dataset: str | None, split: str) -> tuple[str, ...]:
         """Return the programs of the episodes."""
         if programs is not None:
-            return _texts("programs", programs, "URI")
+            return texts_of("programs", programs, "URI")
         chosen = self.environment.dataset(self.environment.default_dataset if dataset is None else dataset)
         uris = chosen.split(split)
         if not uris:
@@ -196,7 +138,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         if not views:
             raise IrgymError(f"{self.environment.name} has no observations: Gymnasium environments need one")
         names = next(iter(views)) if observation is None else observation
-        names = (names,) if isinstance(names, str) else _texts("observation", names, f"of {', '.join(views)}")
+        names = (
+            (names,) if isinstance(names, str) else texts_of("observation", names, f"of {', '.join(views)}")
+        )
         unknown = [name for name in names if name not in views]
         if unknown:
             raise IrgymError(f"there is no observation {unknown[0]!r}: choose among {', '.join(views)}")
@@ -277,7 +221,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         Raises:
             IrgymError: There is no such option or program.
         """
-        uri = _program_option(options)
+        uri = program_option(options)
         super().reset(seed=seed)
         if uri is None:
             uri = self.programs[int(self.np_random.integers(len(self.programs)))]
@@ -397,44 +341,3 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self._costs = dict(state["costs"])
         for name, value in state["progress"].items():
             setattr(self, name, value)
-
-
-def _check_number(name: str, value: Any, kind: type, low: int) -> None:
-    """Make sure that an argument is a number of the right kind, at least `low`, or above it if it is real."""
-    if value is None:
-        return
-    whole = kind is int
-    right = isinstance(value, int | np.integer | (int if whole else float | np.floating)) and not isinstance(
-        value, bool
-    )
-    if not right or not (value >= low if whole else low < value < math.inf):
-        bound = f"a whole number of at least {low}" if whole else f"a finite number above {low}"
-        raise IrgymError(f"{name} must be {bound}, not {_brief(value)}: give another, or leave it out")
-
-
-def _texts(name: str, values: Any, what: str) -> tuple[str, ...]:
-    """Return an argument that is a list of texts."""
-    wanted = f"give a list of at least one {what}"
-    if isinstance(values, str) or not isinstance(values, Collection):
-        raise IrgymError(f"{name} must be a list, not {_brief(values)}: {wanted}")
-    texts = tuple(cast(Collection[Any], values))
-    if not texts:
-        raise IrgymError(f"{name} is empty: {wanted}")
-    for text in texts:
-        if not isinstance(text, str):
-            raise IrgymError(f"{name} has {_brief(text)}, which is no text: {wanted}")
-    return texts
-
-
-def _program_option(options: Any) -> str | None:
-    """Return the program that the options of `reset` name, if they do."""
-    if options is not None and not isinstance(options, Mapping):
-        raise IrgymError(f"the options of reset are a dictionary, not {_brief(options)}")
-    given = cast(Mapping[Any, Any], options or {})
-    unknown = [name for name in given if name != "program"]
-    if unknown:
-        raise IrgymError(f"reset has no option {_brief(unknown[0])}: its only one is 'program'")
-    uri = given.get("program")
-    if uri is not None and not isinstance(uri, str):
-        raise IrgymError(f"the option program of reset is a URI, not {_brief(uri)}")
-    return uri

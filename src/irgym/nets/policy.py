@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from irgym.core.actions import CAPACITY, Action, ActionKind, ActionSpace, BoolArray, Mask
+from irgym.core.actions import CAPACITY, Action, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.kinds import ActionKind
 from irgym.nets import heads, storage
 from irgym.nets.actor_critic import Actor, pair_scores_of
 from irgym.nets.encoders import spec_from_dict

@@ -8,18 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
 
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.errors import IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
+from irgym.search.result import SearchResult, TracePoint
 
 TIMED_BATCH = 16
 """Greatest number of states evaluated between two looks at the clock."""
@@ -45,72 +46,11 @@ class Exhausted(Exception):
 
 
 @dataclass(frozen=True)
-class Budget:
-    """What a search may spend; the first limit that is reached ends it.
-
-    Attributes:
-        evaluations: Number of distinct states evaluated, the initial one included.
-        seconds: Wall-clock time.
-    """
-
-    evaluations: int | None = None
-    seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.evaluations is None and self.seconds is None:
-            raise IrgymError("a search needs a budget: give a number of evaluations or of seconds")
-        if self.evaluations is not None and self.evaluations < 1:
-            raise IrgymError(f"a budget of {self.evaluations} evaluations is too small: give at least 1")
-        if self.seconds is not None and not self.seconds > 0:
-            raise IrgymError(f"a budget of {self.seconds:g} seconds is too small: give more than 0")
-        if self.seconds == math.inf:
-            raise IrgymError("a search needs an end: give a finite number of seconds")
-
-
-@dataclass(frozen=True)
 class Node:
     """A state and the schedule that leads to it."""
 
     state: Hashable
     schedule: Schedule
-
-
-class TracePoint(NamedTuple):
-    """One improvement of the best cost.
-
-    Attributes:
-        evaluations: Distinct states evaluated until then, this one included.
-        seconds: Wall-clock time since the search began.
-        cost: The best cost from then on.
-    """
-
-    evaluations: int
-    seconds: float
-    cost: float
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What a search found.
-
-    Attributes:
-        schedule: Leads to the cheapest program evaluated, without needless actions.
-        finalists: Schedules of the cheapest distinct programs, ascending, `schedule` first; empty where every
-            evaluation failed. Measure them anew: the least of many noisy costs flatters its owner.
-        cost: Its cost; infinite where every evaluation failed.
-        first_cost: Cost of the initial state.
-        evaluations: Number of distinct states evaluated.
-        seconds: Wall-clock time spent.
-        trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
-    """
-
-    schedule: Schedule
-    finalists: tuple[Schedule, ...]
-    cost: float
-    first_cost: float
-    evaluations: int
-    seconds: float
-    trace: tuple[TracePoint, ...]
 
 
 class Session:
@@ -151,7 +91,6 @@ class Session:
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
-        self._stops = np.array([kind.name == "stop" for kind in task.space.kinds])
         self._start = time.perf_counter()
 
     @property
@@ -240,8 +179,8 @@ class Session:
     def actions(self, node: Node) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
 
-        `stop` is left out: it leaves the program as it is. Of very many, a random choice of `BRANCHES` is
-        returned, always the same one of a node.
+        Those that end the episode are left out: they leave the program as it is. Of very many, a random
+        choice of `BRANCHES` is returned, always the same one of a node.
         """
         if self._ended(node):
             return []
@@ -270,10 +209,8 @@ class Session:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 
     def _onward(self, node: Node) -> Mask:
-        """Return the mask of a node without `stop`."""
-        mask = self._mask(node.state)
-        kinds = mask.kinds & ~self._stops
-        return Mask(kinds, mask.params, mask.candidates)
+        """Return the mask of a node without the kinds that end the episode."""
+        return self.task.space.onward(self._mask(node.state))
 
     def children(self, node: Node) -> list[Node]:
         """Return the nodes one action further."""

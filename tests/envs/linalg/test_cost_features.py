@@ -10,7 +10,8 @@ from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.cost_features import COST_FEATURES, alignments
 from irgym.prediction.model import CostModel
 from irgym.prediction.recorded import recorded_samples, tasks_beside
-from irgym.search.session import Budget, run_search
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
 from irgym.search.strategies.screened import Screened
 
 PROGRAMS = (

@@ -15,8 +15,9 @@ from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS
 from irgym.envs.linalg.scheduling.operations import OperationKind
 from irgym.measure.timing import Timing
+from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
-from irgym.search.session import Budget, Session
+from irgym.search.session import Session
 
 PROGRAMS = (
     "linalg://matmul/16x32x8",

@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.actions import Action, ActionKind, ActionSpace, Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
+from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.task import Task
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ and the module then computes something else (XLA runs them after that assignment
 STOP = len(PASSES)
 """The kind that ends a schedule."""
 
-SPACE = ActionSpace((*(ActionKind(action.name) for action in PASSES), ActionKind("stop")))
+SPACE = ActionSpace((*(ActionKind(action.name) for action in PASSES), ActionKind("stop", ends="episode")))
 """The actions: no kind has parameters."""
 
 KIND = {action.name: kind for kind, action in enumerate(PASSES)}

@@ -7,7 +7,8 @@ two ways to write an interchange are here: level pointers, and enumerated candid
 from functools import cache
 from typing import ClassVar, Protocol
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
 
 LOOPS = 12
 """Greatest number of loops of an operation that can be scheduled."""
@@ -89,7 +90,7 @@ def space_with(interchange: str) -> ActionSpace:
     """Return all actions, interchanges written in one of the ways."""
     return ActionSpace(
         (
-            ActionKind("next"),
+            ActionKind("next", ends="turn"),
             ActionKind("tile", (SIZES,) * LOOPS, omitted=0),
             ActionKind("tile-parallel", (SIZES,) * LOOPS, omitted=0),
             ActionKind("fuse", (SIZES,) * LOOPS, omitted=0),

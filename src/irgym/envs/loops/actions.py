@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from irgym.core.actions import ActionKind, ActionSpace
+from irgym.core.actions import ActionSpace
 from irgym.core.errors import ScheduleError
+from irgym.core.kinds import ActionKind
 from irgym.core.target import Target
 from irgym.envs.loops.codegen.plan import can_unroll, vectorisable
 from irgym.envs.loops.contraction import Contraction
@@ -28,7 +29,7 @@ SPACE = ActionSpace(
         ActionKind("merge"),
         ActionKind("unroll"),
         ActionKind("vectorise"),
-        ActionKind("stop"),
+        ActionKind("stop", ends="episode"),
     )
 )
 

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from irgym.core.actions import Mask
+from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
+from irgym.core.lockstep import Turn, play
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -51,8 +52,8 @@ def rollout(
 ) -> list[list[Node]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
-    Where states know their costs, as with op counts, episodes go on to the horizon: `stop` is taken only if
-    nothing else applies, for `outcome` takes the best state of the way at no cost.
+    Where states know their costs, as with op counts, episodes go on to the horizon: an action that ends one
+    is taken only if nothing else applies, for `outcome` takes the best state of the way at no cost.
 
     Args:
         task: The program.
@@ -61,27 +62,25 @@ def rollout(
         rng: Samples the actions.
         temperature: Scores are divided by it before sampling.
     """
-    root = Node(task.initial(), Schedule())
-    mask = _mask_without_stop if task.job(root.state).known else _mask
-    paths = [[root] for _ in range(episodes)]
-    while live := [path for path in paths if len(path) <= task.horizon and not task.terminal(path[-1].state)]:
-        observations = [task.observe(path[-1].state) for path in live]
-        masks = [mask(task, path[-1].state) for path in live]
-        actions = policy.act(observations, masks, rng, temperature)
-        states = task.step_batch([path[-1].state for path in live], actions)
-        for path, action, state in zip(live, actions, states, strict=True):
-            path.append(Node(state, path[-1].schedule.then(action)))
-    return paths
+    known = task.job(task.initial()).known is not None
+
+    def choose(turn: Turn) -> list[Action]:
+        masks = [_onward(task.space, mask) for mask in turn.masks] if known else turn.masks
+        return policy.act(turn.observations, masks, rng, temperature)
+
+    return [
+        [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
+        for states, actions in play([task] * episodes, choose)
+    ]
 
 
 def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
     """Return the nodes of an episode that are worth evaluating.
 
-    A policy tends to pass through its best states, and where there is `stop` an episode could have ended in
-    any of them. Where an episode ends of itself, only its end is what the policy means.
+    A policy tends to pass through its best states, and where an action ends the episode, it could have ended
+    in any of them. Where an episode ends of itself, only its end is what the policy means.
     """
-    stoppable = any(kind.name == "stop" for kind in task.space.kinds)
-    return path if stoppable or task.job(path[0].state).known else path[-1:]
+    return path if task.space.stops.any() or task.job(path[0].state).known else path[-1:]
 
 
 def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
@@ -91,13 +90,7 @@ def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
     return path[int(np.argmin(costs))] if len(costs) == len(path) else path[-1]
 
 
-def _mask(task: Task[Any], state: Any) -> Mask:
-    return task.mask(state)
-
-
-def _mask_without_stop(task: Task[Any], state: Any) -> Mask:
-    """Return the mask with `stop` ruled out, unless nothing else applies."""
-    mask = task.mask(state)
-    stops = np.array([kind.name == "stop" for kind in task.space.kinds])
-    others = Mask(mask.kinds & ~stops, mask.params, mask.candidates)
-    return others if task.space.takeable(others) else mask
+def _onward(space: ActionSpace, mask: Mask) -> Mask:
+    """Return the mask without what ends the episode, unless nothing else applies."""
+    others = space.onward(mask)
+    return others if space.takeable(others) else mask

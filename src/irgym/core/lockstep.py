@@ -1,0 +1,70 @@
+"""Episodes of several tasks in lockstep: one choice and one transition a step for all that still run.
+
+So a network acts on a batch, and a task whose transitions are slow can spread them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from irgym.core.actions import Action, Mask
+from irgym.core.task import Task
+
+
+class Turn(NamedTuple):
+    """The episodes that still run, before their next step: their numbers, and the task and state of each."""
+
+    episodes: list[int]
+    tasks: list[Task[Any]]
+    states: list[Any]
+
+    @property
+    def observations(self) -> list[Any]:
+        """What a policy sees of each."""
+        return [task.observe(state) for task, state in zip(self.tasks, self.states, strict=True)]
+
+    @property
+    def masks(self) -> list[Mask]:
+        """Which actions apply to each."""
+        return [task.mask(state) for task, state in zip(self.tasks, self.states, strict=True)]
+
+
+class Episode(NamedTuple):
+    """The states of an episode, first to last, and the action after each but the last."""
+
+    states: list[Any]
+    actions: list[Action]
+
+
+def play(tasks: Sequence[Task[Any]], choose: Callable[[Turn], Sequence[Action]]) -> list[Episode]:
+    """Play one episode on each of `tasks`, to its terminal state or its task's horizon.
+
+    Args:
+        tasks: They may repeat.
+        choose: Returns an action for each episode that still runs.
+    """
+    initial = {id(task): task.initial() for task in tasks}
+    episodes = [Episode([initial[id(task)]], []) for task in tasks]
+    live: Sequence[int] = range(len(tasks))
+    while live := [place for place in live if _runs(tasks[place], episodes[place])]:
+        turn = Turn(live, [tasks[place] for place in live], [episodes[place].states[-1] for place in live])
+        actions = choose(turn)
+        for place, action, state in zip(live, actions, _step(turn, actions), strict=True):
+            episodes[place].actions.append(action)
+            episodes[place].states.append(state)
+    return episodes
+
+
+def _runs(task: Task[Any], episode: Episode) -> bool:
+    return len(episode.actions) < task.horizon and not task.terminal(episode.states[-1])
+
+
+def _step(turn: Turn, actions: Sequence[Action]) -> list[Any]:
+    """Step all states, those of one class of tasks in one call."""
+    after = list(turn.states)
+    for kind in {type(task): None for task in turn.tasks}:
+        own = [place for place, task in enumerate(turn.tasks) if type(task) is kind]
+        tasks, states = [turn.tasks[place] for place in own], [turn.states[place] for place in own]
+        stepped = kind.step_many(tasks, states, [actions[place] for place in own])
+        for place, state in zip(own, stepped, strict=True):
+            after[place] = state
+    return after

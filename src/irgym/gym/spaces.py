@@ -1,0 +1,66 @@
+"""What turns Gymnasium's elements into actions, and masks into Gymnasium's form."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
+from irgym.core.candidates import candidate_at, list_length, list_mask
+from irgym.core.errors import IrgymError
+from irgym.gym.arguments import brief
+
+
+def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
+    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list.
+
+    Where there are candidates, places after those of `flat` stand for the first `capacity` of them.
+
+    Raises:
+        IrgymError: A kind has candidates and parameters, or the actions beside candidates are too many.
+    """
+    if space.listable or space.has_candidates:
+        return spaces.Discrete(list_length(space))
+    return spaces.MultiDiscrete(list(space.dimensions))
+
+
+def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
+    """Return which choices of `gym_space` apply, those of all its dimensions joined."""
+    return list_mask(space, mask) if space.listable or space.has_candidates else space.vector_mask(mask)
+
+
+def action_of(space: ActionSpace, value: np.int64 | int | IntArray, mask: Mask | None = None) -> Action:
+    """Return the action that an element of `gym_space` stands for.
+
+    Args:
+        space: The actions.
+        value: The element.
+        mask: The state's mask, which says what the candidates are. A place beyond them stands for an action
+            that never applies.
+
+    Raises:
+        IrgymError: It is no element.
+    """
+    given = _numbers(value)
+    if space.listable or space.has_candidates:
+        count = list_length(space)
+        if given.shape or not 0 <= given < count:
+            raise IrgymError(f"an action is a whole number from 0 to {count - 1}, not {brief(value)}")
+        place, fixed = int(given), len(space.flat)
+        return space.flat[place] if place < fixed else candidate_at(space, mask, place - fixed)
+    sizes = np.array(space.dimensions)
+    if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
+        raise IrgymError(
+            f"an action is a vector of {len(sizes)} whole numbers, each less than those of "
+            f"action_space.nvec, not {brief(value)}"
+        )
+    return space.from_vector(given)
+
+
+def _numbers(value: Any) -> IntArray:
+    """Return whole numbers as an array; anything else as one that no action is."""
+    try:
+        given = np.asarray(value)
+    except ValueError:  # lists of unequal lengths
+        return np.array([[-1]])
+    return given if given.dtype.kind in "iu" else np.array([[-1]])

@@ -1,0 +1,65 @@
+from itertools import pairwise
+
+import dials
+import numpy as np
+import ordering
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.core.lockstep import play
+
+
+class Short(dials.Dials):
+    horizon = 2
+
+
+class Still(dials.Dials):
+    horizon = 0
+
+
+class Wide(ordering.Passes):
+    """Of another class than the others."""
+
+
+TASKS = [Short((0, 1, 2)), dials.Dials((3, 3, 3)), Wide(1, 4), Still((1, 1, 1)), dials.Dials((4, 0, 1))]
+
+
+def alone(task, number, seed):
+    """The episode played by itself, each action drawn for its episode and step."""
+    states, actions = [task.initial()], []
+    while len(actions) < task.horizon and not task.terminal(states[-1]):
+        actions.append(drawn(task, states[-1], number, len(actions), seed))
+        states.append(task.step(states[-1], actions[-1]))
+    return states, actions
+
+
+def drawn(task, state, number, step, seed):
+    return task.space.sample(task.mask(state), np.random.default_rng((seed, number, step)))
+
+
+@given(st.lists(st.sampled_from(TASKS), max_size=8), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_each_episode_goes_as_if_it_were_alone(tasks, seed):
+    turns = []
+
+    def choose(turn):
+        turns.append(turn)
+        step = len(turns) - 1
+        for place, task, seen, mask in zip(
+            turn.episodes, turn.tasks, turn.observations, turn.masks, strict=True
+        ):
+            state = turn.states[turn.episodes.index(place)]
+            assert task is tasks[place]
+            assert np.array_equal(seen, task.observe(state))
+            assert np.array_equal(mask.kinds, task.mask(state).kinds)
+        return [
+            drawn(task, state, place, step, seed)
+            for place, task, state in zip(turn.episodes, turn.tasks, turn.states, strict=True)
+        ]
+
+    episodes = play(tasks, choose)
+    expected = [alone(task, number, seed) for number, task in enumerate(tasks)]
+    assert [(episode.states, episode.actions) for episode in episodes] == expected
+    # One choice a step, for no episode that has ended.
+    assert len(turns) == max((len(episode.actions) for episode in episodes), default=0)
+    assert all(set(after.episodes) <= set(before.episodes) for before, after in pairwise(turns))
