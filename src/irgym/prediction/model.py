@@ -42,7 +42,7 @@ class Samples(NamedTuple):
     """N measurements to learn from.
 
     Attributes:
-        cost_features: Shape [N, K]; see `Task.cost_features`.
+        cost_features: Shape [N, K]; see `irgym.core.capabilities.CostFeatures`.
         targets: Shape [N]; logarithms of relative costs.
     """
 
