@@ -75,8 +75,8 @@ class ActorCriticConfig(Hyperparameters):
     value_features: bool = False
     """Whether the value function, but not the policy, also sees the task's cost features.
 
-    After arXiv 2308.14364, section 4; see `irgym.core.capabilities.CostFeatures`. A policy needs them neither in
-    training nor in use.
+    After arXiv 2308.14364, section 4; see `irgym.core.capabilities.CostFeatures`. A policy needs them
+    neither in training nor in use.
     """
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over all rollouts so far."""
