@@ -43,9 +43,9 @@ def test_a_files_suffix_and_content_tell_its_environment(
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.mlir", "module {}", "of no environment that can be told"),
-        ("a.onnx", "", "of no environment that can be told"),
-        ("a.mlir", LINALG + STABLEHLO, "of more than one environment"),
+        ("a.mlir", "module {}", "of no environment that knows it"),
+        ("a.onnx", "", "of no environment that knows it"),
+        ("a.mlir", LINALG + STABLEHLO, "of several environments"),
     ],
 )
 def test_a_file_of_no_one_environment_is_one_sentence(name: str, text: str, words: str, tmp_path: Path):
@@ -92,7 +92,7 @@ def test_a_jax_function_with_its_arguments(engine: None):
     ]
     assert all(uri.startswith("hlo:") for uri in uris) and len(uris) == 3
     assert irgym.task(uris[0]).uri == uris[0]
-    assert irgym.tune(double, inputs=(numpy.ones(4),), evaluations=4, search="random").objective == "ops"
+    assert irgym.tune(double, inputs=(numpy.ones(4),), evaluations=4, search="random").objective.name == "ops"
 
 
 def test_environments_say_what_runs_here():

@@ -102,7 +102,8 @@ def test_a_single_exact_difference_is_no_tie(compare):
     comparison = compare(uris=URIS[:1], methods=["base", "core"])
     assert comparison.noise == 0.0
     assert [line.verdict for line in comparison.summary] == [Verdict.SLOWER, Verdict.TIE]
-    assert "worse" in printed(comparison)
+    text = printed(comparison)
+    assert "worse" in text and "their costs are exact" in text and "Costs are in" not in text
 
 
 def test_families_have_a_table(compare):
@@ -129,8 +130,10 @@ def test_other_objectives_are_measured_once_for_each_distinct_program(compare, b
 def test_the_objective_can_be_chosen(compare):
     comparison = compare(uris=URIS[:1], objective="time", budget=Budget(40))
     row = cells(comparison)[URIS[0], "greedy"]
-    assert comparison.objective == "time" and row.cost == 1000.0 and comparison.noise > 0.0
+    assert comparison.objective.name == "time" and row.cost == 1000.0 and comparison.noise > 0.0
     assert row.gain_ratio == pytest.approx((167 - 100) / (167 - 114))
+    text = printed(comparison)
+    assert "Costs are in ns." in text and "measured anew" in text
 
 
 def test_known_costs_are_not_measured_and_equal_programs_are_validated_once(compare, bench):
