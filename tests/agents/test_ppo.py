@@ -110,7 +110,7 @@ def test_the_pool_of_past_episodes_is_bounded():
         ({"activation": "sine"}, "no activation 'sine'"),
         ({"epsilon": 1.0}, "epsilon of PPO"),
         ({"shared": True, "value_epochs": 2}, "value_epochs"),
-        ({"episodes": 10, "group": 4}, "no groups of 4"),
+        ({"episodes": 10, "group": 4}, "do not divide into groups of 4"),
         ({"group": 4, "reuse": "random"}, "set reuse to none"),
     ],
 )

@@ -43,9 +43,9 @@ def test_a_files_suffix_and_content_tell_its_environment(
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.mlir", "module {}", "of no environment that can be told"),
-        ("a.onnx", "", "of no environment that can be told"),
-        ("a.mlir", LINALG + STABLEHLO, "of more than one environment"),
+        ("a.mlir", "module {}", "of no environment that knows it"),
+        ("a.onnx", "", "of no environment that knows it"),
+        ("a.mlir", LINALG + STABLEHLO, "of several environments"),
     ],
 )
 def test_a_file_of_no_one_environment_is_one_sentence(name: str, text: str, words: str, tmp_path: Path):

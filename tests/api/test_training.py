@@ -70,7 +70,7 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
         ({"validate": 1}, "validation needs both"),
         ({"validate": -1}, "0 or more"),
         ({"reward": "praise"}, "no reward 'praise'"),
-        ({"seconds": 0}, "too short"),
+        ({"seconds": 0}, "are not enough"),
         ({"iterations": 1.5}, "a whole number"),
         ({"screen": 2.0}, "2"),
         ({"resume": True}, "there is no run in"),

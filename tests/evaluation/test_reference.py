@@ -104,7 +104,8 @@ def test_a_single_exact_difference_is_no_tie(compare):
     comparison = compare(uris=URIS[:1], methods=["base", "core"])
     assert comparison.noise == 0.0
     assert [line.verdict for line in comparison.summary] == [Verdict.SLOWER, Verdict.TIE]
-    assert "worse" in printed(comparison)
+    text = printed(comparison)
+    assert "worse" in text and "their costs are exact" in text and "Costs are in" not in text
 
 
 def test_families_have_a_table(compare):
@@ -133,6 +134,8 @@ def test_the_objective_can_be_chosen(compare):
     row = cells(comparison)[URIS[0], "greedy"]
     assert comparison.objective.name == "time" and row.cost == 1000.0 and comparison.noise > 0.0
     assert row.gain_ratio == pytest.approx((167 - 100) / (167 - 114))
+    text = printed(comparison)
+    assert "Costs are in ns." in text and "measured anew" in text
 
 
 def test_known_costs_are_not_measured_and_equal_programs_are_validated_once(compare, bench):

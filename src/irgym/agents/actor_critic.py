@@ -57,9 +57,10 @@ class ActorCriticConfig(TrainingOptions):
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
-    """Whether the value, and it alone, sees what a state's cost can be told from too (`Task.cost_features`).
+    """Whether the value function, but not the policy, also sees the task's cost features.
 
-    As the cost features of arXiv 2308.14364, section 4. A policy needs them neither in training nor in use.
+    After arXiv 2308.14364, section 4; see `irgym.core.capabilities.CostFeatures`. A policy needs them
+    neither in training nor in use.
     """
     start: str = ""
     """File of a policy to start from, such as one that imitates searches; empty for random weights.

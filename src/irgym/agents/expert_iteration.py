@@ -127,7 +127,7 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
             known.append(found(task, costs))
     if not known:
         raise IrgymError(
-            "nothing is recorded of these programs that can be read back: search instead of --recorded"
+            "the cost cache has no schedules of these programs that can be read back: leave out --recorded"
         )
     return known
 

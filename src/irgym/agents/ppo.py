@@ -80,10 +80,10 @@ class PPOConfig(Reuse, ActorCriticConfig):
         self.check()
         if self.episodes % self.group:
             raise IrgymError(
-                f"{self.episodes} episodes are no groups of {self.group}: choose a multiple of it"
+                f"{self.episodes} episodes do not divide into groups of {self.group}: choose a multiple of it"
             )
         if self.group > 1 and self.reuse != "none":
-            raise IrgymError("past episodes belong to no group: set reuse to none or group to 1")
+            raise IrgymError("reuse and groups exclude each other: set reuse to none or group to 1")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
                 "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"

@@ -45,7 +45,7 @@ def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArr
     for task, state in zip(tasks, states, strict=True):
         row = capabilities.cost_features(task, state)
         if row is None:
-            raise IrgymError(f"nothing tells the cost of {task.uri}: set value_features to false")
+            raise IrgymError(f"{task.uri} has no cost features: set value_features to false")
         rows.append(row)
     return np.stack(rows).astype(np.float32)
 

@@ -28,7 +28,7 @@ def check_number(number: object, what: str) -> None:
         IrgymError: Something else is.
     """
     if number is not None and (isinstance(number, bool) or not isinstance(number, Real)):
-        raise IrgymError(f"{what} are a number, not {number!r}: give one")
+        raise IrgymError(f"{what} must be a number, not {number!r}: give one")
 
 
 def check_whole(number: object, what: str) -> None:
@@ -38,7 +38,7 @@ def check_whole(number: object, what: str) -> None:
         IrgymError: Something else is.
     """
     if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
-        raise IrgymError(f"{what} are a whole number, not {number!r}: give one")
+        raise IrgymError(f"{what} must be a whole number, not {number!r}: give one")
 
 
 def check_texts(**texts: object) -> None:
@@ -49,7 +49,7 @@ def check_texts(**texts: object) -> None:
     """
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):
-            raise IrgymError(f"{name} is a text, not {text!r}: give its name")
+            raise IrgymError(f"{name} must be a text, not {text!r}: give its name")
 
 
 def texts_of(texts: object, what: str) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def texts_of(texts: object, what: str) -> tuple[str, ...]:
     given = cast(Sequence[object], texts) if isinstance(texts, list | tuple) else (texts,)
     for text in given:
         if not isinstance(text, str):
-            raise IrgymError(f"{what} are texts, not {text!r}: give their names")
+            raise IrgymError(f"{what} must be texts, not {text!r}: give their names")
     return cast(tuple[str, ...], tuple(given))
 
 
@@ -74,7 +74,7 @@ def path_of(path: object, what: str) -> Path:
         IrgymError: Something else is.
     """
     if not isinstance(path, str | os.PathLike):
-        raise IrgymError(f"{what} is named by a path, not by {path!r}: give one")
+        raise IrgymError(f"{what} must be given as a path, not as {path!r}: give one")
     return Path(cast("str | os.PathLike[str]", path))
 
 
@@ -112,7 +112,7 @@ def check_seconds(seconds: float | None, purpose: str) -> None:
     """
     check_number(seconds, "seconds")
     if seconds is not None and not seconds > 0:
-        raise IrgymError(f"{seconds:g} seconds are too short {purpose}: give more than 0")
+        raise IrgymError(f"{seconds:g} seconds are not enough {purpose}: give more than 0")
     check_most(seconds, "seconds")
 
 
@@ -135,7 +135,7 @@ def check_seed(seed: int) -> None:
         IrgymError: It is negative or too large.
     """
     if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise IrgymError(f"a seed is a whole number, not {seed!r}: give one")
+        raise IrgymError(f"a seed must be a whole number, not {seed!r}: give one")
     if not 0 <= seed < 2**63:
         raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
 

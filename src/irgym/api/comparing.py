@@ -73,8 +73,8 @@ def compare(
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         json: File that holds the comparison as JSON, kept up to date while it runs.
         run_folder: Run folder that holds the same, for a report.
-        resume: Go on with the results that the JSON file, or else the run folder, holds.
-        observer: Sees how it gets on.
+        resume: Continue with the results in the JSON file, or else in the run folder.
+        observer: Is told of each result and of the progress.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense, or there is nothing to compare.

@@ -63,14 +63,14 @@ def train(
 ) -> "TorchPolicy":
     """Train a policy on the training programs of a data set; keep metrics and checkpoints in a run folder.
 
-    An interrupt loses what came after the last checkpoint.
+    An interrupt loses only what came after the last checkpoint.
 
     Args:
         environment: Name of the environment.
         run: Run folder, for checkpoints, metrics (JSON lines, TensorBoard) and the policy.
         agent: Learning algorithm, such as ppo, a2c, dqn or apex.
         dataset: Name of a data set; by default the environment's own.
-        seconds: Training time after which to stop, that before a resumption included.
+        seconds: Training time after which to stop; the time before a resumption counts too.
         iterations: Number of iterations in all after which to stop; by default the agent's own number.
         seed: Seed of all random choices.
         resume: Continue the run in the folder exactly where its last checkpoint left it.
@@ -80,8 +80,8 @@ def train(
         target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         validate: Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
-        screen: Measure this share of the new programs of an iteration: those that a learned cost model likes
-            best; the others are rewarded by its predictions.
+        screen: Measure only this share of the new programs of an iteration: those that a learned cost model
+            prefers; its predictions reward the others.
         hyperparameters: Of the agent, by name, such as `{"lr": 3e-4}`.
         note: Told in a line what is trained, on which machine.
         progress: Told the metrics of each iteration.
@@ -170,20 +170,20 @@ def evaluate(
     farm: str | None = None,
     observer: ComparisonObserver | None = None,
 ) -> Comparison:
-    """Run a trained policy, greedily and without search, on every program of a split.
+    """Run a trained policy on every program of a split, greedily and without a search.
 
-    The folder gets the comparison that is returned, and the schedule of the greatest speedup step by step.
+    Writes the comparison into the folder, and the schedule of the greatest speedup, step by step.
 
     Args:
         run: Run folder.
         split: Which programs, `train` or `test`.
-        dataset: Name of another data set than the run's.
+        dataset: Name of a data set; by default the run's.
         limit: Only this many programs, evenly spread over the split.
-        objective: What costs are, such as `time`; by default what the policy was trained on.
-        target: What code is made for; by default what the policy was trained for.
+        objective: What is measured, such as `time`; by default the objective that the policy was trained on.
+        target: What code is made for; by default the policy's own.
         seed: Seed of the inputs that results are checked on.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
-        observer: Sees how it gets on.
+        observer: Is told of each result and of the progress.
 
     Returns:
         A comparison with one method: the policy.

@@ -17,9 +17,9 @@ class Cache:
     """Show what the cost cache holds, or empty it."""
 
     action: Positional[Literal["stats", "clear"]]
-    """What to do."""
+    """stats shows what it holds; clear removes it."""
     json: Path | None = None
-    """Write the statistics, or which file was removed, as JSON to this file."""
+    """Write the statistics, or the path of the file that was removed, as JSON to this file."""
 
     def run(self) -> None:
         """Show or clear."""

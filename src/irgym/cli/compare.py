@@ -20,12 +20,13 @@ class Compare:
     environment: Positional[str]
     """Name of the environment."""
     methods: str | None = None
-    """Separated by commas: base, a default schedule, a search, policy:DIR, guided:DIR, or a baseline.
+    """Methods, separated by commas: base (the program as written), a default schedule of the compiler, a
+    search, policy:NAME, guided:NAME, or a baseline such as numpy.
 
     By default the environment's own choice.
     """
     programs: tuple[str, ...] = ()
-    """URIs; by default a split of the data set."""
+    """URIs or files; by default a split of the data set."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     split: Literal["train", "test"] = "test"
@@ -55,11 +56,11 @@ class Compare:
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     run_folder: Path | None = None
-    """Write the comparison into this run folder too, for `irgym report`."""
+    """Also write the comparison into this run folder, for `irgym report`."""
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     resume: bool = False
-    """Go on with the results that the JSON file, or else the run folder, holds; begin if there are none."""
+    """Continue with the results in the JSON file, or else in the run folder; begin anew if there are none."""
 
     def run(self) -> None:
         """Compare, print, record."""

@@ -13,7 +13,7 @@ from irgym.cli.output import console, write_json_to
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments, whether their back ends run here, and what to install if not."""
+    """List the environments, whether their back ends run here, and what to install if they do not."""
 
     json: Path | None = None
     """Write the same as JSON to this file."""

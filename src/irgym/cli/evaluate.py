@@ -18,9 +18,10 @@ from irgym.evaluation.units import cost_text, gain_word
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Run a trained policy, greedily and without search, on every program of a split.
+    """Run a trained policy on every program of a split, greedily and without a search.
 
-    The folder gets evaluation.json, and steps.json: the schedule of the greatest speedup step by step.
+    Writes evaluation.json into the run folder, and steps.json: the schedule of the greatest speedup, step by
+    step.
     """
 
     folder: Positional[Path]
@@ -28,19 +29,19 @@ class Evaluate:
     split: Literal["train", "test"] = "test"
     """Which programs."""
     dataset: str | None = None
-    """Name of another data set than the run's."""
+    """Name of a data set; by default the run's."""
     limit: int | None = None
     """Only this many programs, evenly spread over the split."""
     objective: str | None = None
-    """What costs are, such as `time`; by default what the policy was trained on."""
+    """What is measured, such as `time`; by default the objective that the policy was trained on."""
     target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default what the policy was trained for."""
+    """What code is made for, such as x86-64-v3 (AVX2); by default the policy's own."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     json: Path | None = None
-    """Write the result as JSON to this file as well as to evaluation.json in the folder."""
+    """Also write the result as JSON to this file, beside evaluation.json in the folder."""
 
     def run(self) -> None:
         """Evaluate, print, record."""

@@ -23,12 +23,12 @@ class Farm:
     """Start the scheduler of a farm, where workers and runs meet; or show the workers of one."""
 
     action: Positional[Literal["serve", "status"]]
-    """What to do."""
+    """serve starts a scheduler; status shows the workers of a farm."""
     address: Positional[str]
-    """To serve: a port, or HOST:PORT to be reached from other machines. For the status: dask://HOST:PORT."""
+    """For serve: a port, or HOST:PORT to be reached from other machines. For status: dask://HOST:PORT."""
     certificate: Path | None = None
-    """File that scheduler, workers and runs prove themselves by; by default ~/.config/irgym/farm.pem.
-    To serve makes it where there is none."""
+    """File by which scheduler, workers and runs prove who they are; by default ~/.config/irgym/farm.pem.
+    `serve` makes it if there is none."""
     insecure: bool = False
     """No TLS: whoever reaches the port can run programs on the workers."""
     json: Path | None = None
@@ -48,7 +48,7 @@ class Farm:
 
         file = endpoint.certificate
         if file is not None and make_certificate(file):
-            print(f"made {file}: who has this file can run programs on the farm", flush=True)
+            print(f"made {file}: whoever has this file can run programs on the farm", flush=True)
         whose = "of anybody, without TLS" if file is None else f"that have {file}"
 
         async def announced(stop: asyncio.Event) -> None:

@@ -17,8 +17,8 @@ from irgym.cli.settings import settings_of
 class Imitate:
     """Train a policy to repeat what a search finds; `train --set start=FILE` goes on from it.
 
-    More rounds are expert iteration (Anthony et al., arXiv 1705.08439): the policy leads the search whose
-    finds it learns next.
+    With more rounds, this is expert iteration (Anthony et al., arXiv 1705.08439): the policy leads a search,
+    then learns what that search has found.
     """
 
     environment: Positional[str]
@@ -28,22 +28,22 @@ class Imitate:
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     search: str = "evolutionary"
-    """Search that finds the schedules of the first round; with `start=FILE` that policy leads it instead."""
+    """Search of the first round; with `start=FILE`, that policy leads a guided search instead."""
     searched: int = 24
     """Number of training programs to search in each round."""
     seconds: float | None = None
     """Time for each search; 10 where neither this nor the number of evaluations is given."""
     evaluations: int | None = None
-    """Number of distinct candidates of each search; with this alone a run that was ended can be repeated, and
-    the cost cache answers at once what it measured."""
+    """Number of distinct candidates of each search. If this is the only budget, a run that was stopped can be
+    started again: the cost cache has what it measured."""
     rounds: int = 1
-    """Rounds of expert iteration: from the second on, the guided search, led by the policy of the round
-    before, searches other programs."""
+    """Number of rounds. From the second on, the policy of the round before leads the guided search, on other
+    programs."""
     recorded: bool = False
-    """Show in the first round, too, the best schedules that the cost cache has of all training programs; then
-    `--searched` may be 0."""
+    """In the first round, also show the policy the best schedules that the cost cache has of all training
+    programs; `--searched` may then be 0."""
     programs: int = 400
-    """Number of training programs to which the schedules of the first round are transferred; 0 for none."""
+    """Number of training programs that the schedules of the first round are transferred to; 0 for none."""
     seed: int = 0
     """Seed of all random choices."""
     objective: str | None = None

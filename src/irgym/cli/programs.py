@@ -13,7 +13,7 @@ from irgym.core.catalogue import ENVIRONMENTS, dataset_named
 
 @dataclass(frozen=True)
 class Programs:
-    """List the programs of a data set by URI, one a line; without a data set, the data sets too."""
+    """List the programs of a data set by URI, one a line, and the names of all data sets."""
 
     environment: Positional[str]
     """Name of the environment."""

@@ -21,7 +21,7 @@ class Replay:
     seed: int = 0
     """Seed of the inputs that the results are checked on."""
     objective: str | None = None
-    """What is minimised, such as `time`; by default the environment's own objective."""
+    """What is measured, such as `time`; by default the environment's own objective."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
     target: str | None = None

@@ -20,7 +20,7 @@ class Report:
     out: Path | None = None
     """File to write; by default report.html in the folder."""
     json: Path | None = None
-    """Write where the page is as JSON to this file."""
+    """Write the path of the page as JSON to this file."""
 
     def run(self) -> None:
         """Write the page."""

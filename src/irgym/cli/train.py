@@ -30,7 +30,7 @@ class Train:
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     seconds: float | None = None
-    """Stop after this training time, that before a resumption included."""
+    """Stop after this training time; the time before a resumption counts too."""
     iterations: int | None = None
     """Stop after this number of iterations in all; by default the agent's own number."""
     seed: int = 0
@@ -48,14 +48,14 @@ class Train:
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     validate: int = 0
-    """Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
+    """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
 
-    Costs drift with the processor's clock, so that the best of many validations may only be the luckiest.
+    Costs drift with the processor's clock, so the best of many validations may only be the luckiest.
     """
     screen: float | None = None
-    """Measure this share of the new programs of an iteration: those that a learned cost model likes best.
+    """Measure only this share of the new programs of an iteration: those that a learned cost model prefers.
 
-    The others are rewarded by its predictions, which are neither recorded nor reported.
+    Its predictions reward the others; they are neither recorded nor reported.
     """
     json: Path | None = None
     """Write the metrics of all iterations as JSON to this file at the end."""

@@ -14,14 +14,14 @@ from irgym.measure.farm.address import parse_endpoint, require_farm
 
 @dataclass(frozen=True)
 class Worker:
-    """Measure for the farm of a scheduler, on one core; join again whenever the scheduler was gone."""
+    """Measure for the farm of a scheduler, on one core; join again after the scheduler was gone."""
 
     farm: Positional[str]
     """Where the scheduler listens, as in dask://HOST:PORT."""
     name: str | None = None
     """Name of this worker; by default host and process number."""
     certificate: Path | None = None
-    """File that scheduler, workers and runs prove themselves by; by default ~/.config/irgym/farm.pem."""
+    """File by which scheduler, workers and runs prove who they are; by default ~/.config/irgym/farm.pem."""
     insecure: bool = False
     """No TLS: whoever answers there can run programs here."""
     timeout_s: float | None = None

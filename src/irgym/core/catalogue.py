@@ -61,9 +61,7 @@ def locate(program: object, inputs: Sequence[Any] = ()) -> "tuple[Environment, s
         program = Path(program) if is_file(Path(program)) else program
     if isinstance(program, str | os.PathLike):
         if inputs:
-            raise ProgramError(
-                f"{program} has inputs of its own: give inputs with a module or a function only"
-            )
+            raise ProgramError(f"{program} has its own inputs: give inputs only with a module or a function")
         if isinstance(program, str):
             return environment_of(program), program
         return _environment_of_file(Path(cast("os.PathLike[str]", program)))
@@ -83,10 +81,8 @@ def _environment_of_file(path: Path) -> "tuple[Environment, str]":
         (environment, uri) for environment in _environments() if (uri := environment.program_of(path, ()))
     ]
     if len(found) != 1:
-        what = "of more than one environment" if found else "of no environment that can be told"
-        raise ProgramError(
-            f"{path} is a program {what}: say which reads it, as in linalg:{path} or hlo:{path}"
-        )
+        what = "could be a program of several environments" if found else "is of no environment that knows it"
+        raise ProgramError(f"{path} {what}: name the environment, as in linalg:{path} or hlo:{path}")
     return found[0]
 
 

@@ -36,7 +36,7 @@ class Reward(Protocol):
 
     @property
     def shaped(self) -> bool:
-        """Whether the potential of every state is needed (`Task.potential`)."""
+        """Whether the potential of every state is needed (`irgym.core.capabilities.potential`)."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class Shaped:
 
     With the learner's own discount, and a potential of 0 at the end of an episode (Grzes, "Reward Shaping in
     Episodic Reinforcement Learning", AAMAS 2017), this leaves the best policies the best. In arXiv
-    2308.14364 potentials come from XLA's cost analysis; here from `Task.potential`.
+    2308.14364 potentials come from XLA's cost analysis; here from the task's `Analysis`.
 
     Attributes:
         reward: What is shaped.

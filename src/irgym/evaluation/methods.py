@@ -125,7 +125,7 @@ class Searched:
             self.strategy, task, bench.evaluator, conditions.budget, conditions.seed, self.policy
         )
         if not result.finalists:
-            raise IrgymError(f"none of {result.evaluations} candidates ran, the program as written included")
+            raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
         finding = _confirm(conditions, task, best_of(bench, task, result))
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
@@ -171,7 +171,9 @@ class BaselineMethod:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the baseline and time it in turn with the program as written."""
         if not task.objective.timed:
-            raise IrgymError(f"{self.name} is timed, and has no {task.objective.name}: leave it out")
+            raise IrgymError(
+                f"{self.name} can only be timed, so it has no {task.objective.name}: leave it out"
+            )
         reference = conditions.environment.reference_baseline
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)

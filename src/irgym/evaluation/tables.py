@@ -47,8 +47,9 @@ def conditions(comparison: Comparison) -> str:
         f"Date: {settings.get('date', 'not recorded')}.",
         *([f"Budget of a search: {' or '.join(words)}."] if words and comparison.traces else []),
         f"Seed: {settings.get('seed', 'not recorded')}.",
-        *([f"Cost: {settings['unit']}."] if settings.get("unit") else []),
-        f"{gains} are the cost as written over the cost; means are geometric, with 95 % intervals.",
+        *([f"Costs are in {comparison.objective.unit}."] if comparison.objective.unit else []),
+        f"{gains} are the cost as written over the cost after the method; means are geometric, with 95 % "
+        "intervals.",
         _checks(comparison),
     ]
     if comparison.baseline:
@@ -66,7 +67,7 @@ def _checks(comparison: Comparison) -> str:
     checked = (
         "not validated" if inputs == 0 else f"checked on {inputs} random input{'' if inputs == 1 else 's'}"
     )
-    costs = "their costs are exact" if comparison.settings.get("exact") else "measured anew"
+    costs = "their costs are exact" if comparison.objective.exact else "measured anew"
     return f"Results were {checked}{';' if inputs == 0 else ' and'} {costs}."
 
 

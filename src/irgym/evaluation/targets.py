@@ -25,9 +25,11 @@ def machine_text(bench: Bench, task: Task[Any]) -> str:
 
 
 def of_baseline(versus: Versus, task: Task[Any]) -> Versus:
-    """Return the timings of a baseline with a word that it was not held to a lesser target."""
+    """Return the timings of a baseline and say that it was not limited to a lesser target."""
     target = lesser_target(task)
-    return versus if target is None else replace(versus, detail=f"{versus.detail}, not held to {target.name}")
+    return (
+        versus if target is None else replace(versus, detail=f"{versus.detail}, not limited to {target.name}")
+    )
 
 
 def peak_of(bench: Bench, task: Task[Any]) -> float | None:

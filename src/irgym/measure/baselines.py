@@ -40,7 +40,9 @@ def repeat(function: Callable[[], Any]) -> Callable[[int], None]:
 def numpy_kernels() -> str:
     """Return which BLAS numpy uses, the kernels it picked, and its threads."""
     if "OPENBLAS_CORETYPE" in os.environ or "OPENBLAS_L2_SIZE" in os.environ:
-        raise BackendError("numpy is held to slow kernels: unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE")
+        raise BackendError(
+            "numpy is restricted to slow kernels: unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE"
+        )
     config: Any = np.show_config(mode="dicts")
     blas = config["Build Dependencies"]["blas"]
     text = f"numpy {np.__version__}, {blas['name']} {blas['version']}"

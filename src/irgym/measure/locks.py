@@ -223,5 +223,6 @@ class Queue:
             )
         if now - self._since > PATIENCE_S:
             raise StorageError(
-                f"{self._path} was not to be had for {PATIENCE_S:g} s, held by {who}: wait for it, or end it"
+                f"{self._path} could not be locked for {PATIENCE_S:g} s, {who} holds it: "
+                "wait for it, or end it"
             )

@@ -67,5 +67,5 @@ def files_of(places: Sequence[str], root: Path = ROOT) -> list[Path]:
         elif path.exists():
             found.add(path)
         else:
-            raise FileNotFoundError(f"{path} is not there, which costs depend on")
+            raise FileNotFoundError(f"{path} is missing, and costs depend on it")
     return sorted(found)

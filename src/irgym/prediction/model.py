@@ -42,7 +42,7 @@ class Samples(NamedTuple):
     """N measurements to learn from.
 
     Attributes:
-        cost_features: Shape [N, K]; see `Task.cost_features`.
+        cost_features: Shape [N, K]; see `irgym.core.capabilities.CostFeatures`.
         targets: Shape [N]; logarithms of relative costs.
     """
 
@@ -87,7 +87,7 @@ def check_predictable(task: Task[Any]) -> None:
     if task.job(initial).known is not None:
         raise IrgymError(f"the states of {task.uri} know their costs: there is nothing to predict")
     if capabilities.cost_features(task, initial) is None:
-        raise IrgymError(f"nothing is known of {task.uri} that its cost could be predicted from")
+        raise IrgymError(f"{task.uri} has no cost features that its cost could be predicted from")
     if importlib.util.find_spec("sklearn") is None:
         raise BackendError(f"predicting costs needs scikit-learn: run {INSTALL}")
 

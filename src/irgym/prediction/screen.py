@@ -63,7 +63,7 @@ class Screen:
         check_predictable(tasks[0])
         if capabilities.recorded(tasks[0], tasks[0].key(tasks[0].initial())) is None:
             raise IrgymError(
-                f"what is recorded of {tasks[0].uri} cannot be read back, as a screen needs it to be"
+                f"a screen needs costs that can be read back, unlike those of {tasks[0].uri}: leave it out"
             )
         self.quality: Quality | None = None
         self._evaluator = evaluator

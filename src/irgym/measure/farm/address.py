@@ -97,7 +97,7 @@ def parse_endpoint(address: str, certificate: Path | None = None, insecure: bool
     if options.get("insecure", "1") != "1" or not file or not file.isprintable():
         raise FarmError(f"{address!r} is malformed: write dask://HOST:PORT?certificate=FILE, or ?insecure=1")
     if options and (insecure or certificate is not None):
-        raise FarmError(f"{address!r} says already what certificate to use: leave out the other option")
+        raise FarmError(f"{address!r} already says which certificate to use: leave out the other option")
     named = Path(options["certificate"]) if "certificate" in options else certificate
     return _endpoint(host, port, named, insecure or "insecure" in options)
 

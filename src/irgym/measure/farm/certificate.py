@@ -119,12 +119,12 @@ def _check(path: Path) -> None:
             context.load_cert_chain(path, password="")  # an encrypted key would ask for one
     except FileNotFoundError:
         raise FarmError(
-            f"there is no certificate {path}: copy that of the farm there (irgym farm serve makes it), or "
-            "name it by --certificate FILE or dask://HOST:PORT?certificate=FILE"
+            f"there is no certificate {path}: copy that of the farm to this place (irgym farm serve makes "
+            "it), or name it by --certificate FILE or dask://HOST:PORT?certificate=FILE"
         ) from None
     except ssl.SSLError as error:
         raise FarmError(
-            f"{path} is no certificate of a farm: copy it again, or delete it, and irgym farm serve makes one"
+            f"{path} is no certificate of a farm: copy it again, or delete it and run irgym farm serve"
         ) from error
     except OSError as error:
         raise FarmError(f"{path} cannot be read ({error.strerror}): name another certificate") from error

@@ -138,7 +138,7 @@ def _tensorflow() -> Path:
                 f"run {INSTALL}"
             )
         return Path(str(found.locate_file("tensorflow")))
-    raise BackendError(f"tensorflow-cpu {TENSORFLOW} is not installed, whose XLA hlo uses: run {INSTALL}")
+    raise BackendError(f"hlo needs tensorflow-cpu {TENSORFLOW}, which is not installed: run {INSTALL}")
 
 
 def build() -> Path:

@@ -49,7 +49,7 @@ def compiler_version() -> str:
         found = version(PACKAGE)
     except PackageNotFoundError as error:
         raise BackendError(
-            f"{PACKAGE} {VERSION} is not installed, whose MLIR linalg uses: run {INSTALL}"
+            f"{PACKAGE} {VERSION}, which linalg needs, is not installed: run {INSTALL}"
         ) from error
     if found != VERSION:
         raise BackendError(f"linalg needs {PACKAGE} {VERSION}, but {found} is installed: run {INSTALL}")

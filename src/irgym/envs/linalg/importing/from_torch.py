@@ -47,8 +47,8 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     if "tensorflow" in sys.modules:
         # Both bring an LLVM, and the second one to be loaded aborts the process.
         raise BackendError(
-            "TensorFlow is loaded here, beside which torch-mlir cannot be: call from_torch in a process that "
-            "does not import tensorflow"
+            "torch-mlir cannot be loaded beside TensorFlow, which this process has loaded: call from_torch "
+            "in a process that does not import tensorflow"
         )
     from irgym.envs.linalg.importing.torch_import import trace
 
