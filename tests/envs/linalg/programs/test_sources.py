@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mlir_execution import execute, random_inputs
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError, StorageError
@@ -11,8 +12,6 @@ from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.sources import Sources, answer
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.isolation.child import Child
-
-from .execution import execute, random_inputs
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
+from mlir_execution import execute
+
 from irgym.envs.linalg.checking.domains import MOST, domains
 from irgym.envs.linalg.checking.intervals import Interval
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
-
-from .execution import execute
 
 
 def exact(name: str, *sizes: int, **options: int) -> int:

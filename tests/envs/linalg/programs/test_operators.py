@@ -4,6 +4,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from mlir_execution import execute, random_inputs
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,8 +16,6 @@ from irgym.envs.linalg.programs.lattice import MAX_LOOPS, POINTS, lattice
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.sequences import Step, result, sequence
 from irgym.envs.linalg.programs.uris import parse_uri
-
-from .execution import execute, random_inputs
 
 BASELINES: dict[str, Callable[..., Tensor]] = {
     "matmul/5x7x9": torch.mm,

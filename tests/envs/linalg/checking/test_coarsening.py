@@ -7,13 +7,13 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
+from mlir_execution import execute
+
 from irgym.envs.linalg.checking.coarsening import coarse
 from irgym.envs.linalg.compiling.compiler import Executable, mlir
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.measure.arrays import aligned
-
-from .execution import execute
 
 
 def coarsely(text: str, *inputs: Any) -> Any:

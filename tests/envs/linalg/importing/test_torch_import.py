@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from mlir_execution import execute
 from torch import Tensor, nn
 
 import irgym.linalg
@@ -14,8 +15,6 @@ from irgym.envs.linalg.importing.torch_import import network_program
 from irgym.envs.linalg.programs.families import NETWORKS
 from irgym.envs.linalg.programs.networks import as_function, build
 from irgym.envs.linalg.programs.uris import Network, parse_uri
-
-from .execution import execute
 
 
 def _agree(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> str:

@@ -219,7 +219,7 @@ def test_time_in_which_everything_is_stopped_does_not_count(tmp_path):
         "from irgym.measure.isolation.child import Child, Limits\n"
         "print(Child(Limits(timeout_s=0.6)).call(Call('planted:note_and_nap', (sys.argv[1], 0.4))))"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
     command = [sys.executable, "-c", program, str(notes)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
         both = first_note(notes), parent.pid
@@ -367,7 +367,7 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(planted, tmp_path):
         "import sys; from irgym.core.cost import Call; from irgym.measure.isolation.child import Child\n"
         "Child().call(Call('planted:spawn_sleeper', (sys.argv[1],)))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen([sys.executable, "-c", program, str(pids)], env=environment) as parent:
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         parent.kill()
