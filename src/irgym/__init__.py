@@ -16,8 +16,6 @@ if started_as_command():
 from irgym.gym.registration import register_all
 from irgym.version import __version__
 
-__all__ = ["__version__"]
-
 if TYPE_CHECKING:
     from irgym.api.comparing import compare
     from irgym.api.programs import environments, load_policy, task
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from irgym.api.tuning import replay, tune
     from irgym.core.errors import IrgymError
     from irgym.evaluation.tuned import Tuned
-
-    __version__: str
 
 __all__ = [
     "IrgymError",
