@@ -140,8 +140,8 @@ def test_what_cannot_be_screened_is_refused():
     for tasks, share, words in (
         (TASKS, 0.0, "choose more than 0"),
         (TASKS, 1.5, "at most 1"),
-        ([dials.Dials((0, 0, 0))], 0.5, "nothing is known"),
-        ([Silent((0, 0, 0))], 0.5, "cannot be read back"),
+        ([dials.Dials((0, 0, 0))], 0.5, "has no cost features"),
+        ([Silent((0, 0, 0))], 0.5, "needs costs that can be read back"),
     ):
         with pytest.raises(IrgymError, match=words):
             Screen(dials.Inline(), tasks, share, seed=0)

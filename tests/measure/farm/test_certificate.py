@@ -100,7 +100,7 @@ def _a_folder(path: Path):
         (_empty, "is no certificate of a farm"),
         (_of_another_key, "is no certificate of a farm"),
         (_with_a_password, "is no certificate of a farm"),
-        (_gone, "copy that of the farm there"),
+        (_gone, "copy that of the farm to this place"),
         (_a_folder, "no regular file"),
     ],
 )
