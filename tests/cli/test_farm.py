@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("distributed")
-pytest.importorskip("dask_jobqueue")
+pytest.importorskip("irgym.measure.farm.slurm")  # by way of it: dask_jobqueue itself takes over SIGINT
 from commands import Command
 from farm_site import Site, wait_until
 

@@ -181,7 +181,7 @@ def test_a_lock_that_is_never_free_is_one_sentence(own_locks, monkeypatch, plant
     monkeypatch.setattr(locks, "PATIENCE_S", 0.5)
     with (
         another_holder(own_locks) as other,
-        pytest.raises(StorageError, match=f"held by process {other.pid} "),
+        pytest.raises(StorageError, match=f"process {other.pid} "),
         Child() as child,
     ):
         child.call(planted("lock_core_in", str(own_locks), 7, 0.0))

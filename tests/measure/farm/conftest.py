@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("distributed")
-pytest.importorskip("dask_jobqueue")
+pytest.importorskip("irgym.measure.farm.slurm")  # by way of it: dask_jobqueue itself takes over SIGINT
 
 from farm_site import Site
 

@@ -105,3 +105,9 @@ def test_jobs_work_and_end_with_the_farm(tmp_path: Path, monkeypatch: pytest.Mon
     assert "works for" in (tmp_path / "out").read_text()
     job = int((tmp_path / "job").read_text())
     wait_until(lambda: not psutil.pid_exists(job))
+
+
+def test_an_interrupt_stays_an_interrupt():
+    code = "import signal, irgym.measure.farm.slurm\nsignal.raise_signal(signal.SIGINT)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode and "KeyboardInterrupt" in done.stderr

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import signal
 import socket
 import sys
 from collections.abc import Generator, Sequence
@@ -13,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
-from dask_jobqueue.slurm import SLURMCluster, SLURMJob
 from distributed.utils import get_ip
 
 from irgym.core.cost import Call
@@ -23,6 +23,13 @@ from irgym.measure.farm.certificate import default_certificate, make_certificate
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
 from irgym.measure.isolation.protocol import Limits, Reply
+
+_INTERRUPT = signal.getsignal(signal.SIGINT)
+
+from dask_jobqueue.slurm import SLURMCluster, SLURMJob  # noqa: E402
+
+# dask_jobqueue makes an interrupt end the process, as soon as it is imported.
+signal.signal(signal.SIGINT, _INTERRUPT)
 
 LEAVE_S = 60.0
 """After how many seconds without a scheduler a job ends."""
