@@ -30,6 +30,7 @@ from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.kinds import ActionKind
+from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.task import Task
 
@@ -64,7 +65,7 @@ class CodeTask(Task[State]):
     space = ActionSpace(tuple(ActionKind(f"symbol{number}") for number in range(SYMBOLS)))
     horizon = LENGTH
     uri = "code://benchmark"
-    objective = "mismatches"
+    objective = Objective("mismatches", "", "symbols that differ", exact=True, timed=False)
     everything = Mask(np.ones(SYMBOLS, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
 
     def initial(self) -> State:
@@ -87,9 +88,13 @@ class CodeTask(Task[State]):
         """Return the step and the symbol wanted."""
         return SIGHTS[state[0]]
 
+    def key(self, state: State) -> str:
+        """Return the state as text."""
+        return str(state)
+
     def job(self, state: State) -> Job:
         """Return the request for the number of mismatches."""
-        return Job(Call("", (LENGTH - state[1],)), self.uri, str(state), "", target="")
+        return Job(Call("", (LENGTH - state[1],)), self.uri, self.key(state), "", target="")
 
     def validation(self, state: State, inputs: int, seed: int) -> Call:
         """Not needed here."""
