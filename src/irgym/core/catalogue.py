@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from irgym.core.errors import IrgymError, PluginError, ProgramError, StorageError
+from irgym.core.errors import PluginError, ProgramError, StorageError
 from irgym.core.registry import Registry
 from irgym.core.uri import is_file
 
@@ -131,11 +131,8 @@ def check_objective(environment: "Environment", objective: str | None) -> None:
     Raises:
         IrgymError: It has none of that name; the message lists those that it has.
     """
-    known = [known.name for known in environment.objectives()]
-    if objective is not None and objective not in known:
-        raise IrgymError(
-            f"{environment.name} has no objective {objective!r}: choose among {', '.join(known)}"
-        )
+    if objective is not None:
+        environment.objective(objective)
 
 
 def dataset_named(environment: "Environment", name: str | None) -> "Dataset":

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, Protocol, TypeVar, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
@@ -80,18 +81,6 @@ def under(task: TaskT, objective: str | None) -> TaskT:
         IrgymError: It has no such objective.
     """
     return task if objective is None else cast(TaskT, task.under(objective))
-
-
-def objective_of(environment: "Environment", name: str) -> Objective:
-    """Return one of an environment's objectives.
-
-    Raises:
-        IrgymError: It has none of that name; the message lists those that it has.
-    """
-    known = {objective.name: objective for objective in environment.objectives()}
-    if name not in known:
-        raise IrgymError(f"{environment.name} has no objective {name!r}: choose among {', '.join(known)}")
-    return known[name]
 
 
 def reward_of(environment: "Environment", name: str) -> Reward:
@@ -311,6 +300,17 @@ class Environment(ABC):
         """Return what may be minimised, the default first."""
         return (TIME,)
 
+    def objective(self, name: str) -> Objective:
+        """Return what may be minimised under a name.
+
+        Raises:
+            IrgymError: There is nothing of that name; the message lists the objectives.
+        """
+        known = {objective.name: objective for objective in self.objectives()}
+        if name not in known:
+            raise IrgymError(f"{self.name} has no objective {name!r}: choose among {', '.join(known)}")
+        return known[name]
+
     def rewards(self) -> Mapping[str, Reward]:
         """Return the rewards that agents may be trained on, `default` among them."""
         return {"default": self.default_reward}
@@ -348,6 +348,11 @@ class Versus:
     baseline_ns: float
     ours_ns: float
     detail: str
+
+    @property
+    def ratio(self) -> float:
+        """Median of the ratios."""
+        return median(self.ratios)
 
 
 def policies_in(folder: Path, default: str) -> dict[str, Path]:

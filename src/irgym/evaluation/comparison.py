@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.catalogue import task_of
-from irgym.core.environment import Bench, Environment, objective_of
+from irgym.core.environment import Bench, Environment
 from irgym.core.errors import IrgymError
 from irgym.core.objective import Objective
 from irgym.core.policy import Policy
@@ -96,7 +96,7 @@ def run_comparison(
     environment, observer = plan.environment, observer or ComparisonObserver()
     if not plan.programs or not plan.methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
-    others = [objective_of(environment, name) for name in dict.fromkeys(plan.also)]
+    others = [environment.objective(name) for name in dict.fromkeys(plan.also)]
     tasks = [task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs]
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
     chosen = [parse_method(text, environment, loaded.load) for text in dict.fromkeys(plan.methods)]

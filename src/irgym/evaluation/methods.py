@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from irgym.core import capabilities
 from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import BaselineError, IrgymError
@@ -178,13 +176,13 @@ class BaselineMethod:
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)
         seconds = time.perf_counter() - started
-        speedup = 1.0 / float(np.median(versus.ratios))
+        speedup = 1.0 / versus.ratio
         ratio, detail = None, versus.detail
         if reference is not None:
             try:
                 same = self.name == reference
                 written = versus if same else _against_written(conditions, reference, task)
-                ratio = 1.0 if same else float(np.median(written.ratios)) * speedup
+                ratio = 1.0 if same else written.ratio * speedup
             except BaselineError as error:
                 detail = str(error)
         row = Row(task.uri, self.name, versus.baseline_ns, speedup, ratio, seconds, None, True, detail=detail)

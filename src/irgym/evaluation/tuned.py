@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from irgym.core.capabilities import ideal_cost
 from irgym.core.cost import Validation
 from irgym.core.environment import Bench, Environment, Versus
@@ -127,12 +125,12 @@ class Tuned:
     @property
     def peak_share(self) -> float | None:
         """Median share of the machine's peak."""
-        return _median(self.peak)
+        return None if self.peak is None else self.peak.ratio
 
     @property
     def baseline_ratio(self) -> float | None:
         """Median of the baseline's time over ours; above 1, irgym is faster."""
-        return _median(self.versus)
+        return None if self.versus is None else self.versus.ratio
 
     @property
     def reference_ratio(self) -> float | None:
@@ -258,7 +256,3 @@ def _steps(task: Task[Any], schedule: Schedule) -> tuple[Gain, ...]:
         Gain(task.space.text(action), after, before - after)
         for action, before, after in zip(schedule.actions, costs, costs[1:], strict=False)
     )
-
-
-def _median(versus: Versus | None) -> float | None:
-    return None if versus is None else float(np.median(versus.ratios))

@@ -101,12 +101,12 @@ class Finding:
     @property
     def baseline_ratio(self) -> float | None:
         """Median of the baseline's time over ours; above 1, irgym is faster."""
-        return None if self.versus is None else float(np.median(self.versus.ratios))
+        return None if self.versus is None else self.versus.ratio
 
     @property
     def peak_share(self) -> float | None:
         """Median share of the machine's peak."""
-        return None if self.peak is None else float(np.median(self.peak.ratios))
+        return None if self.peak is None else self.peak.ratio
 
 
 @dataclass(frozen=True)
