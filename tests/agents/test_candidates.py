@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import rewriting
-from trainings import SEEDS, equal, learns
+from trainings import SEEDS, check_resuming, learns
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.apex import ApexConfig
@@ -21,7 +21,7 @@ from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Limits
-from irgym.nets import heads, storage
+from irgym.nets import heads
 from irgym.nets.layout import FlatLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
@@ -90,18 +90,7 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_resuming_is_exact(name, tmp_path):
-    config, problem = EVERYTHING[name], rewriting.problem()
-    whole = config.build(problem)
-    for _ in range(4):
-        whole.iterate()
-    storage.write(tmp_path / "state.pt", {"kind": "state", "learner": whole.state_dict()})
-    resumed = config.build(problem)
-    resumed.load_state_dict(storage.read(tmp_path / "state.pt", "state")["learner"])
-    for _ in range(3):
-        (one, first), (two, second) = whole.iterate(), resumed.iterate()
-        np.testing.assert_array_equal(one.returns, two.returns)
-        assert first == second
-    assert equal(whole.state_dict(), resumed.state_dict())
+    check_resuming(EVERYTHING[name], rewriting.problem(), 4, tmp_path / "state.pt")
 
 
 def test_a_run_leaves_a_policy_that_names_candidates(tmp_path):

@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 
-import numpy as np
 import ordering
 import pytest
 import torch
-from trainings import equal, learns
+from trainings import check_resuming, learns
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.ppo import PPOConfig
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Shaped
-from irgym.nets import storage
 
 PPO = PPOConfig(
     iterations=45,
@@ -66,19 +64,8 @@ EVERYTHING = {
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_resuming_is_exact(name, tmp_path):
-    config = EVERYTHING[name]
     problem = ordering.problem(passes=4, reward=Shaped(RelativeImprovement()))
-    whole = config.build(problem)
-    for _ in range(3):
-        whole.iterate()
-    storage.write(tmp_path / "state.pt", {"kind": "state", "learner": whole.state_dict()})
-    resumed = config.build(problem)
-    resumed.load_state_dict(storage.read(tmp_path / "state.pt", "state")["learner"])
-    for _ in range(3):
-        (one, first), (two, second) = whole.iterate(), resumed.iterate()
-        np.testing.assert_array_equal(one.returns, two.returns)
-        assert first == second
-    assert equal(whole.state_dict(), resumed.state_dict())
+    check_resuming(EVERYTHING[name], problem, 3, tmp_path / "state.pt")
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

@@ -1,14 +1,16 @@
-"""Courses of training, compared."""
+"""Trainings, compared."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
 from irgym.core.run_folder import RunFolder
+from irgym.nets import storage
 
 SEEDS = (0, 1, 2)
 
@@ -42,3 +44,18 @@ def equal(a, b) -> bool:
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(equal, a, b))
     return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+def check_resuming(config: Any, problem: Problem, iterations: int, file: Path) -> None:
+    """Assert that a learner goes on from a file exactly as one that was not interrupted."""
+    whole = config.build(problem)
+    for _ in range(iterations):
+        whole.iterate()
+    storage.write(file, {"kind": "state", "learner": whole.state_dict()})
+    resumed = config.build(problem)
+    resumed.load_state_dict(storage.read(file, "state")["learner"])
+    for _ in range(3):
+        (one, first), (two, second) = whole.iterate(), resumed.iterate()
+        np.testing.assert_array_equal(one.returns, two.returns)
+        assert first == second
+    assert equal(whole.state_dict(), resumed.state_dict())
