@@ -31,6 +31,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
+from irgym.core.observation import array_view, views_of
 from irgym.core.reward import RelativeImprovement
 from irgym.core.task import Task
 
@@ -84,9 +85,11 @@ class CodeTask(Task[State]):
         """Say whether the code is complete."""
         return state[0] >= LENGTH
 
-    def observe(self, state: State) -> np.ndarray:
-        """Return the step and the symbol wanted."""
-        return SIGHTS[state[0]]
+    views = views_of(
+        array_view(
+            "sight", "the step and the symbol wanted", SIGHTS[0].shape, lambda _, state: SIGHTS[state[0]]
+        )
+    )
 
     def key(self, state: State) -> str:
         """Return the state as text."""

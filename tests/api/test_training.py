@@ -40,6 +40,35 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     assert led.cost == result.cost
 
 
+@pytest.mark.parametrize("agent", ["ppo", "a2c", "dqn"])
+def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
+    run = tmp_path / "run"
+    main(["train", "passes", "--run", str(run), "--agent", agent, "--observation", "ops,total",
+          "--iterations", "1", "--set", "episodes=4", "hidden=8"])  # fmt: skip
+    policy = irgym.load_policy(run)
+    task = irgym.task(URIS[0])
+    assert policy.observation == "ops,total"
+    assert task.observe(task.initial(), policy.observation).tolist() == [
+        *task.initial().ops,
+        sum(task.initial().ops),
+    ]
+    assert irgym.evaluate(run, limit=1).rows[0].speedup is not None
+    assert irgym.tune(URIS[0], policy=run, evaluations=3).cost is not None
+
+
+@pytest.mark.parametrize(
+    ("observation", "words"),
+    [
+        ("nothing", "choose among ops, total"),
+        ("text", "reads arrays of numbers, no str"),
+        ("cost", "needs the cost"),
+    ],
+)
+def test_what_policies_cannot_see(observation: str, words: str, tmp_path: Path):
+    with pytest.raises(IrgymError, match=words):
+        irgym.train("passes", tmp_path / "run", observation=observation, iterations=1, hyperparameters=SMALL)
+
+
 def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -105,6 +105,8 @@ def test_export(tmp_path: Path):
 class Folding:
     """Runs the passes that fold, in order."""
 
+    observation = ""
+
     def act(self, observations: Any, masks: Any, rng: Any, temperature: float = 1.0) -> list[Any]:
         space = irgym.task(PROGRAM).space
         names = [f"fold{k}" for k in range(8)] + ["stop"]

@@ -262,13 +262,6 @@ def test_a_data_set_without_programs() -> None:
         TaskEnv("hlo", dataset="full")
 
 
-def test_an_environment_without_observations() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ENVIRONMENTS.builtin, "passes", "passes:PASSES")  # pyright: ignore
-        with pytest.raises(IrgymError, match="passes has no observations"):
-            TaskEnv("passes")
-
-
 @pytest.mark.parametrize(
     "uri",
     ["", ":", "\0", "loops:\0", "nowhere://x", LONG, "loops", "LOOPS://mm/4x4x4"],

@@ -46,7 +46,7 @@ def test_each_episode_goes_as_if_it_were_alone(tasks, seed):
         turns.append(turn)
         step = len(turns) - 1
         for place, task, seen, mask in zip(
-            turn.episodes, turn.tasks, turn.observations, turn.masks, strict=True
+            turn.episodes, turn.tasks, turn.observations(""), turn.masks, strict=True
         ):
             state = turn.states[turn.episodes.index(place)]
             assert task is tasks[place]

@@ -12,6 +12,7 @@ from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus, under
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.kinds import ActionKind
+from irgym.core.observation import array_view, views_of
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -84,8 +85,7 @@ class PairTask(Task[Pair]):
     def terminal(self, state: Pair) -> bool:
         return state.stopped
 
-    def observe(self, state: Pair) -> Any:
-        return state.values
+    views = views_of(array_view("values", "", (2,), lambda task, state: state.values))
 
     def key(self, state: Pair) -> str:
         return str(state.values)
@@ -178,6 +178,8 @@ class ToyBench:
 
 class SetThenStop:
     """Sets the first value to 3, then to 1, then stops: passes through better states than its last."""
+
+    observation = ""
 
     def __init__(self, space: ActionSpace) -> None:
         self.space = space

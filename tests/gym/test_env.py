@@ -19,12 +19,11 @@ from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Reward, Shaped, ThroughputGain
 from irgym.core.schedule import Schedule, replay
+from irgym.envs.loops.observations import VIEWS
 from irgym.gym.env import TaskEnv
 
-pytest.importorskip("networkx")
-
 PROGRAMS = ("loops://mm/24x20x17", "loops://mm/16x16x16", "loops://bmm/2x8x8x8")
-OBSERVATIONS = tuple(ENVIRONMENTS.load("loops").observations())
+OBSERVATIONS = tuple(VIEWS)
 VECTORS = ("features", "loops_tensor", "stride_tensor", "5_prev_actions_tensor")
 Make = Callable[..., TaskEnv]
 

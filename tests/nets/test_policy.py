@@ -65,6 +65,13 @@ def test_a_saved_policy_acts_like_the_original(network, tmp_path):
     assert all(SPACE.allows(mask, action) for mask, action in zip(masks, sampled[0], strict=True))
 
 
+@pytest.mark.parametrize("kind", [Actor, QNetwork])
+def test_a_policy_remembers_what_it_observes(kind: type[Actor | QNetwork], tmp_path):
+    network = kind(MlpSpec(6), FlatLayout(SPACE), "counts,target")
+    TorchPolicy(network).save(tmp_path / "policy.pt")
+    assert TorchPolicy.load(tmp_path / "policy.pt").observation == "counts,target"
+
+
 def test_no_states_no_actions():
     policy = TorchPolicy(networks()[0])
     assert policy.act([], [], None) == []

@@ -12,6 +12,7 @@ import pytest
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.kinds import ActionKind
+from irgym.core.observation import array_view, views_of
 from irgym.core.task import Task
 
 CELLS = 4
@@ -79,8 +80,7 @@ class PairTask(Task[Cells]):
     def recorded(self, schedule: str) -> Cells:
         return Cells(0, tuple(map(int, schedule.split())))
 
-    def observe(self, state: Cells) -> Any:
-        return state
+    views = views_of(array_view("cells", "", (0,), lambda task, state: state))
 
     def key(self, state: Cells) -> str:
         return " ".join(map(str, state.values))
@@ -115,6 +115,8 @@ class CountingEvaluator:
 
 class MaskedUniformPolicy:
     """Every legal action equally likely; taken for the most probable one: the last but `stop`."""
+
+    observation = ""
 
     def __init__(self, space: ActionSpace) -> None:
         self.space = space

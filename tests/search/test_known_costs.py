@@ -69,6 +69,8 @@ def test_minimising_drops_what_does_nothing_with_few_transitions():
 class Fixed:
     """A policy that goes through actions in an order; what the mask rules out is passed over."""
 
+    observation = ""
+
     def __init__(self, *names):
         self.actions = [SPACE.parse(name) for name in names]
 

@@ -9,6 +9,7 @@ from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.kinds import ActionKind
+from irgym.core.observation import array_view, views_of
 from irgym.core.reward import LogSpeedup, Reward
 from irgym.core.task import Task
 
@@ -35,6 +36,9 @@ class Dials(Task[State]):
 
     space = SPACE
     horizon = DIALS + 1
+    views = views_of(
+        array_view("dials", "", (DIALS * (2 * DIGITS + 1) + 1,), lambda task, state: task.features(state))
+    )
 
     def __init__(self, code: tuple[int, ...]) -> None:
         self.code = code
@@ -67,7 +71,7 @@ class Dials(Task[State]):
     def terminal(self, state: State) -> bool:
         return state[2]
 
-    def observe(self, state: State) -> np.ndarray:
+    def features(self, state: State) -> np.ndarray:
         seen = np.zeros(DIALS * (2 * DIGITS + 1) + 1, dtype=np.float32)
         seen[-1] = state[1] / self.horizon
         for dial, (digit, wanted) in enumerate(zip(state[0], self.code, strict=True)):

@@ -1,7 +1,7 @@
 """A toy with many settings, each of which changes the cost by itself and together with its neighbour."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record
 from irgym.core.kinds import ActionKind
+from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.core.task import Task
 
 KNOBS, VALUES = 12, 8
@@ -40,8 +41,12 @@ class Knobs(Task[State]):
     def terminal(self, state: State) -> bool:
         return False
 
-    def observe(self, state: State) -> np.ndarray:
-        return np.array(state, dtype=np.float32)
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        length = len(self.initial())
+        return views_of(
+            array_view("knobs", "", (length,), lambda task, state: np.array(state, dtype=np.float32))
+        )
 
     def cost_features(self, state: State) -> np.ndarray:
         return np.array(state, dtype=float)

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from irgym.agents.problem import Problem
@@ -15,7 +14,7 @@ from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import BackendStatus, Dataset, Environment, under
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
-from irgym.core.observation import ObservationView
+from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement, Reward
 from irgym.core.target import Target
@@ -99,7 +98,12 @@ class Passes(Task[State]):
     def terminal(self, state: State) -> bool:
         return False
 
-    def observe(self, state: State) -> np.ndarray:
+    @cached_property
+    def views(self) -> Mapping[str, ObservationView]:
+        length = 2 * self.passes + self.padding
+        return views_of(array_view("counts", "", (length,), lambda task, state: task.features(state)))
+
+    def features(self, state: State) -> np.ndarray:
         return np.array([*state[0], *state[1], *[0.0] * self.padding], dtype=np.float32)
 
     def analysis(self, state: State) -> np.ndarray:
@@ -174,12 +178,6 @@ class Ordering(Environment):
     def dataset(self, name: str) -> Dataset:
         uris = tuple(f"passes://{seed}" for seed in range(6))
         return Dataset("all", "", uris, uris)
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        box = gymnasium.spaces.Box(0.0, 200.0, (40,), np.float32)
-        return {
-            "counts": ObservationView("counts", "", lambda: box, lambda task, state, _: task.observe(state))
-        }
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Any:
         raise NotImplementedError

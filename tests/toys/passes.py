@@ -23,6 +23,7 @@ from irgym.core.environment import (
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
+from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -119,8 +120,15 @@ class PassTask(Task[Module]):
     def terminal(self, state: Module) -> bool:
         return state.stopped
 
-    def observe(self, state: Module) -> Any:
-        return np.array(state.ops, dtype=np.float32)
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        length = len(self.initial().ops)
+        return views_of(
+            array_view("ops", "", (length,), lambda task, state: np.array(state.ops, dtype=np.float32)),
+            array_view("total", "", (1,), lambda task, state: np.array([sum(state.ops)], dtype=np.float32)),
+            ObservationView("text", "", lambda: None, lambda task, state: task.describe(state)),
+            ObservationView("cost", "", lambda: None, of_cost=lambda task, cost: np.array([cost])),
+        )
 
     def key(self, state: Module) -> str:
         return "-".join(map(str, state.ops))

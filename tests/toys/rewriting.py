@@ -3,7 +3,7 @@
 `split` makes a chain dearer, but then `merge` may join the parts with their neighbours.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from ordering import Known, Ordering
 
 from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.candidates import CandidateObservation, padded_view
+from irgym.core.candidates import CandidateObservation, candidate_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Dataset, Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
-from irgym.core.observation import ObservationView
+from irgym.core.observation import views_of
 from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement
 from irgym.core.task import Task
@@ -62,6 +62,7 @@ class Rewriting(Task[State]):
     space = SPACE
     objective = Objective("ops", "", "operators", exact=True, timed=False)
     horizon = 20
+    views = views_of(candidate_view(SPACE, lambda task, state: task.features(state), FEATURES, ROW, 0.0, 4.0))
 
     @property
     def uri(self) -> str:
@@ -87,7 +88,7 @@ class Rewriting(Task[State]):
     def terminal(self, state: State) -> bool:
         return state.stopped
 
-    def observe(self, state: State) -> CandidateObservation:
+    def features(self, state: State) -> CandidateObservation:
         around = [-1, *(OPS.index(op) for _, op in state.chain), -1]
         whole = [around.count(op) / 8 for op in range(-1, len(OPS))]
         one, pairs = np.eye(len(OPS) + 1, dtype=np.float32), list(applicable(state))
@@ -149,9 +150,6 @@ class Rewritings(Ordering):
 
     def dataset(self, name: str) -> Dataset:
         return Dataset("all", "", *(tuple(task.uri for task in tasks) for tasks in (TRAIN, TEST)))
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        return {"padded": padded_view(SPACE, FEATURES, ROW, 0.0, 4.0)}
 
 
 REWRITING = Rewritings()

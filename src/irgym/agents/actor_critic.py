@@ -107,7 +107,9 @@ class ActorCriticLearner(Generic[C]):
         state = task.initial()
         privileged = privileged_of([task], [state]).shape[1] if config.value_features else 0
         with seeded(config.seed):
-            self.network = ActorCritic(spec_of(config, task), self.layout, config.shared, privileged)
+            self.network = ActorCritic(
+                spec_of(config, task), self.layout, config.shared, privileged, config.observation
+            )
         self.encoder = self.network.actor.encoder
         if config.start:
             start_from(Path(config.start), self.network.actor)

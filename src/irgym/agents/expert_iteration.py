@@ -159,7 +159,7 @@ def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) ->
     states = states_along(task, schedule)[:-1]
     if not states:
         return 0.0
-    observations = [task.observe(state) for state in states]
+    observations = [task.observe(state, policy.observation) for state in states]
     masks = [task.mask(state) for state in states]
     return float(policy.log_probability(observations, masks, schedule.actions).sum())
 

@@ -62,6 +62,8 @@ class NetworkOptions(Hyperparameters):
     """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
     normalise_observations: bool = False
     """Whether inputs are brought to mean 0 and deviation 1 over what was seen so far."""
+    observation: str = ""
+    """Name of what is observed; several, separated by commas, are joined; empty for the default."""
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
         IrgymError: That policy has another network, or there is no such encoder.
     """
     with seeded(config.seed):
-        actor = Actor(spec_of(config, task), LAYOUTS[config.actions](task.space))
+        actor = Actor(spec_of(config, task), LAYOUTS[config.actions](task.space), config.observation)
     if config.start:
         start_from(Path(config.start), actor)
     return actor
@@ -98,7 +98,9 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     actor = actor_for(config, task)
     layout = actor.layout
     rng = np.random.default_rng(config.seed)
-    observations, masks, actions = with_exchanged(*_steps(demonstrations), config.exchanged, rng)
+    observations, masks, actions = with_exchanged(
+        *_steps(demonstrations, config.observation), config.exchanged, rng
+    )
     batch = actor.encoder.collate(observations)
     if not config.start:
         # Other statistics of the inputs would change what the weights of a policy to start from mean.
@@ -117,7 +119,9 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     return TorchPolicy(actor)
 
 
-def _steps(demonstrations: Sequence[Demonstration]) -> tuple[list[Any], list[Mask], list[Any]]:
+def _steps(
+    demonstrations: Sequence[Demonstration], observation: str
+) -> tuple[list[Any], list[Mask], list[Any]]:
     """Return observation, mask and action of every step of the demonstrations."""
     observations: list[Any] = []
     masks: list[Mask] = []
@@ -128,7 +132,7 @@ def _steps(demonstrations: Sequence[Demonstration]) -> tuple[list[Any], list[Mas
         for action in chain(shown.schedule.actions, _onward(task.space)):
             if task.terminal(state):
                 break
-            observations.append(task.observe(state))
+            observations.append(task.observe(state, observation))
             masks.append(task.mask(state))
             actions.append(action)
             state = task.step(state, action)

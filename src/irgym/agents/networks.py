@@ -27,10 +27,10 @@ def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
     """Return the specification of the encoder for the observations of a task.
 
     Raises:
-        IrgymError: There is no such encoder here, or it does not suit the observations.
+        IrgymError: There is no such observation or encoder here, or they do not suit each other.
     """
     return spec_for(
-        task.observe(task.initial()),
+        task.observe(task.initial(), config.observation),
         config.hidden,
         config.activation,
         normalise=config.normalise_observations,
@@ -53,11 +53,11 @@ def start_from(path: Path, actor: Actor) -> None:
     if _shape(network) != _shape(actor):
         raise IrgymError(
             f"the policy {path} has another network than this training: set hidden, activation, encoder, "
-            "actions and normalise_observations as they were when it was made"
+            "observation, actions and normalise_observations as they were when it was made"
         )
     actor.load_state_dict(network.state_dict())
 
 
 def _shape(actor: Actor) -> tuple[object, ...]:
     """Return what must agree for one actor's weights to suit another."""
-    return actor.spec, actor.layout.kind
+    return actor.spec, actor.layout.kind, actor.encoder.observation

@@ -114,8 +114,8 @@ class QLearner(Generic[C]):
         self.layout = FlatLayout(task.space)
         spec = spec_of(config, task)
         with seeded(config.seed):
-            self.network = QNetwork(spec, self.layout)
-            self.target = QNetwork(spec, self.layout)
+            self.network = QNetwork(spec, self.layout, config.observation)
+            self.target = QNetwork(spec, self.layout, config.observation)
         self.target.load_state_dict(self.network.state_dict())
         self.descent = Descent(self.network.parameters(), config.lr, config.max_grad_norm)
         self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)

@@ -117,7 +117,7 @@ def play(
     steps: list[_Step] = []
 
     def take(turn: Turn) -> list[Action]:
-        batch, masks = encoder.collate(turn.observations), turn.masks
+        batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
         draw = choose(batch, legal)

@@ -57,6 +57,7 @@ def train_sb3(
     seed: int = 0,
     progress: Progress | None = None,
     progress_every: int = 1000,
+    observation: str = "",
     **hyperparameters: Any,
 ) -> "Sb3Policy":
     """Train one of `ALGORITHMS` and return its policy.
@@ -72,6 +73,7 @@ def train_sb3(
         progress: Called with the steps so far and the mean return of the last hundred episodes, once an
             episode has ended.
         progress_every: Least number of steps between two such calls; the end of training is one more.
+        observation: Name of the observation that the environments show; empty: the default.
         hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
 
     Raises:
@@ -111,7 +113,7 @@ def train_sb3(
             raise DivergedError("policy", math.nan)
     finally:
         envs.close()
-    return Sb3Policy(model, space)
+    return Sb3Policy(model, space, observation)
 
 
 class _Reporter:
@@ -144,11 +146,13 @@ class Sb3Policy:
     Attributes:
         model: The model, for instance to save it with its own means.
         space: The actions.
+        observation: Name of the observation that it sees; empty: the default.
     """
 
-    def __init__(self, model: Any, space: ActionSpace) -> None:
+    def __init__(self, model: Any, space: ActionSpace, observation: str = "") -> None:
         self.model = model
         self.space = space
+        self.observation = observation
 
     def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
         """Return for each state the probability of every place in the flat view; 0 where it does not apply.

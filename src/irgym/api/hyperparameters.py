@@ -57,6 +57,8 @@ def _read(sort: type[Any], name: str, text: str, what: str, default: Any) -> Any
 
 def _words(text: str, kind: Any) -> list[str]:
     """Return the words of a value as tyro reads them: true, false and none in any case."""
+    if kind is str:
+        return [text]
     words = {"true": "True", "false": "False"} if kind is bool else {}
     if type(None) in get_args(kind):
         words["none"] = "None"

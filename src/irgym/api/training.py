@@ -52,6 +52,7 @@ def train(
     resume: bool = False,
     objective: str | None = None,
     reward: str = "default",
+    observation: str | None = None,
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
@@ -76,6 +77,8 @@ def train(
         resume: Continue the run in the folder exactly where its last checkpoint left it.
         objective: What is minimised, such as `time`; by default the environment's own objective.
         reward: Name of one of the environment's rewards.
+        observation: Name of what the policy sees; several, separated by commas, are joined; by default the
+            environment's own.
         backend: Back end; by default the preferred one that runs here.
         target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
@@ -108,7 +111,7 @@ def train(
     check_number(screen, "shares to measure")
     if screen is not None:
         check_share(screen)
-    check_texts(agent=agent, dataset=dataset, farm=farm, reward=reward)
+    check_texts(agent=agent, dataset=dataset, farm=farm, reward=reward, observation=observation)
     check_texts(objective=objective, backend=backend)
     check_target(target)
     require_torch("training")
@@ -122,7 +125,7 @@ def train(
         raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
     check_objective(found, objective)
     rewarded = reward_of(found, reward)
-    config = configured(AGENTS.load(agent), hyperparameters, seed, agent)
+    config = configured(AGENTS.load(agent), _with(hyperparameters, observation), seed, agent)
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     folder.check(resume)
@@ -156,6 +159,11 @@ def train(
             },
             screen=None if screen is None else Screen(bench.evaluator, tasks, screen, seed),
         )
+
+
+def _with(hyperparameters: Mapping[str, Any] | None, observation: str | None) -> Mapping[str, Any] | None:
+    """Return hyper-parameters with the name of an observation among them, where one is given."""
+    return hyperparameters if observation is None else {**(hyperparameters or {}), "observation": observation}
 
 
 def evaluate(

@@ -41,6 +41,8 @@ class Train:
     """What is minimised, such as `time`; by default the environment's own objective."""
     reward: str = "default"
     """Name of one of the environment's rewards."""
+    observation: str | None = None
+    """What the policy sees: a name, or several with commas between; by default the environment's."""
     backend: str | None = None
     """Back end; by default the preferred one that runs here."""
     target: str | None = None
@@ -77,6 +79,7 @@ class Train:
             resume=self.resume,
             objective=self.objective,
             reward=self.reward,
+            observation=self.observation,
             backend=self.backend,
             target=self.target,
             farm=self.farm,

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.observation import ObservationView
-from irgym.core.task import Task
 
 FloatArray = NDArray[np.float32]
 
@@ -46,33 +45,33 @@ def padded(observation: CandidateObservation, capacity: int) -> FloatArray:
     return np.concatenate([observation.state, rows.ravel()], dtype=np.float32)
 
 
-def padded_view(
+def candidate_view(
     space: ActionSpace,
+    observe: Callable[[Any, Any], CandidateObservation],
     state: int,
     candidate: int,
     low: float,
     high: float,
-    *,
     name: str = "candidates",
-    observe: Callable[[Task[Any], Any], CandidateObservation] = lambda task, state: task.observe(state),
 ) -> ObservationView:
-    """Return the view of such observations as flat vectors, for Gymnasium.
+    """Return the view of such observations; Gymnasium shows them as flat vectors, by `padded`.
 
     Args:
         space: The actions; its capacity is the number of candidates shown.
+        observe: Returns the observation of a task's state.
         state: F, the length of the state's vector.
         candidate: G, the length of a candidate's row.
         low: Least value of a feature; at most 0, for the padding.
         high: Greatest value of a feature.
         name: What the view is selected by.
-        observe: Returns the observation of a task's state; by default the task's own.
     """
     length = state + space.capacity * candidate
     return ObservationView(
         name,
         f"the state, then the first {space.capacity} candidates one after the other, [{length}]",
         lambda: gymnasium.spaces.Box(low, high, (length,), np.float32),
-        lambda task, at, _: padded(observe(task, at), space.capacity),
+        observe,
+        shown=lambda seen: padded(seen, space.capacity),
     )
 
 

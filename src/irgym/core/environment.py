@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar, cast
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
-from irgym.core.observation import ObservationView
 from irgym.core.reward import Reward
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -277,10 +276,6 @@ class Environment(ABC):
         Raises:
             ProgramError: There is none of that name.
         """
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        """Return the observations that Gymnasium environments may select, the default first."""
-        return {}
 
     @abstractmethod
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:

@@ -17,10 +17,9 @@ class Turn(NamedTuple):
     tasks: list[Task[Any]]
     states: list[Any]
 
-    @property
-    def observations(self) -> list[Any]:
-        """What a policy sees of each."""
-        return [task.observe(state) for task, state in zip(self.tasks, self.states, strict=True)]
+    def observations(self, observation: str) -> list[Any]:
+        """Return what a policy sees of each, by the name of an observation; empty: the default."""
+        return [task.observe(state, observation) for task, state in zip(self.tasks, self.states, strict=True)]
 
     @property
     def masks(self) -> list[Mask]:

@@ -1,10 +1,13 @@
-"""Named observations of a task's states, for Gymnasium environments to select from."""
+"""Named observations of a task's states: what policies see, and what Gymnasium environments show."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-from irgym.core.task import Task
+import numpy as np
+
+from irgym.core.errors import IrgymError
 
 
 @dataclass(frozen=True)
@@ -15,11 +18,86 @@ class ObservationView:
         name: What it is selected by.
         description: One line, with the shape.
         space: Returns the Gymnasium space that every value lies in.
-        value: Returns the value for a task, a state and a function that returns the state's cost (only
-            called by views that need it, since it measures).
+        value: From a task and a state to what a policy sees; None where the state's cost is needed.
+        of_cost: From a task and the cost of a state to what is seen, instead of `value`. Gymnasium
+            environments alone have it: a policy acts before anything is measured.
+        shown: From a value to what Gymnasium shows, where a value is no element of a Gymnasium space.
     """
 
     name: str
     description: str
     space: Callable[[], Any]
-    value: Callable[[Task[Any], Any, Callable[[], float]], Any]
+    value: Callable[[Any, Any], Any] | None = None
+    of_cost: Callable[[Any, float], Any] | None = None
+    shown: Callable[[Any], Any] = lambda value: value
+
+    def seen(self, task: Any, state: Any) -> Any:
+        """Return what a policy sees of a state.
+
+        Raises:
+            IrgymError: It is made of the state's cost.
+        """
+        if self.value is None:
+            raise IrgymError(
+                f"the observation {self.name} needs the cost of each state, which policies act without: "
+                "choose another"
+            )
+        return self.value(task, state)
+
+    def element(self, task: Any, state: Any, cost: Callable[[], float]) -> Any:
+        """Return the element of the Gymnasium space for a state; `cost` is called only if it is needed."""
+        if self.of_cost is not None:
+            return self.of_cost(task, cost())
+        return self.shown(self.seen(task, state))
+
+
+def array_view(
+    name: str, description: str, shape: tuple[int, ...], value: Callable[[Any, Any], Any]
+) -> ObservationView:
+    """Return the view whose values are float32 arrays of one shape, which ends the description."""
+    return ObservationView(name, f"{description}; float32, {list(shape)}", box(shape), value)
+
+
+def box(shape: tuple[int, ...]) -> Callable[[], Any]:
+    """Return what returns the Gymnasium space of all float32 arrays of a shape."""
+    # Imported on use: children that measure have no need of it.
+    return lambda: import_module("gymnasium.spaces").Box(-np.inf, np.inf, shape, np.float32)
+
+
+def views_of(*views: ObservationView) -> dict[str, ObservationView]:
+    """Return views by their names, the default first."""
+    return {view.name: view for view in views}
+
+
+def view_named(views: Mapping[str, ObservationView], name: str) -> ObservationView:
+    """Return one of some views.
+
+    Raises:
+        IrgymError: There is none of that name; the message lists those that exist.
+    """
+    if name not in views:
+        raise IrgymError(f"there is no observation {name!r}: choose among {', '.join(views)}")
+    return views[name]
+
+
+def observed(views: Mapping[str, ObservationView], names: str, task: Any, state: Any) -> Any:
+    """Return what a policy sees of a state.
+
+    Args:
+        views: Those of the task, the default first.
+        names: The name of a view, empty for the default; or several, separated by commas, for their values
+            one after the other, shape [sum of their lengths].
+        task: The program.
+        state: One of its states.
+
+    Raises:
+        IrgymError: There is no such view, a policy cannot see it, or several have values of no one shape.
+    """
+    if "," not in names:
+        return (view_named(views, names) if names else next(iter(views.values()))).seen(task, state)
+    chosen = [view_named(views, name.strip()) for name in names.split(",")]
+    parts = [view.seen(task, state) for view in chosen]
+    for view, part in zip(chosen, parts, strict=True):
+        if not isinstance(part, np.ndarray):
+            raise IrgymError(f"the observation {view.name} cannot be joined with others: choose it alone")
+    return np.concatenate([part.ravel() for part in parts], dtype=np.float32)

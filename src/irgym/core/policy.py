@@ -9,7 +9,16 @@ from irgym.core.actions import Action, Mask
 
 
 class Policy(Protocol):
-    """Chooses actions for a batch of states."""
+    """Chooses actions for a batch of states.
+
+    Attributes:
+        observation: Name of the observation that it sees, as `Task.observe` takes it; empty: the default.
+    """
+
+    @property
+    def observation(self) -> str:
+        """Name of the observation that it sees."""
+        ...
 
     def act(
         self,

@@ -10,6 +10,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import IrgymError
 from irgym.core.objective import TIME, Objective
+from irgym.core.observation import ObservationView, observed
 from irgym.core.target import Target
 
 S = TypeVar("S", bound=Hashable)
@@ -89,9 +90,23 @@ class Task(ABC, Generic[S]):
     def terminal(self, state: S) -> bool:
         """Say whether the episode ended here: no action applies any more."""
 
+    @property
     @abstractmethod
-    def observe(self, state: S) -> Any:
-        """Return what a policy sees; the policy's `collate` makes a batch of such values."""
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+
+    def observe(self, state: S, observation: str = "") -> Any:
+        """Return what a policy sees; the policy's `collate` makes a batch of such values.
+
+        Args:
+            state: A state.
+            observation: Name of one of `views`; several, separated by commas, are joined; empty for the
+                default.
+
+        Raises:
+            IrgymError: There is no such observation, or policies cannot see it.
+        """
+        return observed(self.views, observation, self, state)
 
     @abstractmethod
     def key(self, state: S) -> str:

@@ -113,9 +113,10 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
             file=sys.stderr,
         )
     state = task.initial()
-    policy.check(task.space, task.observe(state))
+    seen = task.observe(state, policy.observation)
+    policy.check(task.space, seen)
     # The first call is slow: torch prepares itself.
-    policy.act([task.observe(state)], [task.mask(state)], None)
+    policy.act([seen], [task.mask(state)], None)
     return policy
 
 
@@ -128,11 +129,11 @@ def policy_for(environment: Environment, policy: str | Path | Policy, task: Task
     """
     if isinstance(policy, str | Path):
         return load_policy(environment, policy, task)
-    if not hasattr(policy, "act"):
+    if not hasattr(policy, "act") or not hasattr(policy, "observation"):
         raise IrgymError(f"{policy!r} is no policy: give one, the name of one that ships, or a run folder")
     check = getattr(policy, "check", None)  # only those that were trained know what they suit
     if check is not None:
-        check(task.space, task.observe(task.initial()))
+        check(task.space, task.observe(task.initial(), policy.observation))
     return policy
 
 

@@ -16,7 +16,7 @@ from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
 from irgym.core.environment import Bench, reward_from
 from irgym.core.errors import IrgymError, RenderModeError
-from irgym.core.observation import ObservationView
+from irgym.core.observation import ObservationView, view_named
 from irgym.core.reward import EpisodeCosts, Reward
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -107,10 +107,10 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
-        self._views = self._select(observation)
         self._single = observation is None or isinstance(observation, str)
         self._tasks: dict[str, Task[Any]] = {}
         self._task = self._task_of(self.programs[0])
+        self._views = self._select(observation)
         self.action_space = gym_space(self._task.space)
         view_spaces = {view.name: view.space() for view in self._views}
         self.observation_space = (
@@ -134,17 +134,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         return uris
 
     def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
-        views = self.environment.observations()
-        if not views:
-            raise IrgymError(f"{self.environment.name} has no observations: Gymnasium environments need one")
+        views = self._task.views
         names = next(iter(views)) if observation is None else observation
         names = (
             (names,) if isinstance(names, str) else texts_of("observation", names, f"of {', '.join(views)}")
         )
-        unknown = [name for name in names if name not in views]
-        if unknown:
-            raise IrgymError(f"there is no observation {unknown[0]!r}: choose among {', '.join(views)}")
-        return tuple(views[name] for name in names)
+        return tuple(view_named(views, name) for name in names)
 
     def _task_of(self, uri: str) -> Task[Any]:
         """Return the task of a program; one for all its episodes, as it may keep what it computed."""
@@ -279,7 +274,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         return None if self._peak is None else capabilities.ideal_cost(self._task, self._peak)
 
     def _observation(self) -> Any:
-        values = {view.name: view.value(self._task, self._state, self.cost) for view in self._views}
+        values = {view.name: view.element(self._task, self._state, self.cost) for view in self._views}
         return values[self._views[0].name] if self._single else values
 
     def _info(self, applied: bool) -> dict[str, Any]:

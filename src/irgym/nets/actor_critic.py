@@ -25,11 +25,12 @@ class Actor(nn.Module):
 
     kind = "actor"
 
-    def __init__(self, spec: EncoderSpec, layout: ActionLayout) -> None:
+    def __init__(self, spec: EncoderSpec, layout: ActionLayout, observation: str = "") -> None:
         super().__init__()
         self.spec = spec
         self.layout = layout
         self.encoder: Encoder = spec.build()
+        self.encoder.observation = observation
         # A small gain makes the first policy almost independent of the state; the bias makes it try a
         # kind with many choices more often than one without parameters, such as an early stop.
         self.scores = orthogonal_linear(self.encoder.features, layout.segments * layout.width, gain=0.01)
@@ -81,9 +82,16 @@ class ActorCritic(nn.Module):
         privileged: K, what the value sees beyond the observation.
     """
 
-    def __init__(self, spec: EncoderSpec, layout: ActionLayout, shared: bool, privileged: int = 0) -> None:
+    def __init__(
+        self,
+        spec: EncoderSpec,
+        layout: ActionLayout,
+        shared: bool,
+        privileged: int = 0,
+        observation: str = "",
+    ) -> None:
         super().__init__()
-        self.actor = Actor(spec, layout)
+        self.actor = Actor(spec, layout, observation)
         self.critic: Encoder | None = None if shared else spec.build()
         self.privileged = privileged
         features = self.actor.encoder.features

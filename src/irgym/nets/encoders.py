@@ -45,9 +45,11 @@ class Encoder(nn.Module, ABC):
 
     Attributes:
         features: Length of a feature vector.
+        observation: Name of the observation that it reads, as `Task.observe` takes it; empty: the default.
     """
 
     features: int
+    observation: str = ""
 
     @abstractmethod
     def collate(self, observations: Sequence[Any]) -> Batch:
@@ -139,8 +141,12 @@ class MlpSpec:
     def suited_to(
         cls, observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
     ) -> "MlpSpec":
-        """Return a specification for observations with as many values as this one."""
-        return cls(int(np.asarray(observation).size), tuple(hidden), activation, normalise)
+        """Return a specification for observations with as many values as this one.
+
+        Raises:
+            IrgymError: It is no array of numbers.
+        """
+        return cls(int(array_of(observation, "mlp").size), tuple(hidden), activation, normalise)
 
     def build(self) -> "Mlp":
         """Return a freshly initialised encoder."""
@@ -155,6 +161,21 @@ class MlpSpec:
         """Return the specification that `to_dict` wrote; the first files have no `normalise`."""
         normalise = values.get("normalise", False)
         return cls(values["inputs"], tuple(values["hidden"]), values["activation"], normalise)
+
+
+def array_of(observation: Any, encoder: str) -> NDArray[np.float32]:
+    """Return an observation as an array, for an encoder that reads nothing else.
+
+    Raises:
+        IrgymError: It is none, but a text or a graph.
+    """
+    try:
+        return np.asarray(observation, dtype=np.float32)
+    except (TypeError, ValueError):
+        kind = type(observation).__name__
+        raise IrgymError(
+            f"the encoder {encoder} reads arrays of numbers, no {kind}: choose another observation"
+        ) from None
 
 
 class RunningNorm(nn.Module):

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
-import numpy as np
 from torch import Tensor, nn
 
 from irgym.core.errors import IrgymError
-from irgym.nets.encoders import RunningNorm, TensorEncoder, hidden_layers
+from irgym.nets.encoders import RunningNorm, TensorEncoder, array_of, hidden_layers
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class LstmSpec:
         Raises:
             IrgymError: It has not two dimensions, or there is no hidden layer.
         """
-        shape = np.shape(observation)
+        shape = array_of(observation, "lstm").shape
         if len(shape) != 2 or not hidden:
             raise IrgymError(
                 "the encoder lstm reads observations of two dimensions and needs a hidden layer: choose mlp"

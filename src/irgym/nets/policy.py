@@ -45,6 +45,11 @@ class TorchPolicy:
         return self.network.layout.space
 
     @property
+    def observation(self) -> str:
+        """Name of the observation that it sees; empty: the task's default."""
+        return self.network.encoder.observation
+
+    @property
     def finite(self) -> bool:
         """Whether all weights, and the statistics that normalise inputs, are finite numbers."""
         return all(
@@ -147,6 +152,7 @@ class TorchPolicy:
             "network": self.network.kind,
             "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
+            "observation": self.observation,
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
         }
@@ -181,7 +187,7 @@ def _names(space: ActionSpace) -> str:
 
 
 def _restore(content: dict[str, Any]) -> TorchPolicy:
-    # The policies that ship were written without candidates and capacity.
+    # The policies that ship were written without candidates, capacity and observation.
     kinds = [
         ActionKind(name, tuple(tuple(slot) for slot in slots), candidates=any(candidates))
         for name, slots, *candidates in content["space"]
@@ -189,6 +195,8 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
-    network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](spec, layout)
+    network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](
+        spec, layout, content.get("observation", "")
+    )
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"], tuple(map(str, content.get("targets", ()))))

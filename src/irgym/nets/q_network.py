@@ -23,11 +23,12 @@ class QNetwork(nn.Module):
 
     kind = "q"
 
-    def __init__(self, spec: EncoderSpec, layout: ActionLayout) -> None:
+    def __init__(self, spec: EncoderSpec, layout: ActionLayout, observation: str = "") -> None:
         super().__init__()
         self.spec = spec
         self.layout = layout
         self.encoder: Encoder = spec.build()
+        self.encoder.observation = observation
         self.value = orthogonal_linear(self.encoder.features, 1, gain=1.0)
         self.advantage = orthogonal_linear(self.encoder.features, layout.width, gain=0.01)
         self.pointer = pointer_for(self.encoder, layout)

@@ -178,7 +178,7 @@ def test_observations_lie_in_their_spaces(task, view):
     space = VIEWS[view].space()
     for seed in range(4):
         state, _ = walk(task, seed)
-        value = VIEWS[view].value(task, state, lambda: 0.0)
+        value = VIEWS[view].element(task, state, lambda: 0.0)
         assert space.contains(value)
 
 

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
+from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, states_along
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.features import FEATURES
 from irgym.envs.loops.observations import VIEWS
-
-networkx = pytest.importorskip("networkx")
 
 PROGRAMS = {
     "loops://mm/100x72x65": "split_8 down swap_down down split_32 swap_up swap_up unroll stop",
@@ -27,45 +26,75 @@ def test_every_view_lies_in_its_space(name: str, uri: str):
     view = VIEWS[name]
     space = view.space()
     for state in path:
-        assert space.contains(view.value(task, state, lambda: 1500.0))
+        assert space.contains(view.element(task, state, lambda: 1500.0))
 
 
 def test_loops_tensor_columns():
     task, path = states("loops://mm/100x72x65")
-    rows = VIEWS["loops_tensor"].value(task, path[0], lambda: 1.0)
+    rows = VIEWS["loops_tensor"].element(task, path[0], lambda: 1.0)
     assert rows.shape == (10, 20)
     assert rows[0, 0] == 1 and not rows[1:, 0].any()
     np.testing.assert_allclose(rows[:3, 1], np.log2([101, 66, 73]))
     # n moves through B and C by 1 element, k through A by 1 and through B by a row of 72
     assert rows[2, 4] == 2 and rows[1, 4] == 1 and rows[1, 4 + 7] == 1
     assert not rows[3:].any()
-    split = VIEWS["loops_tensor"].value(task, path[1], lambda: 1.0)
+    split = VIEWS["loops_tensor"].element(task, path[1], lambda: 1.0)
     assert split[0, 2] == pytest.approx(np.log2(1 + 100 % 8))
 
 
 def test_previous_actions_keep_the_last_five():
     task, path = states("loops://mm/100x72x65")
-    rows = VIEWS["5_prev_actions_tensor"].value(task, path[-1], lambda: 1.0)
+    rows = VIEWS["5_prev_actions_tensor"].element(task, path[-1], lambda: 1.0)
     flat = [task.space.text(task.space.flat[index]) for index in rows.argmax(axis=1)]
     assert flat == ["split_32", "swap_up", "swap_up", "unroll", "stop"]
     assert rows.sum() == 5
 
 
-def test_graphs_name_loops_tensors_and_strides():
+def test_graphs_hold_loops_tensors_and_strides():
     task, path = states("loops://conv/1x14x14x16x32x3x3?stride=2")
-    graph = VIEWS["ir_graph_networkx"].value(task, path[0], lambda: 1.0)
-    assert {"A", "B", "C", "statement"} <= set(graph)
-    assert graph.edges["L0", "A"]["stride"] == task.contraction.strides[0]["h"]
-    tree = VIEWS["ir_tree_networkx"].value(task, path[0], lambda: 1.0)
-    assert (
-        networkx.is_directed_acyclic_graph(tree) and networkx.dag_longest_path_length(tree) == len(tree) - 1
-    )
+    loops = len(path[0].nest.loops)
+    tree = task.observe(path[0], "ir_tree")
+    assert tree.edge_links.tolist() == [[place, place + 1] for place in range(loops)]
+    assert np.array_equal(tree.nodes[:loops, :20], task.observe(path[0], "loops_tensor")[:loops])
+    graph = task.observe(path[0], "ir_graph")
+    assert len(graph.nodes) == loops + 4
+    edges = {
+        tuple(link): stride for link, [stride] in zip(graph.edge_links.tolist(), graph.edges, strict=True)
+    }
+    dims = [loop.dim for loop in path[0].nest.loops]
+    assert edges[dims.index("h"), loops + 1] == task.contraction.strides[0]["h"]
+    assert (dims.index("h"), loops + 2) not in edges
+    assert (loops + 1, loops) in edges and (loops, loops + 3) in edges
+
+
+def test_several_observations_are_joined():
+    task, path = states("loops://mm/100x72x65")
+    seen = task.observe(path[0], "stride_tensor,target")
+    parts = [task.observe(path[0], name).ravel() for name in ("stride_tensor", "target")]
+    assert seen.dtype == np.float32 and np.array_equal(seen, np.concatenate(parts))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("runtime", "needs the cost"),
+        ("nothing", "choose among features"),
+        ("features,ir", "ir cannot be joined"),
+        ("features,", "no observation ''"),
+    ],
+)
+def test_what_policies_cannot_see(name: str, message: str):
+    task, path = states("loops://mm/1x1x1")
+    with pytest.raises(IrgymError, match=message):
+        task.observe(path[0], name)
 
 
 def test_runtime_and_throughput_come_from_the_cost():
     task, path = states("loops://mm/100x72x65")
-    assert VIEWS["runtime"].value(task, path[0], lambda: 2e6)[0] == pytest.approx(2e-3)
-    assert VIEWS["flops"].value(task, path[0], lambda: 2e6)[0] == pytest.approx(task.contraction.flops / 2e6)
+    assert VIEWS["runtime"].element(task, path[0], lambda: 2e6)[0] == pytest.approx(2e-3)
+    assert VIEWS["flops"].element(task, path[0], lambda: 2e6)[0] == pytest.approx(
+        task.contraction.flops / 2e6
+    )
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)

@@ -2,26 +2,15 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
-
-import numpy as np
-from gymnasium import spaces
+from collections.abc import Sequence
 
 from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, under
 from irgym.core.errors import ProgramError
 from irgym.core.objective import Objective
-from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.measure.bench import MeasuringBench
 from irgym_chain.task import MAX_DIMS, MULTIPLICATIONS, ChainTask
-
-DIMS = ObservationView(
-    "dims",
-    f"logarithms of the dimensions left, [{MAX_DIMS}]",
-    lambda: spaces.Box(0.0, 8.0, (MAX_DIMS,), np.float32),
-    lambda task, state, cost: task.observe(state),
-)
 
 
 class ChainEnvironment(Environment):
@@ -60,9 +49,6 @@ class ChainEnvironment(Environment):
         rng = random.Random(0)
         uris = tuple("chain://" + "x".join(str(rng.randint(1, 64)) for _ in range(6)) for _ in range(200))
         return Dataset("random", "random chains of five matrices", train=uris[20:], test=uris[:20])
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        return {DIMS.name: DIMS}
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return MeasuringBench(farm=farm)

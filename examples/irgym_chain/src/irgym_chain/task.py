@@ -1,6 +1,6 @@
 """The task: join neighbouring matrices of a chain until one is left."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
@@ -12,6 +12,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
+from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.core.task import Task
 
 MAX_DIMS = 12
@@ -53,6 +54,14 @@ def validate(dims: tuple[int, ...], joins: Joins, inputs: int, seed: int) -> Val
 MULTIPLICATIONS = Objective("multiplications", "", "scalar multiplications", exact=True, timed=False)
 
 
+VIEWS = views_of(
+    array_view(
+        "dims", "logarithms of the dimensions left", (MAX_DIMS,), lambda task, state: task.dims_left(state)
+    )
+)
+"""The observations, the default first."""
+
+
 class ChainTask(Task[Joins]):
     """A chain of matrices; the cost is the number of scalar multiplications."""
 
@@ -78,7 +87,12 @@ class ChainTask(Task[Joins]):
     def terminal(self, state: Joins) -> bool:
         return len(state) == self.horizon
 
-    def observe(self, state: Joins) -> NDArray[np.float32]:
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        return VIEWS
+
+    def dims_left(self, state: Joins) -> NDArray[np.float32]:
+        """Return the logarithms of the dimensions left, shape [MAX_DIMS]."""
         left = list(self.dims)
         for place in state:
             del left[place]

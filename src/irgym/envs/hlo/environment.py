@@ -19,7 +19,6 @@ from irgym.core.environment import (
 )
 from irgym.core.errors import BackendError
 from irgym.core.objective import Objective
-from irgym.core.observation import ObservationView
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.envs.hlo import datasets
@@ -165,12 +164,6 @@ class HloEnvironment(Environment):
     def family(self, uri: str) -> str:
         """Return the model family of a program."""
         return parse_program(uri).family
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        """Return the features, counts, changes, history, cost analysis and the graph itself."""
-        from irgym.envs.hlo.observations import VIEWS
-
-        return VIEWS
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start what runs modules on XLA:CPU: a child process on one pinned core, or a farm."""

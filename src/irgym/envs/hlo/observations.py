@@ -1,57 +1,43 @@
-"""What Gymnasium environments may observe of a module."""
+"""What policies see of a module, and what Gymnasium shows."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from irgym.core.observation import ObservationView
-from irgym.core.task import Task
-from irgym.envs.hlo.features import FEATURES
+from irgym.core.observation import ObservationView, array_view, views_of
+from irgym.envs.hlo.features import FEATURES, features
 from irgym.envs.hlo.opcodes import OPCODES
-from irgym.envs.hlo.passes import PASSES
+from irgym.envs.hlo.passes import HORIZON, PASSES
 from irgym.envs.hlo.state import HloState
-from irgym.envs.hlo.task import HORIZON, HloTask
-
-Cost = Callable[[], float]
 
 _LARGE = np.iinfo(np.int32).max
 
 
-def _features(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.float32]:
-    del cost
-    return task.observe(state)
-
-
-def _counts(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int32]:
-    del task, cost
+def _counts(task: Any, state: HloState) -> NDArray[np.int32]:
+    del task
     return state.node.counts.copy()
 
 
-def _delta(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int32]:
-    del task, cost
+def _delta(task: Any, state: HloState) -> NDArray[np.int32]:
+    del task
     return state.node.counts - state.before.counts
 
 
-def _history(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.int64]:
-    del task, cost
+def _history(task: Any, state: HloState) -> NDArray[np.int64]:
+    del task
     history = np.full(HORIZON, -1, dtype=np.int64)
     latest = state.path[-HORIZON:]
     history[: len(latest)] = latest
     return history
 
 
-def _analysis(task: Task[Any], state: HloState, cost: Cost) -> NDArray[np.float32]:
-    del cost
-    assert isinstance(task, HloTask)
+def _analysis(task: Any, state: HloState) -> NDArray[np.float32]:
     return np.array(task.modules.analysis(state.path, state.node), dtype=np.float32)
 
 
-def _graph(task: Task[Any], state: HloState, cost: Cost) -> spaces.GraphInstance:
-    del cost
-    assert isinstance(task, HloTask)
+def _graph(task: Any, state: HloState) -> spaces.GraphInstance:
     nodes, edges = task.modules.graph(state.path)
     return spaces.GraphInstance(
         nodes=nodes.astype(np.float32), edges=edges[:, 2].astype(np.int64), edge_links=edges[:, :2].copy()
@@ -62,12 +48,12 @@ def _graph_space() -> spaces.Graph:
     return spaces.Graph(node_space=spaces.Box(0.0, np.inf, (3,), np.float32), edge_space=spaces.Discrete(2))
 
 
-_VIEWS = (
-    ObservationView(
+VIEWS = views_of(
+    array_view(
         "features",
-        f"counts, changes, passes used and tried, as irgym's own policies see them; float32, [{FEATURES}]",
-        lambda: spaces.Box(-np.inf, np.inf, (FEATURES,), np.float32),
-        _features,
+        "counts, changes, passes used and tried, as irgym's own policies see them",
+        (FEATURES,),
+        lambda task, state: features(task.modules.root, state, task.horizon),
     ),
     ObservationView(
         "counts",
@@ -101,6 +87,4 @@ _VIEWS = (
         _graph,
     ),
 )
-
-VIEWS = {view.name: view for view in _VIEWS}
 """The observations by name, the default first."""

@@ -113,3 +113,6 @@ SPACE = ActionSpace((*(ActionKind(action.name) for action in PASSES), ActionKind
 
 KIND = {action.name: kind for kind, action in enumerate(PASSES)}
 """Kind of each action's name."""
+
+HORIZON = 32
+"""Steps of an episode; the core order changes a deep model in about 22."""

@@ -1,6 +1,6 @@
 """The task: one HLO module and the passes that are run on it."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,20 @@ from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import BackendError, IrgymError, ScheduleError
 from irgym.core.objective import Objective
+from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.export import FORMS, export
-from irgym.envs.hlo.features import features
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.orders import ORDERS, schedule_of
-from irgym.envs.hlo.passes import PASSES, SPACE, STOP
+from irgym.envs.hlo.passes import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
-
-HORIZON = 32
-"""Steps of an episode; the core order changes a deep model in about 22."""
 
 TIMING = Timing(budget_ns=200_000_000, slow_ns=50_000_000, clock="process")
 """XLA:CPU runs a module on a thread of its own, for milliseconds."""
@@ -149,9 +146,12 @@ class HloTask(Task[HloState]):
         """Return the digest of the module's graph: passes that commute lead to the same one."""
         return self.modules.digest(state.path), state.stopped, state.failure
 
-    def observe(self, state: HloState) -> NDArray[np.float32]:
-        """Return the feature vector of `features`, shape [FEATURES]."""
-        return features(self.modules.root, state, self.horizon)
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+        from irgym.envs.hlo.observations import VIEWS
+
+        return VIEWS
 
     def analysis(self, state: HloState) -> NDArray[np.float64]:
         """Return FLOPs, transcendental operations and bytes accessed as shares of the first, shape [3]."""

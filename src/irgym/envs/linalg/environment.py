@@ -19,7 +19,6 @@ from irgym.core.environment import (
     under,
 )
 from irgym.core.errors import BackendError, ProgramError
-from irgym.core.observation import ObservationView
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.envs.linalg import actions, datasets
@@ -148,12 +147,6 @@ class LinalgEnvironment(Environment):
     def family(self, uri: str) -> str:
         """Return the operator or network of a program."""
         return parse_uri(uri).family
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        """Return the features that irgym's own policies see."""
-        from irgym.envs.linalg.observing.observations import VIEWS
-
-        return VIEWS
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start a child process on as many pinned cores as the back end has threads, or what a farm has.

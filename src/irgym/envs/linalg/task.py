@@ -1,15 +1,15 @@
 """The task: a program's operations, scheduled one after the other, the last first."""
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.cost import Call, Job
+from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
@@ -119,11 +119,12 @@ class LinalgTask(Transitions, Task[LinalgState]):
         arguments = (self.text, self.script(state), self.target, inputs, seed, self.threads)
         return Call("irgym.envs.linalg.runner:validate", arguments)
 
-    def observe(self, state: LinalgState) -> Any:
-        """Return what `features` makes of the operation at hand and of its producer."""
-        from irgym.envs.linalg.observing.features import features
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+        from irgym.envs.linalg.observing.observations import VIEWS
 
-        return features(self, state)
+        return VIEWS
 
     def baseline_call(self, name: str, state: LinalgState) -> Call:
         """Return the call that times a baseline and the scheduled program in turn."""

@@ -12,7 +12,6 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.observation import ObservationView
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
 from irgym.envs.loops import datasets
@@ -73,12 +72,6 @@ class LoopsEnvironment(Environment):
     def dataset(self, name: str) -> Dataset:
         """Return a data set, fixed or generated."""
         return datasets.dataset(name)
-
-    def observations(self) -> Mapping[str, ObservationView]:
-        """Return irgym's features and LoopTune's observation spaces."""
-        from irgym.envs.loops.observations import VIEWS
-
-        return VIEWS
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""

@@ -1,30 +1,25 @@
 """LoopTune's observation spaces, and the feature vector of irgym's own policies.
 
-Four of these (`ir_tree_networkx`, `ir_graph_networkx`, `stride_tensor`, `5_prev_actions_tensor`) are
-broken or commented out upstream. Graphs are networkx graphs, in a space of their own.
+Four of these (`ir_tree` and `ir_graph`, networkx graphs there, `stride_tensor`, `5_prev_actions_tensor`) are
+broken or commented out upstream.
 """
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from irgym.core.errors import BackendError
-from irgym.core.observation import ObservationView
+from irgym.core.observation import ObservationView, array_view, box, views_of
 from irgym.core.target_observation import TARGET_VIEW
-from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.plan import plan
-from irgym.envs.loops.features import FEATURES
+from irgym.envs.loops.features import FEATURES, features
 from irgym.envs.loops.state import HISTORY, LoopsState
-from irgym.envs.loops.task import LoopsTask
 
 if TYPE_CHECKING:
-    from irgym.envs.loops.nest_graph import NestGraph
+    from irgym.envs.loops.task import LoopsTask
 
 LOOP_WIDTH = 20
 """Numbers for each loop in `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
@@ -32,55 +27,13 @@ LOOP_WIDTH = 20
 STRIDE_BINS = 32
 """Bins of `stride_tensor`: ceil(log2(stride)) of every access, over all loops."""
 
+NODE_WIDTH = LOOP_WIDTH + 3
+"""Numbers for each node of a graph: those of a loop, and what it is: loop, statement or tensor."""
+
 TEXT_LENGTH = 4096
 """Greatest length of a text observation."""
 
 CHARSET = "".join(map(chr, range(32, 127))) + "\n"
-
-
-class GraphSpace(gymnasium.Space[Any]):
-    """networkx directed graphs whose nodes carry `kind` and `features`, a float32 vector.
-
-    Args:
-        width: Length of `features`.
-        seed: Seed of `sample`.
-    """
-
-    def __init__(self, width: int, seed: int | np.random.Generator | None = None) -> None:
-        super().__init__(shape=None, dtype=None, seed=seed)
-        self.width = width
-
-    def sample(self, mask: Any = None, probability: Any = None) -> "NestGraph":
-        """Return a random chain of loops."""
-        del mask, probability
-        graph = _graphs().NestGraph()
-        count = int(self.np_random.integers(1, actions.MAX_LOOPS + 1))
-        for place in range(count):
-            values = self.np_random.standard_normal(self.width).astype(np.float32)
-            graph.add_node(f"L{place}", kind="loop", features=values)
-            if place:
-                graph.add_edge(f"L{place - 1}", f"L{place}")
-        return graph
-
-    def contains(self, x: Any) -> bool:
-        """Say whether `x` is such a graph."""
-        return isinstance(x, _graphs().NestGraph) and all(
-            "kind" in node and getattr(node.get("features"), "shape", None) == (self.width,)
-            for _, node in x.nodes(data=True)
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphSpace) and other.width == self.width
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-
-def _graphs() -> Any:
-    try:
-        from irgym.envs.loops import nest_graph
-    except ImportError:
-        raise BackendError("networkx is not installed: run pip install 'irgym[loops]'") from None
-    return nest_graph
 
 
 def _bin(stride: int, bins: int) -> int:
@@ -88,13 +41,13 @@ def _bin(stride: int, bins: int) -> int:
     return min(math.ceil(math.log2(stride)), bins - 1)
 
 
-def _strides(task: LoopsTask, state: LoopsState, place: int) -> list[int]:
+def _strides(task: "LoopsTask", state: LoopsState, place: int) -> list[int]:
     """Return how far A, B and C move in an iteration of a loop, where they move at all."""
     loop = state.nest.loops[place]
     return [table[loop.dim] * loop.step for table in task.contraction.strides if table[loop.dim]]
 
 
-def loops_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
+def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     """Return one row a loop, shape [10, 20]; rows without a loop are 0 (LoopTune, section 3).
 
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
@@ -113,7 +66,7 @@ def loops_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
     return rows
 
 
-def stride_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
+def stride_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     """Return the histogram of ceil(log2(stride)) over all loops and accesses, shape [32]."""
     histogram = np.zeros(STRIDE_BINS, np.float32)
     for place in range(len(state.nest.loops)):
@@ -122,7 +75,7 @@ def stride_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
     return histogram
 
 
-def previous_actions_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.float32]:
+def previous_actions_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     """Return the last five actions one-hot, the latest in the last row, shape [5, flat actions]."""
     rows = np.zeros((HISTORY, len(task.space.flat)), np.float32)
     first = HISTORY - len(state.previous)
@@ -131,41 +84,42 @@ def previous_actions_tensor(task: LoopsTask, state: LoopsState) -> NDArray[np.fl
     return rows
 
 
-def _loop_node(task: LoopsTask, state: LoopsState, place: int) -> dict[str, Any]:
-    loop = state.nest.loops[place]
-    return {"kind": "loop", "dim": loop.dim, "features": loops_tensor(task, state)[place]}
+def _nodes(task: "LoopsTask", state: LoopsState, tensors: int) -> NDArray[np.float32]:
+    """Return a node for each loop, the statement and each tensor."""
+    loops = min(len(state.nest.loops), actions.MAX_LOOPS)
+    nodes = np.zeros((loops + 1 + tensors, NODE_WIDTH), np.float32)
+    nodes[:loops, :LOOP_WIDTH] = loops_tensor(task, state)[:loops]
+    kinds = [0] * loops + [1] + [2] * tensors
+    nodes[np.arange(len(nodes)), LOOP_WIDTH + np.array(kinds)] = 1
+    return nodes
 
 
-def ir_tree(task: LoopsTask, state: LoopsState) -> "NestGraph":
-    """Return the loops as a path from the outermost to the statement, features as in `loops_tensor`."""
-    graph = _graphs().NestGraph()
-    count = len(state.nest.loops)
-    for place in range(min(count, actions.MAX_LOOPS)):
-        graph.add_node(f"L{place}", **_loop_node(task, state, place))
-        if place:
-            graph.add_edge(f"L{place - 1}", f"L{place}")
-    graph.add_node("statement", kind="statement", features=np.zeros(LOOP_WIDTH, np.float32))
-    graph.add_edge(f"L{min(count, actions.MAX_LOOPS) - 1}", "statement")
-    return graph
+def ir_tree(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+    """Return the loops as a path from the outermost to the statement.
 
-
-def ir_graph(task: LoopsTask, state: LoopsState) -> "NestGraph":
-    """Return `ir_tree` with a node for each tensor and an edge from each loop that moves through it.
-
-    Edges between loops and tensors carry `stride` in elements; the statement reads A and B and writes C.
+    Nodes: rows of `loops_tensor`, 0 for what is no loop, then what the node is, one-hot:
+    loop, statement or tensor. Edges carry a stride in elements, which is 0 here.
     """
-    graph = ir_tree(task, state)
-    for name, table in zip("ABC", task.contraction.strides, strict=True):
-        graph.add_node(name, kind="tensor", features=np.zeros(LOOP_WIDTH, np.float32))
-        for place, loop in enumerate(state.nest.loops[: actions.MAX_LOOPS]):
-            if table[loop.dim]:
-                graph.add_edge(f"L{place}", name, stride=table[loop.dim] * loop.step)
-    graph.add_edges_from([("A", "statement"), ("B", "statement"), ("statement", "C")])
-    return graph
+    nodes = _nodes(task, state, tensors=0)
+    links = np.stack([np.arange(len(nodes) - 1), np.arange(1, len(nodes))], axis=1)
+    return spaces.GraphInstance(nodes, np.zeros((len(links), 1), np.float32), links)
 
 
-def _box(shape: tuple[int, ...]) -> Callable[[], Any]:
-    return lambda: spaces.Box(-np.inf, np.inf, shape, np.float32)
+def ir_graph(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+    """Return `ir_tree` with nodes for A, B and C after the statement.
+
+    An edge leads from each loop to each tensor that it moves through, with the stride; from A and B to the
+    statement, and from there to C.
+    """
+    nodes = _nodes(task, state, tensors=3)
+    statement = len(nodes) - 4
+    edges = [(place, place + 1, 0) for place in range(statement)]
+    edges += [(statement + 1, statement, 0), (statement + 2, statement, 0), (statement, statement + 3, 0)]
+    for place, loop in enumerate(state.nest.loops[:statement]):
+        strides = [table[loop.dim] * loop.step for table in task.contraction.strides]
+        edges += [(place, statement + 1 + tensor, stride) for tensor, stride in enumerate(strides) if stride]
+    table = np.array(edges)
+    return spaces.GraphInstance(nodes, table[:, 2:].astype(np.float32), table[:, :2])
 
 
 def _text() -> Any:
@@ -173,62 +127,43 @@ def _text() -> Any:
 
 
 def _graph() -> Any:
-    return GraphSpace(LOOP_WIDTH)
+    stride = spaces.Box(0, np.inf, (1,), np.float32)
+    return spaces.Graph(spaces.Box(-np.inf, np.inf, (NODE_WIDTH,), np.float32), stride)
 
 
-def _pure(function: Callable[[Any, Any], Any]) -> Callable[[Task[Any], Any, Callable[[], float]], Any]:
-    return lambda task, state, cost: function(task, state)
-
-
-def _runtime(task: Task[Any], state: LoopsState, cost: Callable[[], float]) -> NDArray[np.float32]:
-    return np.array([cost() * 1e-9], np.float32)
-
-
-def _flops(task: Task[Any], state: LoopsState, cost: Callable[[], float]) -> NDArray[np.float32]:
-    assert isinstance(task, LoopsTask)
-    return np.array([task.contraction.flops / cost()], np.float32)
-
-
-VIEWS = {
-    view.name: view
-    for view in (
-        ObservationView(
-            "features",
-            f"feature vector of irgym's policies, [{FEATURES}]",
-            _box((FEATURES,)),
-            _pure(lambda task, state: task.observe(state)),
-        ),
-        ObservationView(
-            "loops_tensor",
-            f"LoopTune's loop rows, [{actions.MAX_LOOPS}, {LOOP_WIDTH}]",
-            _box((actions.MAX_LOOPS, LOOP_WIDTH)),
-            _pure(loops_tensor),
-        ),
-        ObservationView(
-            "stride_tensor",
-            f"histogram of strides, [{STRIDE_BINS}]",
-            _box((STRIDE_BINS,)),
-            _pure(stride_tensor),
-        ),
-        ObservationView(
-            "5_prev_actions_tensor",
-            f"last five actions, one-hot, [{HISTORY}, {len(actions.SPACE.flat)}]",
-            _box((HISTORY, len(actions.SPACE.flat))),
-            _pure(previous_actions_tensor),
-        ),
-        ObservationView("runtime", "measured time in seconds, [1]", _box((1,)), _runtime),
-        ObservationView("flops", "measured GFLOP/s, [1]", _box((1,)), _flops),
-        ObservationView(
-            "ir", "canonical text of the nest", _text, _pure(lambda task, state: state.nest.text())
-        ),
-        ObservationView(
-            "loop_tree", "indented text of the nest", _text, _pure(lambda task, state: task.describe(state))
-        ),
-        ObservationView("ir_tree_networkx", "path of loops, networkx", _graph, _pure(ir_tree)),
-        ObservationView(
-            "ir_graph_networkx", "loops, tensors and statement, networkx", _graph, _pure(ir_graph)
-        ),
-        TARGET_VIEW,
-    )
-}
+VIEWS = views_of(
+    array_view(
+        "features",
+        "feature vector of irgym's policies",
+        (FEATURES,),
+        lambda task, state: features(task.contraction, state.nest, state.cursor, state.previous, task.target),
+    ),
+    array_view("loops_tensor", "LoopTune's loop rows", (actions.MAX_LOOPS, LOOP_WIDTH), loops_tensor),
+    array_view("stride_tensor", "histogram of strides", (STRIDE_BINS,), stride_tensor),
+    array_view(
+        "5_prev_actions_tensor",
+        "last five actions, one-hot",
+        (HISTORY, len(actions.SPACE.flat)),
+        previous_actions_tensor,
+    ),
+    ObservationView(
+        "runtime",
+        "measured time in seconds, [1]",
+        box((1,)),
+        of_cost=lambda task, cost: np.array([cost * 1e-9], np.float32),
+    ),
+    ObservationView(
+        "flops",
+        "measured GFLOP/s, [1]",
+        box((1,)),
+        of_cost=lambda task, cost: np.array([task.contraction.flops / cost], np.float32),
+    ),
+    ObservationView("ir", "canonical text of the nest", _text, lambda task, state: state.nest.text()),
+    ObservationView(
+        "loop_tree", "indented text of the nest", _text, lambda task, state: task.describe(state)
+    ),
+    ObservationView("ir_tree", "the loops as a path, a graph", _graph, ir_tree),
+    ObservationView("ir_graph", "loops, statement and tensors, a graph", _graph, ir_graph),
+    TARGET_VIEW,
+)
 """The observations by name; the first is the default."""

@@ -1,5 +1,6 @@
 """The task: one contraction, its nest and a cursor."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import ScheduleError
+from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import actions
@@ -89,9 +91,12 @@ class LoopsTask(Task[LoopsState]):
         """Say whether `stop` was taken."""
         return state.stopped
 
-    def observe(self, state: LoopsState) -> NDArray[np.float32]:
-        """Return the feature vector of `features`, shape [FEATURES]."""
-        return features(self.contraction, state.nest, state.cursor, state.previous, self.target)
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+        from irgym.envs.loops.observations import VIEWS
+
+        return VIEWS
 
     def cost_features(self, state: LoopsState) -> NDArray[np.float64]:
         """Return the features of the nest with the cursor at its top, shape [FEATURES]."""

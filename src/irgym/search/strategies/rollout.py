@@ -66,7 +66,7 @@ def rollout(
 
     def choose(turn: Turn) -> list[Action]:
         masks = [_onward(task.space, mask) for mask in turn.masks] if known else turn.masks
-        return policy.act(turn.observations, masks, rng, temperature)
+        return policy.act(turn.observations(policy.observation), masks, rng, temperature)
 
     return [
         [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
