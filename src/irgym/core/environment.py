@@ -349,6 +349,12 @@ class Versus:
     ours_ns: float
     detail: str
 
+    @staticmethod
+    def of(pairs: Sequence[tuple[float, float]], detail: str) -> "Versus":
+        """Return what some rounds come to, each the time of the state and of the baseline in nanoseconds."""
+        ratios = tuple(baseline / ours for ours, baseline in pairs)
+        return Versus(ratios, min(baseline for _, baseline in pairs), min(ours for ours, _ in pairs), detail)
+
     @property
     def ratio(self) -> float:
         """Median of the ratios."""
