@@ -7,7 +7,6 @@ a process that fails again and again is an error.
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from irgym.core.errors import BackendError
 from irgym.measure.line_process import Answered, Ends, Garbled, LineLimits, LineProcess, LineReply, told
@@ -96,9 +95,7 @@ class LineSession:
     def __enter__(self) -> "LineSession":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:

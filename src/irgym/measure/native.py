@@ -4,7 +4,6 @@ import ctypes
 import mmap
 import os
 from functools import cache
-from types import TracebackType
 
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -73,9 +72,7 @@ class ExecutableBuffer:
     def __enter__(self) -> "ExecutableBuffer":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:

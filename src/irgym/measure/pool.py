@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import Any, TypeVar
 
 from irgym.core.cost import Call
@@ -106,9 +105,7 @@ class WorkerPool:
     def __enter__(self) -> "WorkerPool":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _shares(self, keys: Sequence[Hashable]) -> dict[int, list[int]]:

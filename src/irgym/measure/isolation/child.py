@@ -4,7 +4,6 @@ import pickle
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
 from typing import TypeAlias, cast
 
 from irgym.core.cost import Call
@@ -165,9 +164,7 @@ class Child:
     def __enter__(self) -> "Child":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __del__(self) -> None:
