@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 from distributed.utils import get_ip
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, FarmError
 from irgym.measure.farm.address import Endpoint, parse_options
@@ -176,7 +177,7 @@ def _certificate(options: SlurmOptions) -> Generator[Path]:
         yield path
 
 
-class SlurmFarm:
+class SlurmFarm(Closing):
     """Workers in SLURM jobs, which end with the farm. Use it as a context manager, or close it.
 
     Args:
@@ -236,9 +237,3 @@ class SlurmFarm:
     def close(self) -> None:
         """Cancel the jobs."""
         self._stack.close()
-
-    def __enter__(self) -> "SlurmFarm":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
