@@ -146,14 +146,7 @@ class Pipeline:
 
 
 class Bench(Protocol):
-    """Where an environment's programs are measured: an evaluator and an isolated process.
-
-    Attributes:
-        evaluator: Answers jobs.
-        peak_gflops: Peak float32 throughput of one core in GFLOP/s, measured on first use.
-        machine: The machine, threads and load, in words.
-        conditions: Key of the machine, and of what a candidate may use.
-    """
+    """Where an environment's programs are measured: an evaluator and an isolated process."""
 
     @property
     def evaluator(self) -> Evaluator:

@@ -62,11 +62,7 @@ class Outcome:
 
 
 class Method(Protocol):
-    """A way to make programs fast.
-
-    Attributes:
-        name: Name in tables.
-    """
+    """A way to make programs fast."""
 
     @property
     def name(self) -> str:
