@@ -46,9 +46,19 @@ class RunProblem:
     target: str | None = None
 
 
+class _File:
+    """The path of a file in a run folder, as an attribute of the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "RunFolder", owner: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk.
+    """A run on disk; what its files hold stands at the beginning of this module.
 
     Attributes:
         path: The folder.
@@ -56,55 +66,16 @@ class RunFolder:
 
     path: Path
 
-    @property
-    def config(self) -> Path:
-        """What was trained, and how."""
-        return self.path / "config.json"
-
-    @property
-    def metrics(self) -> Path:
-        """A line for each iteration."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The newest state of the training."""
-        return self.path / "checkpoint.pt"
-
-    @property
-    def previous(self) -> Path:
-        """The checkpoint before the newest."""
-        return self.path / "checkpoint.previous.pt"
-
-    @property
-    def policy(self) -> Path:
-        """The policy to use."""
-        return self.path / "policy.pt"
-
-    @property
-    def tensorboard(self) -> Path:
-        """Event files."""
-        return self.path / "tensorboard"
-
-    @property
-    def evaluation(self) -> Path:
-        """The policy on every program of a split."""
-        return self.path / "evaluation.json"
-
-    @property
-    def steps(self) -> Path:
-        """A schedule step by step."""
-        return self.path / "steps.json"
-
-    @property
-    def comparison(self) -> Path:
-        """Methods side by side."""
-        return self.path / "comparison.json"
-
-    @property
-    def report(self) -> Path:
-        """The page that shows all."""
-        return self.path / "report.html"
+    config = _File("config.json")
+    metrics = _File("metrics.jsonl")
+    checkpoint = _File("checkpoint.pt")
+    previous = _File("checkpoint.previous.pt")
+    policy = _File("policy.pt")
+    tensorboard = _File("tensorboard")
+    evaluation = _File("evaluation.json")
+    steps = _File("steps.json")
+    comparison = _File("comparison.json")
+    report = _File("report.html")
 
     def check(self, resume: bool) -> None:
         """Make sure, before any work is done, that a run can begin in the folder, or go on.
