@@ -14,12 +14,12 @@ report.html             the page that shows all this
 
 import json
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import IrgymError, StorageError, explained
 from irgym.core.files import check_writable, lock_for, write_file
 from irgym.core.json_files import read_json, read_json_lines, write_json
 from irgym.core.values import MismatchError, Range, conform
@@ -87,7 +87,7 @@ class RunFolder:
         if resume:
             self.describe()
             return
-        with self._explained(self.path):
+        with _written(self.path):
             if self.checkpoint.exists() or self.previous.exists():
                 raise IrgymError(
                     f"{self.path} already holds a run: continue it (--resume, in Python resume=True), or "
@@ -105,7 +105,7 @@ class RunFolder:
             StorageError: As for `check`, or another process trains in the folder.
         """
         self.check(resume)
-        with self._explained(self.path):
+        with _written(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         with lock_for(self.path):
             yield
@@ -118,7 +118,7 @@ class RunFolder:
             StorageError: It cannot be written.
         """
         self.check(resume=False)
-        with self._explained(self.metrics):
+        with _written(self.metrics):
             self.metrics.unlink(missing_ok=True)
         write_json(self.config, description)
 
@@ -180,7 +180,7 @@ class RunFolder:
         Raises:
             StorageError: It cannot be written.
         """
-        with self._explained(self.metrics), self.metrics.open("a") as file:
+        with _written(self.metrics), self.metrics.open("a") as file:
             file.write(json.dumps(metrics) + "\n")
 
     def truncate_metrics(self, iteration: int) -> None:
@@ -196,15 +196,9 @@ class RunFolder:
         lines = [json.dumps(row) + "\n" for row in rows if row["iteration"] <= iteration]
         write_file(self.metrics, "".join(lines).encode())
 
-    @contextmanager
-    def _explained(self, path: Path) -> Generator[None]:
-        """Turn errors of the system into one sentence."""
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {path} ({error.strerror}): free some space or choose another folder"
-            ) from error
+
+def _written(path: Path) -> AbstractContextManager[None]:
+    return explained(f"cannot write {path}", "free some space or choose another folder")
 
 
 def _leaves(values: dict[str, Any]) -> dict[str, Any]:
