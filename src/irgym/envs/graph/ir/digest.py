@@ -20,7 +20,7 @@ class Digests:
     _known: dict[tuple[bytes, ...], bytes] = field(default_factory=dict[tuple[bytes, ...], bytes])
 
     def of(self, graph: Graph) -> str:
-        """Return the digest of a graph, hexadecimal; graphs with equal digests compute the same, in the same way.
+        """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way.
 
         Raises:
             ScheduleError: The graph has a circle.

@@ -1,7 +1,8 @@
 """Tensor graphs: operators that compute values from values, and rewrites of them.
 
 Graphs are immutable. A rewritten graph shares with the original all that the rewrite leaves alone: operators,
-types and, above all, weights. A node is named by its first output, and keeps that name as long as it is there.
+types and, above all, weights. A node is named by its first output, and keeps that name as long as it is
+there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,18 +3,17 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Stored, Weight, digest_of
+from irgym.envs.graph.ir.weights import Stored, Weight, digest_of, literal
 
 Array = NDArray[Any]
 
@@ -33,52 +32,67 @@ RANDOM = frozenset(
 """Operators whose results nobody can compare."""
 
 
-class Model(NamedTuple):
-    """A model that was read.
-
-    Attributes:
-        graph: Its graph.
-        arrays: Its weights by the names that `Stored` gives.
-    """
-
-    graph: Graph
-    arrays: dict[str, Array]
+SMALL = 64
+"""Elements of the largest weight whose values rules may look at."""
 
 
-def read(path: Path, bindings: Mapping[str, int]) -> Model:
-    """Read a model.
+def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str, Array]]:
+    """Do with a model what need be done but once.
 
     Args:
-        path: An ONNX file.
-        bindings: Sizes of its symbolic dimensions, by name.
+        model: The model: everything inside, its inputs of fixed shapes.
+        path: Its file, for messages.
+
+    Returns:
+        The model, with constants folded and shapes inferred; and its larger weights, which are no part of it
+        any more.
 
     Raises:
-        ProgramError: It is no ONNX model, is damaged, or holds something that cannot be handled.
+        ProgramError: It holds something that cannot be handled.
     """
-    model = _loaded(path)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
     _check(model, path)
-    _bind(model, bindings, path)
-    model = _folded(model)
-    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    return graph_of(model, path)
+    # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(_folded(model), data_prop=True)
+    arrays: dict[str, Array] = {}
+    for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
+        model.graph.initializer.append(numpy_helper.from_array(_constant(one, path), one.output[0]))
+        model.graph.node.remove(one)
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.size > SMALL:
+            contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
+            arrays[tensor.name] = contiguous
+            mark_apart(tensor, digest_of(TensorType(str(array.dtype), array.shape), contiguous.tobytes()))
+    return model, arrays
 
 
-def _loaded(path: Path) -> ModelProto:
-    try:
-        model = onnx.load(str(path))
-    except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        raise ProgramError(
-            f"{path} is no ONNX model, or is damaged ({_line(error)}): export it again"
-        ) from error
-    except FileNotFoundError as error:
-        raise ProgramError(
-            f"{path}: weights of the model are missing ({_line(error)}): put them beside it"
-        ) from error
-    except OSError as error:
-        raise ProgramError(f"{path} cannot be read: {error.strerror}") from error
-    if not model.opset_import or not model.graph.output:
-        raise ProgramError(f"{path} is no ONNX model: it has no outputs or no operator set")
-    return onnx.inliner.inline_local_functions(model) if model.functions else model
+def read(path: Path) -> tuple[Graph, dict[str, Array]]:
+    """Return the graph of a file whose inputs have fixed shapes, and its larger weights.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled.
+    """
+    model, arrays = prepared_model(onnx.load(str(path)), path)
+    return read_graph(model), arrays
+
+
+def mark_apart(tensor: TensorProto, digest: str) -> None:
+    """Make an initializer one whose content is elsewhere.
+
+    Args:
+        tensor: The initializer.
+        digest: What tells its content from others.
+    """
+    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+        tensor.ClearField(field)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=digest)
 
 
 def _check(model: ModelProto, path: Path) -> None:
@@ -88,51 +102,13 @@ def _check(model: ModelProto, path: Path) -> None:
             f"{path} is of opset {version}, and those from {OPSETS[0]} to {OPSETS[-1]} are read: convert it, "
             "for instance with onnx.version_converter"
         )
+    if model.graph.sparse_initializer:
+        raise ProgramError(f"{path} has sparse weights, which are not handled: make them dense")
     operators = {one.op_type for one in _all_nodes(model.graph)}
     if found := sorted(operators & RANDOM):
         raise ProgramError(
             f"{path} draws random numbers ({found[0]}), so that results cannot be compared: remove it"
         )
-
-
-def _bind(model: ModelProto, bindings: Mapping[str, int], path: Path) -> None:
-    """Give symbolic dimensions of the inputs their sizes.
-
-    Raises:
-        ProgramError: One has none, or a name is bound that the model does not have.
-    """
-    stored = {tensor.name for tensor in model.graph.initializer}
-    unbound: list[str] = []
-    met: set[str] = set()
-    for value in model.graph.input:
-        if value.name in stored:
-            continue
-        if not value.type.HasField("tensor_type"):
-            raise ProgramError(f"{path}: the input {value.name} is no tensor, which is not handled")
-        if value.type.tensor_type.elem_type == TensorProto.STRING:
-            raise ProgramError(f"{path}: the input {value.name} holds texts, which are not handled")
-        for place, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
-                continue
-            name = dim.dim_param or f"{value.name}.{place}"
-            met.add(name)
-            if name in bindings:
-                dim.dim_value = bindings[name]
-            elif name not in unbound:
-                unbound.append(name)
-    if unknown := sorted(set(bindings) - met):
-        names = ", ".join(sorted(met)) or "none"
-        raise ProgramError(f"{path} has no dimension {unknown[0]!r}: those without a size are {names}")
-    if unbound:
-        example = "&".join(f"{name}=1" for name in unbound)
-        raise ProgramError(
-            f"{path} leaves the size of {', '.join(unbound)} open: give it, as in graph:{path.name}?{example}"
-        )
-    # Sizes of results follow from these; what exporters noted of them would contradict.
-    del model.graph.value_info[:]
-    for value in model.graph.output:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.ClearField("shape")
 
 
 def _folded(model: ModelProto) -> ModelProto:
@@ -147,50 +123,34 @@ def _folded(model: ModelProto) -> ModelProto:
     return onnx_ir.serde.serialize_model(own)
 
 
-def graph_of(model: ModelProto, path: Path) -> Model:
-    """Return the graph of a model whose shapes are inferred.
+def read_graph(model: ModelProto) -> Graph:
+    """Return the graph of what `prepared_model` returned.
 
     Raises:
         ProgramError: It holds something that cannot be handled.
     """
     own = model.graph
-    if own.sparse_initializer:
-        raise ProgramError(f"{path} has sparse weights, which are not handled: make them dense")
     types = dict(_types([*own.value_info, *own.input, *own.output]))
-    arrays: dict[str, Array] = {}
     weights: dict[str, Weight] = {}
     for tensor in own.initializer:
-        _store(tensor.name, numpy_helper.to_array(tensor), types, arrays, weights)
+        kind = TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
+        types[tensor.name] = kind
+        if tensor.data_location == TensorProto.EXTERNAL:
+            weights[tensor.name] = Stored(tensor.name, tensor.external_data[0].value, kind)
+        else:
+            weights[tensor.name] = literal(numpy_helper.to_array(tensor), kind.dtype)
     same: dict[str, str] = {}
     nodes: list[Node] = []
     outputs = {value.name for value in own.output}
     for proto in own.node:
         one = _node(proto, same)
-        if proto.op_type == "Constant" and not proto.domain:
-            _store(one.name, _constant(proto, path), types, arrays, weights)
-        elif proto.op_type == "Identity" and not proto.domain and one.name not in outputs:
+        if proto.op_type == "Identity" and not proto.domain and one.name not in outputs:
             same[one.name] = one.inputs[0]
         else:
             nodes.append(one)
     inputs = [value.name for value in own.input if value.name not in weights]
     opsets = {(entry.domain, entry.version) for entry in model.opset_import}
-    graph = Graph.of(nodes, types, weights, inputs, [value.name for value in own.output], opsets)
-    return Model(graph, arrays)
-
-
-def _store(
-    name: str,
-    array: Array,
-    types: dict[str, TensorType],
-    arrays: dict[str, Array],
-    weights: dict[str, Weight],
-) -> None:
-    """Take a weight of the file."""
-    contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
-    kind = TensorType(str(array.dtype), array.shape)
-    arrays[name] = contiguous
-    weights[name] = Stored(name, digest_of(kind, contiguous.tobytes()), kind)
-    types[name] = kind
+    return Graph.of(nodes, types, weights, inputs, [value.name for value in own.output], opsets)
 
 
 def _constant(proto: NodeProto, path: Path) -> Array:
@@ -215,10 +175,12 @@ def _types(values: Iterable[onnx.ValueInfoProto]) -> Iterator[tuple[str, TensorT
     """Return the types of values whose sizes are all known."""
     for value in values:
         kind = value.type.tensor_type
-        if value.type.HasField("tensor_type") and kind.HasField("shape") and kind.elem_type:
-            if all(dim.HasField("dim_value") for dim in kind.shape.dim):
-                shape = tuple(dim.dim_value for dim in kind.shape.dim)
-                yield value.name, TensorType(_dtype(kind.elem_type), shape)
+        known = value.type.HasField("tensor_type") and kind.HasField("shape") and kind.elem_type
+        if known and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+            yield (
+                value.name,
+                TensorType(_dtype(kind.elem_type), tuple(dim.dim_value for dim in kind.shape.dim)),
+            )
 
 
 def _dtype(kind: int) -> str:
@@ -280,10 +242,6 @@ def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
         for attribute in one.attribute:
             for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
                 yield from _all_nodes(inner)
-
-
-def _line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 def content_of(path: Path) -> str:

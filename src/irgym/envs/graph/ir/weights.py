@@ -1,4 +1,4 @@
-"""Weights: arrays that a model brings, and what rules compute of them. Nothing is computed before it is needed.
+"""Weights: arrays that a model brings, and what rules compute of them, once it is needed.
 
 A weight is a small description, so that the states of a search share the arrays. `shape` and element type are
 known at once; `Weights` computes the array, once, where the model is made to run.

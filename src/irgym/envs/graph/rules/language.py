@@ -2,8 +2,8 @@
 
 What to look for is written as Python that is parsed, never run:
 
-- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be left
-  out; `*xs` are all the operands that are left.
+- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be
+  left out; `*xs` are all the operands that are left.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
 - `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number.
 - `1.0` as an operand is a weight of one element with that value.
@@ -34,7 +34,7 @@ DOMAINS: Mapping[str, str] = {
     "ReorderInput": NCHWC,
     "ReorderOutput": NCHWC,
 }
-"""Domains of operators that are not ONNX's own. `Blocked` is no part of a name there: it tells nchwc's apart."""
+"""Domains of operators that are not ONNX's own. `Blocked` is no part of a name there, but tells nchwc's."""
 
 COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Max", "Min", "Equal"})
 """Operators whose two operands may be exchanged."""

@@ -21,8 +21,8 @@ class Sample:
     """An instance of a pattern.
 
     Attributes:
-        values: Arrays for the values that the pattern's nodes are given, in float64 where they are no indices;
-            several for a name that stands for several, None for one that is left out.
+        values: Arrays for the values that the pattern's nodes are given, in float64 where they are no
+            indices; several for a name that stands for several, None for one that is left out.
         weights: Names of those that are weights.
         attributes: What the names of attributes' values stand for.
         nodes: More attributes of nodes, by the names that they are called by.
@@ -44,11 +44,13 @@ class Site:
         name: The values that are made anew, for schedules: it stays the same as long as the place is there.
         match: What the rule's names stand for.
         removed: Names of the nodes that go.
+        makers: Names of the nodes whose values are made anew.
     """
 
     name: str
     match: Match
     removed: tuple[str, ...]
+    makers: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,11 @@ class Rule:
         """The values that `after` makes."""
         used = {name for statement in self.pattern for name in _operands(statement.node)}
         return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of nodes of the pattern: how far a site's conditions look from its first node."""
+        return sum(_count(statement.node) for statement in self.pattern)
 
     @cached_property
     def _where(self) -> CodeType:
@@ -139,11 +146,16 @@ class Rule:
             return None
         if self.where != "True" and not eval(self._where, {"__builtins__": BUILTINS}, names_of(graph, match)):
             return None
-        makers = {graph.producers[value] for value in roots}
-        if len(makers) > 1 and any(graph.reaches(maker, makers - {maker}) for maker in makers):
-            return None
         heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
-        return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
+        name = "+".join(quote(one, safe="/.:_-") for one in heads)
+        site = Site(name, match, tuple(sorted(removed)), frozenset(graph.producers[value] for value in roots))
+        return site if self.apart(graph, site) else None
+
+    def apart(self, graph: Graph, site: Site) -> bool:
+        """Say whether none of the values that the rule makes anew needs another: that would be a circle."""
+        return len(site.makers) < 2 or not any(
+            graph.reaches(maker, site.makers - {maker}) for maker in site.makers
+        )
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -163,6 +175,10 @@ class Rule:
             else:
                 roots.update(zip(bound, made, strict=True))
         return builder.rewrite(site.removed, roots, next(iter(roots)))
+
+
+def _count(pattern: Operator) -> int:
+    return 1 + sum(_count(term) for term in pattern.operands if isinstance(term, Operator))
 
 
 def _operands(pattern: Operator) -> Iterator[str]:

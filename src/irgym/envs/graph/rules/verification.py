@@ -196,7 +196,7 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
 
 
 def _error(wanted: Array, got: Array) -> float:
-    """Return the greatest difference as a share of the greatest value; infinite where only one is no number."""
+    """Return the greatest difference as a share of the greatest value; infinite if only one is no number."""
     if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else float("inf")
     if not np.array_equal(np.isfinite(wanted), np.isfinite(got)):
