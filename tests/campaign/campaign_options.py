@@ -6,7 +6,7 @@ are bad for most options and right for one are listed in `RIGHT`.
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -118,10 +118,8 @@ def options() -> Iterator[Option]:
     for annotated in get_args(Commands):
         kind, label = get_args(annotated)
         command = label.name
-        hints = get_type_hints(kind, include_extras=True)
         position = 0
-        for field in fields(kind):
-            hint = hints[field.name]
+        for word, hint in _fields(kind):
             extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
             hint = get_args(hint)[0] if extras else hint
             name = next((extra.name for extra in extras if getattr(extra, "name", None)), None)
@@ -133,9 +131,19 @@ def options() -> Iterator[Option]:
             many = get_origin(hint) is tuple
             plainest = Literal if _literal(hint) else plain[0]
             positional = bool(extras) and name is None
-            dashed = field.name if positional else f"--{(name or field.name).replace('_', '-')}"
+            dashed = word if positional else f"--{(name or word).replace('_', '-')}"
             yield Option(command, dashed, plainest, position if positional else None, many)
             position += positional
+
+
+def _fields(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield the names and types of options, those of groups that commands share among them."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        if is_dataclass(bare):
+            yield from _fields(bare)
+        else:
+            yield name, hint
 
 
 def _literal(hint: Any) -> bool:

@@ -59,20 +59,11 @@ class Learner(Protocol):
 
 
 class AgentConfig(Protocol):
-    """The hyper-parameters of an algorithm: a frozen dataclass of plain values.
-
-    Attributes:
-        iterations: Iterations after which annealed quantities have reached their end; also how long
-            training lasts unless told otherwise.
-        seed: Of all random choices.
-        threads: Threads of torch.
-        validate_every: Iterations between greedy evaluations; 0 for none.
-        checkpoint_every: Seconds between checkpoints.
-    """
+    """The hyper-parameters of an algorithm: a frozen dataclass of plain values, `seed` among them."""
 
     @property
     def iterations(self) -> int:
-        """Iterations after which annealed quantities have reached their end."""
+        """Iterations of a training by default, at whose end annealed quantities have reached theirs."""
         ...
 
     @property

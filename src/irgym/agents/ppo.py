@@ -34,7 +34,11 @@ from irgym.nets.encoders import Batch
 
 @dataclass(frozen=True)
 class Reuse(Hyperparameters):
-    """Learning again from past episodes, corrected off-policy (MLIR RL, arXiv 2409.11068)."""
+    """Learning again from past episodes, corrected off-policy (MLIR RL, arXiv 2409.11068).
+
+    MLIR RL's code draws single steps from its past, at random or those of the greatest absolute advantage,
+    and learns from as many as before. Here whole episodes are added to the new ones.
+    """
 
     reuse: Literal["none", "random", "top-k"] = "none"
     """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
@@ -43,7 +47,8 @@ class Reuse(Hyperparameters):
     reuse_capacity: Count = 512
     """Past episodes kept; the oldest go first."""
     importance_limit: Positive = 2.0
-    """Greatest importance weight of a step that another distribution chose."""
+    """Greatest importance weight of a step that another distribution chose, as in V-trace's policy gradient
+    (arXiv 1802.01561)."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,14 @@ class PPOConfig(Reuse, ActorCriticConfig):
     epsilon_end: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of uniformly random legal actions at the end."""
     value_epochs: CountOrNone = 0
-    """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes."""
+    """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes
+    (MLIR RL's code)."""
     value_clip: Limit = None
-    """How far a value may move from the old one before its loss is clipped; None for no limit."""
+    """How far a value may move from the old one before its loss is clipped (arXiv 2005.12729; MLIR RL's code
+    has 0.2); None for no limit."""
     target_kl: Limit = None
-    """The epochs of an iteration end when the divergence from the old policy passes this; None: never."""
+    """The epochs of an iteration end when the divergence from the old policy passes this, as in OpenAI's
+    Spinning Up and Stable-Baselines3; None: never."""
 
     def build(self, problem: Problem) -> "PPO":
         """Return a learner at the beginning of its training.

@@ -1,14 +1,13 @@
 """Metrics for TensorBoard, where it is installed."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 from irgym.agents.events import without_tensorflow
 from irgym.agents.metrics import Metrics
-from irgym.core.errors import StorageError
+from irgym.core.errors import explained
 
 
 class Board:
@@ -49,9 +48,5 @@ class Board:
                 self._writer.close()
 
 
-@contextmanager
-def _storage() -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(f"cannot write TensorBoard's events: {error.strerror}; free some space") from error
+def _storage() -> AbstractContextManager[None]:
+    return explained("cannot write TensorBoard's events", "free some space")

@@ -31,25 +31,25 @@ def check_number(number: object, what: str) -> None:
         raise IrgymError(f"{what} must be a number, not {number!r}: give one")
 
 
-def check_whole(number: object, what: str) -> None:
-    """Make sure that a whole number is given, or None.
+def check_whole(number: object, what: str, least: int | None = None, refusal: str = "") -> None:
+    """Make sure that a whole number is given, or None, and that it makes sense.
+
+    Args:
+        number: What is given.
+        what: What it counts.
+        least: The least number that will do.
+        refusal: What to say of a lesser one.
 
     Raises:
-        IrgymError: Something else is.
+        IrgymError: It is something else, too small, or so large that it can only be a mistake.
     """
-    if number is not None and (isinstance(number, bool) or not isinstance(number, Integral)):
+    if number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, Integral):
         raise IrgymError(f"{what} must be a whole number, not {number!r}: give one")
-
-
-def check_texts(**texts: object) -> None:
-    """Make sure that each argument is a text, or None.
-
-    Raises:
-        IrgymError: One is something else.
-    """
-    for name, text in texts.items():
-        if text is not None and not isinstance(text, str):
-            raise IrgymError(f"{name} must be a text, not {text!r}: give its name")
+    if least is not None and int(number) < least:
+        raise IrgymError(refusal)
+    check_most(int(number), what)
 
 
 def texts_of(texts: object, what: str) -> tuple[str, ...]:
@@ -89,7 +89,6 @@ def budget(evaluations: int | None, seconds: float | None) -> Budget:
     if evaluations is None and seconds is None:
         seconds = DEFAULT_SECONDS
     limits = Budget(evaluations, seconds)
-    check_most(evaluations, "evaluations")
     check_most(seconds, "seconds")
     return limits
 
@@ -122,34 +121,7 @@ def check_count(number: int | None, what: str, purpose: str) -> None:
     Raises:
         IrgymError: There is none, or so many that it can only be a mistake.
     """
-    check_whole(number, what)
-    if number is not None and number < 1:
-        raise IrgymError(f"{number} {what} are too few {purpose}: give at least 1")
-    check_most(number, what)
-
-
-def check_seed(seed: int) -> None:
-    """Make sure that random generators take the seed.
-
-    Raises:
-        IrgymError: It is negative or too large.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise IrgymError(f"a seed must be a whole number, not {seed!r}: give one")
-    if not 0 <= seed < 2**63:
-        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
-
-
-def check_limit(limit: int | None) -> None:
-    """Make sure that a limit leaves some programs.
-
-    Raises:
-        IrgymError: It leaves none.
-    """
-    check_whole(limit, "programs to keep")
-    if limit is not None and limit < 1:
-        raise IrgymError(f"a limit of {limit} leaves no program: give at least 1")
-    check_most(limit, "programs")
+    check_whole(number, what, 1, f"{number} {what} are too few {purpose}: give at least 1")
 
 
 def check_file(path: Path | None) -> None:
@@ -176,13 +148,27 @@ def check_name(folder: Path) -> None:
         ) from error
 
 
-def check_target(target: str | None) -> None:
-    """Make sure that there is a target of that name, if one is named; also where costs depend on none.
+def check_options(*, seed: int = 0, limit: int | None = None, **texts: str | None) -> None:
+    """Make sure that options which several functions take make sense.
+
+    Args:
+        seed: Seed of random generators.
+        limit: Greatest number of programs to keep, if any are to be left out.
+        texts: All other options, None where they are not given. A `target` must exist, also where costs
+            depend on none.
 
     Raises:
-        BackendError: There is none; the message lists those that there are.
+        IrgymError: One is of another type or out of range, or there is no such target.
     """
-    check_texts(target=target)
+    if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise IrgymError(f"a seed must be a whole number, not {seed!r}: give one")
+    if not 0 <= seed < 2**63:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
+    check_whole(limit, "programs to keep", 1, f"a limit of {limit} leaves no program: give at least 1")
+    for name, text in texts.items():
+        if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IrgymError(f"{name} must be a text, not {text!r}: give its name")
+    target = texts.get("target")
     if target is not None:
         target_named(target, runs=False)
 

@@ -5,18 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from irgym.api.checks import (
-    budget,
-    check_file,
-    check_limit,
-    check_most,
-    check_seed,
-    check_target,
-    check_texts,
-    check_whole,
-    path_of,
-    texts_of,
-)
+from irgym.api.checks import budget, check_file, check_options, check_whole, path_of, texts_of
 from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.environment import spread
@@ -81,14 +70,10 @@ def compare(
         StorageError: A file cannot be written, another process writes it, or what is resumed is damaged.
     """
     limits = budget(evaluations, seconds)
-    check_limit(limit)
-    check_whole(inputs, "inputs")
-    check_most(inputs, "inputs")
-    if inputs is not None and inputs < 0:
-        raise IrgymError(f"{inputs} inputs check nothing: give at least 1, or 0 for no checks")
-    check_seed(seed)
-    check_texts(dataset=dataset, split=split, objective=objective, backend=backend, farm=farm)
-    check_target(target)
+    few = f"{inputs} inputs check nothing: give at least 1, or 0 for no checks"
+    check_whole(inputs, "inputs", 0, few)
+    check_options(seed=seed, limit=limit, dataset=dataset, split=split, farm=farm)
+    check_options(objective=objective, backend=backend, target=target)
     others = texts_of(also, "objectives")
     file = None if json is None else path_of(json, "a file")
     recorded = None if run_folder is None else RunFolder(path_of(run_folder, "a run folder")).comparison

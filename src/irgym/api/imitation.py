@@ -8,24 +8,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from irgym.api.checks import (
-    budget,
-    check_count,
-    check_file,
-    check_limit,
-    check_most,
-    check_seed,
-    check_target,
-    check_texts,
-    check_whole,
-    path_of,
-)
+from irgym.api.checks import budget, check_count, check_file, check_options, check_whole, path_of
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import check_objective, dataset_named, task_of
 from irgym.core.environment import Bench
-from irgym.core.errors import IrgymError
 from irgym.core.task import targets_of
 from irgym.evaluation.policies import require_torch
 from irgym.evaluation.targets import peak_of
@@ -116,15 +104,12 @@ def imitate(
     """
     limits = budget(evaluations, seconds)
     if searched or not recorded:
-        check_limit(searched)
+        check_options(limit=searched)
     check_count(rounds, "rounds", "to learn from")
-    check_whole(programs, "programs")
-    if programs < 0:
-        raise IrgymError(f"schedules cannot be transferred to {programs} programs: give 0 or more")
-    check_most(programs, "programs")
-    check_seed(seed)
-    check_texts(search=search, dataset=dataset, objective=objective, backend=backend, farm=farm)
-    check_target(target)
+    few = f"schedules cannot be transferred to {programs} programs: give 0 or more"
+    check_whole(programs, "programs", 0, few)
+    check_options(seed=seed, search=search, dataset=dataset, farm=farm)
+    check_options(objective=objective, backend=backend, target=target)
     file = path_of(out, "a policy")
     check_file(file)
     require_torch("imitation")

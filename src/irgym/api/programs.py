@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irgym.api.checks import check_target, check_texts, path_of
+from irgym.api.checks import check_options, path_of
 from irgym.core.catalogue import ENVIRONMENTS, locate, task_of
 from irgym.core.environment import BackendStatus, Environment
 from irgym.core.errors import IrgymError, PluginError
@@ -37,8 +37,7 @@ def task(
     Raises:
         IrgymError: There is no such program, back end, target or objective.
     """
-    check_texts(backend=backend, objective=objective)
-    check_target(target)
+    check_options(backend=backend, target=target, objective=objective)
     environment, uri = locate(program, inputs)
     return task_of(environment, uri, backend, target, objective)
 

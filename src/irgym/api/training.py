@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 from irgym.api.checks import (
     check_count,
     check_file,
-    check_limit,
-    check_most,
     check_name,
     check_number,
+    check_options,
     check_seconds,
-    check_seed,
-    check_target,
-    check_texts,
     check_whole,
     path_of,
 )
@@ -99,21 +95,17 @@ def train(
         StorageError: A file cannot be written, or what is resumed is missing or damaged.
         BackendError: torch is not installed.
     """
-    check_seed(seed)
+    check_options(seed=seed, agent=agent, dataset=dataset, farm=farm, reward=reward)
+    check_options(objective=objective, backend=backend, target=target, observation=observation)
     folder = RunFolder(path_of(run, "a run folder"))
     check_name(folder.path)
     check_seconds(seconds, "to train")
     check_count(iterations, "iterations", "to train")
-    check_whole(validate, "programs to validate on")
-    if validate < 0:
-        raise IrgymError(f"there are no {validate} programs to validate on: give 0 or more")
-    check_most(validate, "programs to validate on")
+    few = f"there are no {validate} programs to validate on: give 0 or more"
+    check_whole(validate, "programs to validate on", 0, few)
     check_number(screen, "shares to measure")
     if screen is not None:
         check_share(screen)
-    check_texts(agent=agent, dataset=dataset, farm=farm, reward=reward, observation=observation)
-    check_texts(objective=objective, backend=backend)
-    check_target(target)
     require_torch("training")
     from irgym.agents import AGENTS
     from irgym.agents.problem import Problem, makers_of
@@ -200,10 +192,8 @@ def evaluate(
         IrgymError: Something that is named does not exist or makes no sense.
         StorageError: The folder is no training run, is damaged, or cannot be written.
     """
-    check_limit(limit)
-    check_seed(seed)
-    check_texts(dataset=dataset, split=split, objective=objective, farm=farm)
-    check_target(target)
+    check_options(seed=seed, limit=limit, dataset=dataset, split=split, farm=farm)
+    check_options(objective=objective, target=target)
     folder = RunFolder(path_of(run, "a run folder"))
     problem = folder.problem()
     check_file(folder.evaluation)

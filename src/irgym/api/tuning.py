@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from irgym.api.checks import budget, check_seed, check_target, check_texts
+from irgym.api.checks import budget, check_options
 from irgym.core.capabilities import ask
 from irgym.core.catalogue import locate, task_of
 from irgym.core.cost import CostHistory
@@ -59,9 +59,7 @@ def tune(
             program cannot be run here, or the result is wrong.
     """
     limits = budget(evaluations, seconds)
-    check_seed(seed)
-    check_texts(search=search, objective=objective, backend=backend, farm=farm)
-    check_target(target)
+    check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
     environment, uri = locate(program, inputs)
     task = task_of(environment, uri, backend, target, objective)
     name, policy = _choose(environment, search, policy)
@@ -117,9 +115,7 @@ def replay(
         ScheduleError: The schedule does not parse, or an action does not apply.
         IrgymError: As for `tune`.
     """
-    check_seed(seed)
-    check_texts(objective=objective, backend=backend, farm=farm)
-    check_target(target)
+    check_options(seed=seed, objective=objective, backend=backend, target=target, farm=farm)
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
     environment, uri = locate(program, inputs)

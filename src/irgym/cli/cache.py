@@ -7,7 +7,6 @@ from typing import Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.cli.output import console, write_json_to
 from irgym.measure.cache import CostCache, default_path
 
@@ -23,7 +22,6 @@ class Cache:
 
     def run(self) -> None:
         """Show or clear."""
-        check_file(self.json)
         path = default_path()
         if self.action == "clear":
             CostCache.clear(path)

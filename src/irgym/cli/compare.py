@@ -1,12 +1,13 @@
 """`irgym compare`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
 from irgym.api.comparing import compare
+from irgym.cli.options import Measuring
 from irgym.cli.output import console
 from irgym.cli.progress import Shown
 from irgym.core.errors import IrgymError
@@ -39,8 +40,6 @@ class Compare:
     """Number of distinct candidates for each search on each program."""
     seed: int = 0
     """Seed of all random choices."""
-    objective: str | None = None
-    """What is minimised, such as `time`; by default the environment's own objective."""
     also: tuple[str, ...] = ()
     """Other objectives under which the schedules found are measured too."""
     time: bool = False
@@ -49,12 +48,7 @@ class Compare:
     """Random inputs on which each result is checked; by default the environment's own number."""
     unvalidated: bool = False
     """Do not check results; the tables then say so."""
-    backend: str | None = None
-    """Back end; by default the preferred one that runs here."""
-    target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
-    farm: str | None = None
-    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    measuring: Measuring = field(default_factory=Measuring)
     run_folder: Path | None = None
     """Also write the comparison into this run folder, for `irgym report`."""
     json: Path | None = None
@@ -76,12 +70,9 @@ class Compare:
                 seconds=self.seconds,
                 evaluations=self.evaluations,
                 seed=self.seed,
-                objective=self.objective,
                 also=(*self.also, *(["time"] if self.time else [])),
                 inputs=self._inputs(),
-                backend=self.backend,
-                target=self.target,
-                farm=self.farm,
+                **vars(self.measuring),
                 json=self.json,
                 run_folder=self.run_folder,
                 resume=self.resume,

@@ -6,7 +6,6 @@ from typing import Any
 
 from rich.table import Table
 
-from irgym.api.checks import check_file
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
 
@@ -20,7 +19,6 @@ class Envs:
 
     def run(self) -> None:
         """Print the table."""
-        check_file(self.json)
         table = Table("environment", "back end", "runs here", "detail", "to mend it")
         rows: list[dict[str, Any]] = []
         for environment in environments():

@@ -7,7 +7,6 @@ from typing import Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.api.training import evaluate
 from irgym.cli.output import console, write_json_to
 from irgym.cli.progress import Shown
@@ -45,7 +44,6 @@ class Evaluate:
 
     def run(self) -> None:
         """Evaluate, print, record."""
-        check_file(self.json)
         out = console()
         with out.status("evaluating") as status:
             comparison = evaluate(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from rich.table import Table
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.cli.output import console, write_json_to
 from irgym.cli.service import until_told
 from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening, require_farm
@@ -36,7 +35,6 @@ class Farm:
 
     def run(self) -> None:
         """Serve or show."""
-        check_file(self.json)
         if self.action == "serve":
             self._serve(parse_listening(self.address, self.certificate, self.insecure))
         else:

@@ -1,14 +1,14 @@
 """`irgym imitate`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.api.imitation import imitate
+from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
 
@@ -46,14 +46,7 @@ class Imitate:
     """Number of training programs that the schedules of the first round are transferred to; 0 for none."""
     seed: int = 0
     """Seed of all random choices."""
-    objective: str | None = None
-    """What is minimised, such as `time`; by default the environment's own objective."""
-    backend: str | None = None
-    """Back end; by default the preferred one that runs here."""
-    target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
-    farm: str | None = None
-    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    measuring: Measuring = field(default_factory=Measuring)
     json: Path | None = None
     """Write the result as JSON to this file."""
     set: tuple[str, ...] = ()
@@ -61,7 +54,6 @@ class Imitate:
 
     def run(self) -> None:
         """Imitate, print, record."""
-        check_file(self.json)
         out = console()
         with out.status("searching") as status:
             done = imitate(
@@ -76,10 +68,7 @@ class Imitate:
                 recorded=self.recorded,
                 programs=self.programs,
                 seed=self.seed,
-                objective=self.objective,
-                backend=self.backend,
-                target=self.target,
-                farm=self.farm,
+                **vars(self.measuring),
                 hyperparameters=settings_of(self.set, "imitation"),
                 note=out.print,
                 progress=status.update,

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn, Protocol, get_args, get_origin
 import tyro
 from tyro.conf import OmitSubcommandPrefixes, subcommand
 
+from irgym.api.checks import check_file
 from irgym.cli.cache import Cache
 from irgym.cli.compare import Compare
 from irgym.cli.envs import Envs
@@ -82,6 +83,7 @@ def _run(words: list[str]) -> None:
         config=(OmitSubcommandPrefixes,),
     )
     try:
+        check_file(vars(command).get("json"))  # before any work is done
         command.run()
     except FileNotFoundError as error:
         if not str(error.strerror).startswith("No usable temporary directory"):

@@ -6,7 +6,6 @@ from typing import Literal
 
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.cli.output import write_json_to
 from irgym.core.catalogue import ENVIRONMENTS, dataset_named
 
@@ -26,7 +25,6 @@ class Programs:
 
     def run(self) -> None:
         """Print the URIs."""
-        check_file(self.json)
         environment = ENVIRONMENTS.load(self.environment)
         dataset = dataset_named(environment, self.dataset)
         print(

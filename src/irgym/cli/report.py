@@ -26,7 +26,6 @@ class Report:
         """Write the page."""
         out = RunFolder(self.folder).report if self.out is None else self.out
         check_file(self.out)
-        check_file(self.json)
         write_report(self.folder, out)
         print(f"written: {out}")
         write_json_to(self.json, {"report": str(out)})

@@ -1,14 +1,14 @@
 """`irgym train`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from tyro.conf import Positional
 
-from irgym.api.checks import check_file
 from irgym.api.training import train
+from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
 from irgym.core.run_folder import RunFolder
@@ -37,18 +37,11 @@ class Train:
     """Seed of all random choices."""
     resume: bool = False
     """Continue the run in the folder exactly where its last checkpoint left it."""
-    objective: str | None = None
-    """What is minimised, such as `time`; by default the environment's own objective."""
     reward: str = "default"
     """Name of one of the environment's rewards."""
     observation: str | None = None
     """What the policy sees: a name, or several with commas between; by default the environment's."""
-    backend: str | None = None
-    """Back end; by default the preferred one that runs here."""
-    target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
-    farm: str | None = None
-    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    measuring: Measuring = field(default_factory=Measuring)
     validate: int = 0
     """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
 
@@ -66,7 +59,6 @@ class Train:
 
     def run(self) -> None:
         """Train, show progress, record."""
-        check_file(self.json)
         out = console()
         train(
             self.environment,
@@ -77,12 +69,9 @@ class Train:
             iterations=self.iterations,
             seed=self.seed,
             resume=self.resume,
-            objective=self.objective,
             reward=self.reward,
             observation=self.observation,
-            backend=self.backend,
-            target=self.target,
-            farm=self.farm,
+            **vars(self.measuring),
             validate=self.validate,
             screen=self.screen,
             hyperparameters=settings_of(self.set, self.agent),

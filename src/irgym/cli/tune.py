@@ -1,12 +1,13 @@
 """`irgym tune`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tyro.conf import Positional
 
-from irgym.api.checks import check_export_of, check_file
+from irgym.api.checks import check_export_of
 from irgym.api.tuning import tune
+from irgym.cli.options import Measuring
 from irgym.cli.output import console
 from irgym.cli.tuned import show
 
@@ -27,14 +28,7 @@ class Tune:
     """Number of distinct candidates to evaluate."""
     seed: int = 0
     """Seed of all random choices."""
-    objective: str | None = None
-    """What is minimised, such as `time`; by default the environment's own objective."""
-    backend: str | None = None
-    """Back end; by default the preferred one that runs here."""
-    target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
-    farm: str | None = None
-    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
     json: Path | None = None
@@ -42,8 +36,8 @@ class Tune:
 
     def run(self) -> None:
         """Tune, print, export."""
-        check_file(self.json)
-        check_export_of(self.uri, self.backend, self.target, self.objective, self.export)
+        what = self.measuring
+        check_export_of(self.uri, what.backend, what.target, what.objective, self.export)
         with console().status(self.uri) as status:
             result = tune(
                 self.uri,
@@ -52,10 +46,7 @@ class Tune:
                 seconds=self.seconds,
                 evaluations=self.evaluations,
                 seed=self.seed,
-                objective=self.objective,
-                backend=self.backend,
-                target=self.target,
-                farm=self.farm,
+                **vars(self.measuring),
                 note=status.update,
             )
         show(result, self.json, self.export)

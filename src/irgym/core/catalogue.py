@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from irgym.core.errors import PluginError, ProgramError, StorageError
+from irgym.core.errors import PluginError, ProgramError, explained
 from irgym.core.registry import Registry
 from irgym.core.uri import is_file
 
@@ -102,10 +102,8 @@ def mentions(path: Path, *words: str) -> bool:
     Raises:
         StorageError: It cannot be read.
     """
-    try:
+    with explained(f"{path} cannot be read", "check its permissions"):
         content = path.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
     return any(word.encode() in content for word in words)
 
 

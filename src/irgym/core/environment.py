@@ -145,14 +145,7 @@ class Pipeline:
 
 
 class Bench(Protocol):
-    """Where an environment's programs are measured: an evaluator and an isolated process.
-
-    Attributes:
-        evaluator: Answers jobs.
-        peak_gflops: Peak float32 throughput of one core in GFLOP/s, measured on first use.
-        machine: The machine, threads and load, in words.
-        conditions: Key of the machine, and of what a candidate may use.
-    """
+    """Where an environment's programs are measured: an evaluator and an isolated process."""
 
     @property
     def evaluator(self) -> Evaluator:
@@ -343,6 +336,12 @@ class Versus:
     baseline_ns: float
     ours_ns: float
     detail: str
+
+    @staticmethod
+    def of(pairs: Sequence[tuple[float, float]], detail: str) -> "Versus":
+        """Return what some rounds come to, each the time of the state and of the baseline in nanoseconds."""
+        ratios = tuple(baseline / ours for ours, baseline in pairs)
+        return Versus(ratios, min(baseline for _, baseline in pairs), min(ours for ours, _ in pairs), detail)
 
     @property
     def ratio(self) -> float:

@@ -1,5 +1,8 @@
 """Errors that are the user's to mend. Everything else is a bug and keeps its traceback."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 
 class IrgymError(Exception):
     """Bad input or a missing part. The message is one sentence that says what to do.
@@ -42,3 +45,18 @@ class RenderModeError(IrgymError, TypeError):
     It is a `TypeError` as well: Stable-Baselines3's `make_vec_env` asks for `rgb_array`, and if it meets a
     `TypeError` it goes on without.
     """
+
+
+@contextmanager
+def explained(what: str, remedy: str, sort: type[IrgymError] = StorageError) -> Generator[None]:
+    """Turn what the system refuses into one sentence.
+
+    Args:
+        what: What cannot be done.
+        remedy: What to do about it.
+        sort: The error to raise.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise sort(f"{what} ({error.strerror}): {remedy}") from error

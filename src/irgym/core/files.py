@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.errors import StorageError
+from irgym.core.errors import StorageError, explained
 
 Content = bytes | memoryview
 
@@ -75,7 +75,7 @@ def check_writable(path: Path) -> None:
     Raises:
         StorageError: Its folder does not exist or is not writable, or the path is a folder.
     """
-    try:
+    with explained(f"{path} cannot be written", "choose another place"):
         place = _place(path)
         if place.status is not None and stat.S_ISDIR(place.status.st_mode):
             raise StorageError(f"{path} cannot be written (it is a folder): name a file")
@@ -91,8 +91,6 @@ def check_writable(path: Path) -> None:
         part = _part(place.path)
         _fill(part, b"", place)
         part.unlink()
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written ({error.strerror}): choose another place") from error
 
 
 @contextmanager
@@ -109,12 +107,10 @@ def lock_for(path: Path) -> Generator[None]:
     if lock is None:
         yield
         return
-    try:
+    with explained(f"cannot lock {path}", "choose another place"):
         descriptor = _locked(lock)
         if descriptor is not None and path.is_dir():
             sweep(path)
-    except OSError as error:
-        raise StorageError(f"cannot lock {path} ({error.strerror}): choose another place") from error
     if descriptor is None:
         raise StorageError(
             f"{_owner(lock)} is writing to {path}: wait until it has ended, end it, or choose another place"
@@ -132,12 +128,8 @@ def make_folder(folder: Path) -> None:
     Raises:
         StorageError: It cannot be made.
     """
-    try:
+    with explained(f"cannot make {folder}", "free some space or set IRGYM_CACHE_DIR"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"cannot make {folder} ({error.strerror}): free some space or set IRGYM_CACHE_DIR"
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -293,10 +285,8 @@ def _lock_file(path: Path) -> Path | None:
     Raises:
         StorageError: The path cannot be followed.
     """
-    try:
+    with explained(f"cannot lock {path}", "choose another place"):
         place = _place(path)
-    except OSError as error:
-        raise StorageError(f"cannot lock {path} ({error.strerror}): choose another place") from error
     if place.status is not None and stat.S_ISDIR(place.status.st_mode):
         return place.path / ".lock"
     return place.path.with_name(f".{place.path.name}.lock") if place.replaced else None

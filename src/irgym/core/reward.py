@@ -27,12 +27,7 @@ class EpisodeCosts:
 
 
 class Reward(Protocol):
-    """A reward function.
-
-    Attributes:
-        every_step: Whether the cost of every state is needed; otherwise only first and last.
-        shaped: Whether the potential of every state is needed.
-    """
+    """A reward function."""
 
     @property
     def shaped(self) -> bool:

@@ -14,12 +14,12 @@ report.html             the page that shows all this
 
 import json
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import IrgymError, StorageError, explained
 from irgym.core.files import check_writable, lock_for, write_file
 from irgym.core.json_files import read_json, read_json_lines, write_json
 from irgym.core.values import MismatchError, Range, conform
@@ -46,9 +46,19 @@ class RunProblem:
     target: str | None = None
 
 
+class _File:
+    """The path of a file in a run folder, as an attribute of the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "RunFolder", owner: type) -> Path:
+        return folder.path / self._name
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk.
+    """A run on disk; what its files hold stands at the beginning of this module.
 
     Attributes:
         path: The folder.
@@ -56,55 +66,16 @@ class RunFolder:
 
     path: Path
 
-    @property
-    def config(self) -> Path:
-        """What was trained, and how."""
-        return self.path / "config.json"
-
-    @property
-    def metrics(self) -> Path:
-        """A line for each iteration."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The newest state of the training."""
-        return self.path / "checkpoint.pt"
-
-    @property
-    def previous(self) -> Path:
-        """The checkpoint before the newest."""
-        return self.path / "checkpoint.previous.pt"
-
-    @property
-    def policy(self) -> Path:
-        """The policy to use."""
-        return self.path / "policy.pt"
-
-    @property
-    def tensorboard(self) -> Path:
-        """Event files."""
-        return self.path / "tensorboard"
-
-    @property
-    def evaluation(self) -> Path:
-        """The policy on every program of a split."""
-        return self.path / "evaluation.json"
-
-    @property
-    def steps(self) -> Path:
-        """A schedule step by step."""
-        return self.path / "steps.json"
-
-    @property
-    def comparison(self) -> Path:
-        """Methods side by side."""
-        return self.path / "comparison.json"
-
-    @property
-    def report(self) -> Path:
-        """The page that shows all."""
-        return self.path / "report.html"
+    config = _File("config.json")
+    metrics = _File("metrics.jsonl")
+    checkpoint = _File("checkpoint.pt")
+    previous = _File("checkpoint.previous.pt")
+    policy = _File("policy.pt")
+    tensorboard = _File("tensorboard")
+    evaluation = _File("evaluation.json")
+    steps = _File("steps.json")
+    comparison = _File("comparison.json")
+    report = _File("report.html")
 
     def check(self, resume: bool) -> None:
         """Make sure, before any work is done, that a run can begin in the folder, or go on.
@@ -116,7 +87,7 @@ class RunFolder:
         if resume:
             self.describe()
             return
-        with self._explained(self.path):
+        with _written(self.path):
             if self.checkpoint.exists() or self.previous.exists():
                 raise IrgymError(
                     f"{self.path} already holds a run: continue it (--resume, in Python resume=True), or "
@@ -134,7 +105,7 @@ class RunFolder:
             StorageError: As for `check`, or another process trains in the folder.
         """
         self.check(resume)
-        with self._explained(self.path):
+        with _written(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         with lock_for(self.path):
             yield
@@ -147,7 +118,7 @@ class RunFolder:
             StorageError: It cannot be written.
         """
         self.check(resume=False)
-        with self._explained(self.metrics):
+        with _written(self.metrics):
             self.metrics.unlink(missing_ok=True)
         write_json(self.config, description)
 
@@ -209,7 +180,7 @@ class RunFolder:
         Raises:
             StorageError: It cannot be written.
         """
-        with self._explained(self.metrics), self.metrics.open("a") as file:
+        with _written(self.metrics), self.metrics.open("a") as file:
             file.write(json.dumps(metrics) + "\n")
 
     def truncate_metrics(self, iteration: int) -> None:
@@ -225,15 +196,9 @@ class RunFolder:
         lines = [json.dumps(row) + "\n" for row in rows if row["iteration"] <= iteration]
         write_file(self.metrics, "".join(lines).encode())
 
-    @contextmanager
-    def _explained(self, path: Path) -> Generator[None]:
-        """Turn errors of the system into one sentence."""
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {path} ({error.strerror}): free some space or choose another folder"
-            ) from error
+
+def _written(path: Path) -> AbstractContextManager[None]:
+    return explained(f"cannot write {path}", "free some space or choose another folder")
 
 
 def _leaves(values: dict[str, Any]) -> dict[str, Any]:

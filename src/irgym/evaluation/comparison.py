@@ -3,7 +3,7 @@
 import datetime
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -151,26 +151,18 @@ class _Loaded:
         return policy
 
 
+@dataclass(frozen=True)
 class _Running:
     """The rows so far, by program and method."""
 
-    def __init__(
-        self,
-        conditions: Conditions,
-        settings: dict[str, Any],
-        observer: ComparisonObserver,
-        policies: _Loaded,
-        machine: str,
-        objective: Objective,
-    ) -> None:
-        self._conditions = conditions
-        self._machine = machine
-        self._objective = objective
-        self._settings = settings
-        self._observer = observer
-        self._rows: dict[tuple[str, str], Row] = {}
-        self._traces: dict[tuple[str, str], Trace] = {}
-        self._policies = policies
+    conditions: Conditions
+    settings: dict[str, Any]
+    observer: ComparisonObserver
+    policies: _Loaded
+    machine: str
+    objective: Objective
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict[tuple[str, str], Row])
+    traces: dict[tuple[str, str], Trace] = field(default_factory=dict[tuple[str, str], Trace])
 
     def take_over(self, done: Comparison, tasks: Sequence[Task[Any]], methods: Sequence[Method]) -> str:
         """Begin with those results of an earlier run that this one would come to.
@@ -181,7 +173,7 @@ class _Running:
         Raises:
             IrgymError: The earlier run had other options.
         """
-        _expect(done, self._conditions.environment.name, self._settings)
+        _expect(done, self.conditions.environment.name, self.settings)
         wanted = {(task.uri, method.name): (task, method) for task in tasks for method in methods}
         earlier = [row for row in done.rows if row.cost is not None and (row.program, row.method) in wanted]
         reasons: dict[str, None] = {}
@@ -192,47 +184,45 @@ class _Running:
             if policy_of(method) and not basis.policy:
                 differences.append("policies that cannot be told apart")
             if not differences:
-                self._rows[row.program, row.method] = row
+                self.rows[row.program, row.method] = row
             reasons |= dict.fromkeys(differences)
-        self._traces = {
-            (trace.program, trace.method): trace
-            for trace in done.traces
-            if (trace.program, trace.method) in self._rows
-        }
-        if self._rows:
-            self._settings["baseline"] = done.settings.get("baseline", "")
-        count = len(earlier) - len(self._rows)
+        for trace in done.traces:
+            if (trace.program, trace.method) in self.rows:
+                self.traces[trace.program, trace.method] = trace
+        if self.rows:
+            self.settings["baseline"] = done.settings.get("baseline", "")
+        count = len(earlier) - len(self.rows)
         if not count:
             return ""
         return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed anew"
 
     def _basis(self, task: Task[Any], method: Method) -> Basis:
-        policy = self._policies.digests.get(policy_of(method), "")
-        return basis_of(self._conditions.environment, self._conditions.bench, task, policy)
+        policy = self.policies.digests.get(policy_of(method), "")
+        return basis_of(self.conditions.environment, self.conditions.bench, task, policy)
 
     def has(self, task: Task[Any], method: Method) -> bool:
         """Say whether a row is there already."""
-        return (task.uri, method.name) in self._rows
+        return (task.uri, method.name) in self.rows
 
     def add(self, task: Task[Any], method: Method, outcome: Outcome, reference_costs: ReferenceCosts) -> None:
         """Add what a method made of a program, and let it be kept."""
         row = replace(reference_costs.complete(outcome), basis=self._basis(task, method))
-        self._rows[row.program, row.method] = row
+        self.rows[row.program, row.method] = row
         if outcome.trace is not None:
-            self._traces[row.program, row.method] = outcome.trace
-        self._settings["baseline"] = self._settings["baseline"] or outcome.baseline
-        self._observer.record(self.results(list(self._rows)))
+            self.traces[row.program, row.method] = outcome.trace
+        self.settings["baseline"] = self.settings["baseline"] or outcome.baseline
+        self.observer.record(self.results(list(self.rows)))
 
     def results(self, order: Sequence[tuple[str, str]]) -> Comparison:
         """Return the rows in an order of programs and methods."""
-        environment = self._conditions.environment
+        environment = self.conditions.environment
         return Comparison(
             environment=environment.name,
-            baseline=environment.reference_baseline if self._objective.timed else None,
-            rows=tuple(self._rows[key] for key in order),
-            traces=tuple(self._traces[key] for key in order if key in self._traces),
-            machine=self._machine,
-            settings=dict(self._settings),
+            baseline=environment.reference_baseline if self.objective.timed else None,
+            rows=tuple(self.rows[key] for key in order),
+            traces=tuple(self.traces[key] for key in order if key in self.traces),
+            machine=self.machine,
+            settings=dict(self.settings),
         )
 
 

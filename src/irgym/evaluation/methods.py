@@ -62,11 +62,7 @@ class Outcome:
 
 
 class Method(Protocol):
-    """A way to make programs fast.
-
-    Attributes:
-        name: Name in tables.
-    """
+    """A way to make programs fast."""
 
     @property
     def name(self) -> str:
@@ -219,8 +215,8 @@ def _outcome(
         baseline_ratio=finding.baseline_ratio,
         seconds=seconds,
         evaluations=evaluations,
-        validated=finding.validation is not None and finding.validation.checked,
-        schedule=finding.schedule.text(task.space),
+        validated=finding.validated,
+        schedule=finding.actions.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
         detail=finding.no_baseline,

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.capabilities import ideal_cost
-from irgym.core.cost import Validation
-from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.environment import Bench, Environment
 from irgym.core.objective import Objective
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task, form_of
@@ -59,61 +58,37 @@ def label(search: str, policy: str | None) -> str:
     return f"{search} search" + ("" if policy is None else f" led by policy {policy}")
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """A program after a schedule: checked, measured anew, compared with others. Costs are of one objective.
+@dataclass(frozen=True, kw_only=True)
+class Tuned(Finding):
+    """A program after a schedule: checked, measured anew, compared with others; all that is to be said of it.
+
+    What was measured is among the attributes of `Finding`.
 
     Attributes:
         program: URI.
         schedule: Text of the schedule: `irgym.replay` applies it.
         objective: What a cost is.
-        cost: Cost measured after the search, not the least that the search saw.
-        cost_as_written: Cost of the program with no action taken, measured in the same way.
         steps: What each action gains, where states know their costs; else empty.
         program_after: The program as text.
-        validation: The comparison with the original program; None where it was not wanted.
         gflops: Throughput in GFLOP/s; None where costs are no times, or the work is not known.
-        peak: Timings in turn with the machine's peak; None where none bounds the cost.
-        baseline: Name of the environment's baseline; None where it has none, or costs are no times.
-        versus: Timings in turn with the baseline; None without one, and where it cannot compute the program.
-        no_baseline: Why the baseline cannot compute the program; empty where it can.
         reference: What the compiler's default schedule comes to; None where there is none.
         search: How the schedule was found; None where it was given.
         machine: The machine, threads and load, in words.
         date: When it was measured: ISO 8601, UTC.
         task: The program's task.
-        state: The task's state after the schedule.
     """
 
     program: str
     schedule: str
     objective: Objective
-    cost: float
-    cost_as_written: float
     steps: tuple[Gain, ...]
     program_after: str
-    validation: Validation | None
     gflops: float | None
-    peak: Versus | None
-    baseline: str | None
-    versus: Versus | None
-    no_baseline: str
     reference: Reference | None
     search: Search | None
     machine: str
     date: str
     task: Task[Any] = field(repr=False, compare=False)
-    state: Any = field(repr=False, compare=False)
-
-    @property
-    def speedup(self) -> float:
-        """Cost as written over the cost; infinite where only the cost is 0."""
-        return over(self.cost_as_written, self.cost)
-
-    @property
-    def validated(self) -> bool:
-        """Whether the results agree with the original program's, and wrong ones would not have."""
-        return self.validation is not None and self.validation.checked
 
     @property
     def peak_gflops(self) -> float | None:
@@ -121,16 +96,6 @@ class Tuned:
         if self.peak is None or self.gflops is None:
             return None
         return self.gflops * self.cost / self.peak.baseline_ns
-
-    @property
-    def peak_share(self) -> float | None:
-        """Median share of the machine's peak."""
-        return None if self.peak is None else self.peak.ratio
-
-    @property
-    def baseline_ratio(self) -> float | None:
-        """Median of the baseline's time over ours; above 1, irgym is faster."""
-        return None if self.versus is None else self.versus.ratio
 
     @property
     def reference_ratio(self) -> float | None:
@@ -224,25 +189,18 @@ def tuned(
     """
     work = ideal_cost(task, 1.0)
     return Tuned(
+        **vars(finding),
         program=task.uri,
-        schedule=finding.schedule.text(task.space),
+        schedule=finding.actions.text(task.space),
         objective=task.objective,
-        cost=finding.cost,
-        cost_as_written=finding.cost_as_written,
-        steps=_steps(task, finding.schedule),
+        steps=_steps(task, finding.actions),
         program_after=task.describe(finding.state),
-        validation=finding.validation,
         gflops=None if work is None else work / finding.cost,
-        peak=finding.peak,
-        baseline=finding.baseline,
-        versus=finding.versus,
-        no_baseline=finding.no_baseline,
         reference=reference_of(environment, bench, task),
         search=search,
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         task=task,
-        state=finding.state,
     )
 
 

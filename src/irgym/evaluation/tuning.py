@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -68,23 +68,22 @@ class Validator:
 
 @dataclass(frozen=True)
 class Finding:
-    """An optimised program, measured and validated after the search.
+    """An optimised program, measured and validated after the search. Costs are of one objective.
 
     Attributes:
-        schedule: Leads to it.
+        actions: What leads to it.
         state: The task's state there.
-        cost: Cost measured anew, not the least of the search.
-        cost_as_written: Cost of the program as written, measured in the same way.
-        validation: The comparison with the original; None where it was not wanted.
+        cost: Cost measured after the search, not the least that the search saw.
+        cost_as_written: Cost of the program with no action taken, measured in the same way.
+        validation: The comparison with the original program; None where it was not wanted.
         baseline: Name of the environment's baseline; None where it has none, or costs are no times.
-        versus: Interleaved timings against the baseline; None without one, and where it cannot compute the
-            program.
-        peak: Interleaved timings against the machine's peak; None where none bounds the cost.
+        versus: Timings in turn with the baseline; None without one, and where it cannot compute the program.
+        peak: Timings in turn with the machine's peak; None where none bounds the cost.
         no_baseline: Why the baseline cannot compute the program; empty where it can.
     """
 
-    schedule: Schedule
-    state: Any
+    actions: Schedule = field(repr=False)
+    state: Any = field(repr=False, compare=False)
     cost: float
     cost_as_written: float
     validation: Validation | None
@@ -97,6 +96,11 @@ class Finding:
     def speedup(self) -> float:
         """Cost as written over the cost; infinite where only the cost is 0."""
         return over(self.cost_as_written, self.cost)
+
+    @property
+    def validated(self) -> bool:
+        """Whether the results agree with the original program's, and wrong ones would not have."""
+        return self.validation is not None and self.validation.checked
 
     @property
     def baseline_ratio(self) -> float | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
@@ -13,7 +14,7 @@ from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
 
 
-class MeasuringBench:
+class MeasuringBench(Closing):
     """Measures on a farm. Use it as a context manager, or close it.
 
     Args:
@@ -84,12 +85,6 @@ class MeasuringBench:
         self._farm.close()
         if self._owns_cache:
             self._cache.close()
-
-    def __enter__(self) -> "MeasuringBench":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _value(call: Call, reply: Reply) -> Any:

@@ -18,6 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Job, Measurement, Outcome, Record
 from irgym.core.errors import StorageError
 from irgym.measure.machine import cache_dir, fingerprint
@@ -72,7 +73,7 @@ def default_path() -> Path:
     return cache_dir() / "costs.sqlite"
 
 
-class CostCache:
+class CostCache(Closing):
     """Measurements on disk. Use it as a context manager, or close it. Threads may share it; forks may not.
 
     Args:
@@ -269,12 +270,6 @@ class CostCache:
     def close(self) -> None:
         """Close the file. Closing twice does nothing."""
         self._database.close()
-
-    def __enter__(self) -> "CostCache":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     @contextmanager
     def _transaction(self) -> Generator[None, None, None]:

@@ -7,15 +7,15 @@ a process that fails again and again is an error.
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
+from irgym.core.closing import Closing
 from irgym.core.errors import BackendError
 from irgym.measure.line_process import Answered, Ends, Garbled, LineLimits, LineProcess, LineReply, told
 
 __all__ = ["Answered", "Ends", "Garbled", "LineLimits", "LineReply", "LineSession", "told"]
 
 
-class LineSession:
+class LineSession(Closing):
     """Asks an external process one request after the other.
 
     The process starts on the first request, in a process group of its own. What it writes between requests
@@ -92,14 +92,6 @@ class LineSession:
         self._failures = self._lost = 0
         if life:
             life.finish(self._farewell)
-
-    def __enter__(self) -> "LineSession":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Absent when the constructor failed early.

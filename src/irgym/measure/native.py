@@ -4,7 +4,8 @@ import ctypes
 import mmap
 import os
 from functools import cache
-from types import TracebackType
+
+from irgym.core.closing import Closing
 
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -31,7 +32,7 @@ def _os_error(what: str) -> OSError:
     return OSError(number, f"{what}: {os.strerror(number)}")
 
 
-class ExecutableBuffer:
+class ExecutableBuffer(Closing):
     """A copy of machine code that can be called through `address` until the buffer is closed.
 
     The pages are writable while the code is copied in, and then readable and executable only.
@@ -69,14 +70,6 @@ class ExecutableBuffer:
         if self.address:
             _libc().munmap(self.address, self._size)
             self.address = 0
-
-    def __enter__(self) -> "ExecutableBuffer":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Absent when the constructor failed early.

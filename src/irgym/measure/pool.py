@@ -4,9 +4,9 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import Any, TypeVar
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Reply, Returned
@@ -17,7 +17,7 @@ REMEMBERED = 200_000
 """Keys of which a pool remembers the workers that hold them."""
 
 
-class WorkerPool:
+class WorkerPool(Closing):
     """Isolated processes, each of which keeps what it has loaded for the requests that need it again.
 
     A key names what a request needs. A request goes to a worker that holds its key, others even the workers
@@ -102,14 +102,6 @@ class WorkerPool:
         self._threads.shutdown()
         for child in self._children:
             child.close()
-
-    def __enter__(self) -> "WorkerPool":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _shares(self, keys: Sequence[Hashable]) -> dict[int, list[int]]:
         """Return the places of the requests that each worker gets, those with one key side by side."""

@@ -9,11 +9,11 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.errors import StorageError
+from irgym.core.errors import explained
 from irgym.core.files import make_folder, sweep, write_files
 from irgym.measure.machine import cache_dir
 
@@ -130,16 +130,9 @@ class Store:
                 fcntl.lockf(file, fcntl.LOCK_EX, 1, place, os.SEEK_SET)
             yield
 
-    @contextmanager
-    def _explained(self, what: str) -> Generator[None]:
-        """Turn what the system refuses into one sentence."""
-        try:
-            yield
-        except OSError as error:
-            raise StorageError(
-                f"cannot {what} {self.folder} ({error.strerror}): check its permissions, free some space, "
-                "or set IRGYM_CACHE_DIR"
-            ) from error
+    def _explained(self, what: str) -> AbstractContextManager[None]:
+        remedy = "check its permissions, free some space, or set IRGYM_CACHE_DIR"
+        return explained(f"cannot {what} {self.folder}", remedy)
 
 
 def stem_of(text: str) -> str:

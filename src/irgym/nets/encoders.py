@@ -28,11 +28,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 @runtime_checkable
 class Encodable(Protocol):
-    """An observation that names its encoder; any other one is encoded as a flat vector.
-
-    Attributes:
-        encoder: Name in `ENCODERS`.
-    """
+    """An observation that names its encoder; any other one is encoded as a flat vector."""
 
     @property
     def encoder(self) -> str:

@@ -15,6 +15,7 @@ that change shapes alone are left at their defaults, for they hardly change what
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.hlo.families import FAMILIES
@@ -163,11 +164,5 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
 }
 """The data sets, the default first."""
 
-
-def dataset(name: str) -> Dataset:
-    """Return a data set.
-
-    Raises:
-        ProgramError: There is none of that name; the message lists those that exist.
-    """
-    return dataset_of(DATASETS, name)
+dataset = partial(dataset_of, DATASETS)
+"""Returns a data set by its name."""

@@ -100,13 +100,7 @@ def time_in_turn(
     """
     arguments = random_arguments(baseline, SEED)
     runs = [compile_module(proto, passes).bind(arguments) for proto in (ours, baseline)]
-    pairs = interleave(runs[0], runs[1], rounds, timing)
-    return Versus(
-        ratios=tuple(baseline_ns / ours_ns for ours_ns, baseline_ns in pairs),
-        baseline_ns=min(baseline_ns for _, baseline_ns in pairs),
-        ours_ns=min(ours_ns for ours_ns, _ in pairs),
-        detail=detail,
-    )
+    return Versus.of(interleave(runs[0], runs[1], rounds, timing), detail)
 
 
 def _judged(one: Problem, executable: Executable) -> Agreement:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
 
-from irgym.core.errors import ProgramError, StorageError
+from irgym.core.errors import ProgramError, explained
 from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
@@ -87,10 +87,8 @@ def convert(source: str) -> bytes:
         StorageError: The file cannot be read.
     """
     file = Path(source)
-    try:
+    with explained(f"cannot read {source}", "check the path and its permissions"):
         content = file.read_bytes()
-    except OSError as error:
-        raise StorageError(f"cannot read {source}: {error.strerror}") from error
     suffix = file.suffix.lower()
     if suffix in _TEXT:
         proto = _from_text(source, content)

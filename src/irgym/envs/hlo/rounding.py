@@ -18,20 +18,7 @@ from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-_FORMATS = {
-    "f64": (11, 52),
-    "f32": (8, 23),
-    "f16": (5, 10),
-    "bf16": (8, 7),
-    "f8E5M2": (5, 2),
-    "f8E4M3": (4, 3),
-    "f8E4M3FN": (4, 3),
-    "f8E4M3FNUZ": (4, 3),
-    "f8E4M3B11FNUZ": (4, 3),
-    "f8E5M2FNUZ": (5, 2),
-    "f8E3M4": (3, 4),
-}
-"""Bits of the exponent and of the mantissa by element type."""
+from irgym.measure.checking.numbers import FORMATS
 
 _WIDE = ("f64", "f32")
 
@@ -184,14 +171,14 @@ def _own(operation: Any) -> Exactness:
 def _rounds(operation: Any, kind: Any) -> bool:
     """Say whether results of this type are floating-point numbers that have lost bits."""
     element = _element(kind)
-    if element.removeprefix("complex<").removesuffix(">") not in _FORMATS:
+    if element.removeprefix("complex<").removesuffix(">") not in FORMATS:
         return False
     if operation.name != "stablehlo.convert":
         return True
     source = _element(operation.operands[0].type)
-    if source not in _FORMATS or element not in _FORMATS:
+    if source not in FORMATS or element not in FORMATS:
         return True
-    return any(ours < theirs for ours, theirs in zip(_FORMATS[element], _FORMATS[source], strict=True))
+    return any(ours < theirs for ours, theirs in zip(FORMATS[element], FORMATS[source], strict=True))
 
 
 def _coarsen(operation: Any) -> None:
@@ -230,7 +217,7 @@ def _fewer_bits(value: Any, lost: int, made: list[Any] | None = None) -> Any:
         parts = [stablehlo.RealOp(value), stablehlo.ImagOp(value)]
         made += parts
         return stablehlo.ComplexOp(*(_fewer_bits(part.result, lost) for part in parts)).result
-    exponent, mantissa = _FORMATS[element]
+    exponent, mantissa = FORMATS[element]
     kept = mantissa - lost if element in _WIDE else mantissa - 1
     if kept < 1:
         return value

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.errors import BackendError, IrgymError, ProgramError, explained
 from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.toolchain import INSTALL, installed
@@ -68,10 +68,8 @@ def _name(program: ProgramUri) -> str:
     reader = (_models(), versions, keyed(os.environ))
     if program.path is None:
         return f"{program.family}-{digest(program.uri, *reader)}"
-    try:
+    with explained(f"cannot read {program.path}", "check the path and its permissions", ProgramError):
         content = program.path.read_bytes()
-    except OSError as error:
-        raise ProgramError(f"cannot read {program.path}: {error.strerror}") from error
     return f"{stem_of(program.path.stem)}-{digest(program.path.suffix, content, *reader)}"
 
 

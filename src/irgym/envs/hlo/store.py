@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from irgym.core.errors import BackendError, ProgramError
+from irgym.core.errors import BackendError, ProgramError, explained
 from irgym.envs.hlo.engine import Engine, Module, PassFailure, load_engine
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.passes import PASSES
@@ -237,10 +237,8 @@ def read_program(path: str) -> bytes:
     Raises:
         ProgramError: It cannot be read.
     """
-    try:
+    with explained(f"cannot read {path}", "check the path and its permissions", ProgramError):
         return Path(path).read_bytes()
-    except OSError as error:
-        raise ProgramError(f"cannot read {path}: {error.strerror}") from error
 
 
 @cache

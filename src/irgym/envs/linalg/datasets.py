@@ -8,6 +8,7 @@ contractions and whole networks in the test. The sizes are drawn here, from a fi
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.linalg.programs.uris import parse_uri
@@ -182,11 +183,5 @@ def _dataset(name: str, description: str, train: list[str], test: tuple[str, ...
 DATASETS: dict[str, Callable[[], Dataset]] = {DEFAULT: _operators, "tiny": _tiny}
 """The data sets, the default first."""
 
-
-def dataset(name: str) -> Dataset:
-    """Return a data set.
-
-    Raises:
-        ProgramError: There is none of that name; the message lists those that exist.
-    """
-    return dataset_of(DATASETS, name)
+dataset = partial(dataset_of, DATASETS)
+"""Returns a data set by its name."""

@@ -159,9 +159,4 @@ def compare(
         raise IrgymError(
             f"the schedule gives wrong results for {uri} ({wrong}): please report a bug of irgym"
         )
-    return Versus(
-        ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
-        baseline_ns=min(theirs_ns for _, theirs_ns in pairs),
-        ours_ns=min(ours_ns for ours_ns, _ in pairs),
-        detail=theirs.detail,
-    )
+    return Versus.of(pairs, theirs.detail)

@@ -90,12 +90,7 @@ def compare(uri: str, nest: Nest, backend_name: str, target: Target, baseline: s
     with closing(_generator(backend_name, target).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
         pairs = interleave(ours, theirs.run, rounds)
-    return Versus(
-        ratios=tuple(theirs_ns / ours_ns for ours_ns, theirs_ns in pairs),
-        baseline_ns=min(theirs_ns for _, theirs_ns in pairs),
-        ours_ns=min(ours_ns for ours_ns, _ in pairs),
-        detail=theirs.detail,
-    )
+    return Versus.of(pairs, theirs.detail)
 
 
 def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, rounds: int) -> Versus:
@@ -121,9 +116,4 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, round
 
         pairs = interleave(ours, at_peak, rounds)
         scale = contraction.flops / (peak.flops * iterations)
-    return Versus(
-        ratios=tuple(scale * peak_ns / ours_ns for ours_ns, peak_ns in pairs),
-        baseline_ns=scale * min(peak_ns for _, peak_ns in pairs),
-        ours_ns=min(ours_ns for ours_ns, _ in pairs),
-        detail=peak.method,
-    )
+    return Versus.of([(ours_ns, scale * peak_ns) for ours_ns, peak_ns in pairs], peak.method)

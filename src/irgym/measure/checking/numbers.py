@@ -9,6 +9,21 @@ Array = NDArray[Any]
 Doubles = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+FORMATS = {
+    "f64": (11, 52),
+    "f32": (8, 23),
+    "f16": (5, 10),
+    "bf16": (8, 7),
+    "f8E5M2": (5, 2),
+    "f8E4M3": (4, 3),
+    "f8E4M3FN": (4, 3),
+    "f8E4M3FNUZ": (4, 3),
+    "f8E4M3B11FNUZ": (4, 3),
+    "f8E5M2FNUZ": (5, 2),
+    "f8E3M4": (3, 4),
+}
+"""Bits of the exponent and of the mantissa of floating-point types, by their names in MLIR."""
+
 
 def is_fractional(dtype: np.dtype[Any]) -> bool:
     """Say whether a type holds floating-point or complex numbers, those of `ml_dtypes` included."""

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irgym.core.errors import FarmError
+from irgym.core.errors import FarmError, explained
 
 if TYPE_CHECKING:
     from distributed import Security
@@ -40,7 +40,7 @@ def make_certificate(path: Path) -> bool:
     """
     if os.path.lexists(path):
         return False
-    try:
+    with explained(f"{path} cannot be written", "name another file by --certificate", FarmError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=path.name, dir=path.parent)
         try:
@@ -53,10 +53,6 @@ def make_certificate(path: Path) -> bool:
             return False
         finally:
             Path(name).unlink()
-    except OSError as error:
-        raise FarmError(
-            f"{path} cannot be written ({error.strerror}): name another file by --certificate"
-        ) from error
 
 
 def _pem() -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 from distributed import Client, KilledWorker
 from distributed.client import ClosedClientError
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
 from irgym.core.errors import FarmError, IrgymError
 from irgym.measure.farm.address import Endpoint
@@ -42,7 +43,7 @@ GIVEN_UP = 3
 _LOG = logging.getLogger(__name__)
 
 
-class DaskFarm:
+class DaskFarm(Closing):
     """The workers of a Dask scheduler. Use it as a context manager, or close it.
 
     A worker that dies or leaves costs time only: its calls run elsewhere. When the scheduler goes, the
@@ -129,12 +130,6 @@ class DaskFarm:
         """Leave the farm; the workers stay."""
         with suppress(*_GONE):
             self._client.close()
-
-    def __enter__(self) -> "DaskFarm":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _connect(self, patience_s: float) -> Any:
         deadline = time.monotonic() + patience_s

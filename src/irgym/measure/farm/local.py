@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.isolation.child import AHEAD, Child
@@ -13,7 +14,7 @@ from irgym.measure.machine import fingerprint, load, threads_text, timing_core, 
 from irgym.measure.variables import machine_key
 
 
-class LocalFarm:
+class LocalFarm(Closing):
     """Isolated child processes on this machine. Use it as a context manager, or close it.
 
     Args:
@@ -82,12 +83,6 @@ class LocalFarm:
         """End the processes. A later run starts new ones."""
         for child in (*self._children, self._aside):
             child.close()
-
-    def __enter__(self) -> "LocalFarm":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
 
 def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Reply], ahead: int) -> None:

@@ -16,8 +16,9 @@ from typing import Any
 import psutil
 from distributed.utils import get_ip
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, FarmError
+from irgym.core.errors import BackendError, FarmError, explained
 from irgym.measure.farm.address import Endpoint, parse_options
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
@@ -163,20 +164,16 @@ def _certificate(options: SlurmOptions) -> Generator[Path]:
         return
     with ExitStack() as stack:
         home = default_certificate().parent
-        try:
+        remedy = "name a file that the jobs can read too, as in slurm?certificate=FILE"
+        with explained(f"{home} cannot be written", remedy, FarmError):
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = stack.enter_context(TemporaryDirectory(prefix="slurm-", dir=home))
-        except OSError as error:
-            raise FarmError(
-                f"{home} cannot be written ({error.strerror}): name a file that the jobs can read too, as in "
-                "slurm?certificate=FILE"
-            ) from error
         path = Path(folder, "farm.pem")
         make_certificate(path)
         yield path
 
 
-class SlurmFarm:
+class SlurmFarm(Closing):
     """Workers in SLURM jobs, which end with the farm. Use it as a context manager, or close it.
 
     Args:
@@ -236,9 +233,3 @@ class SlurmFarm:
     def close(self) -> None:
         """Cancel the jobs."""
         self._stack.close()
-
-    def __enter__(self) -> "SlurmFarm":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()

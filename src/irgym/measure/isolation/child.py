@@ -4,9 +4,9 @@ import pickle
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from types import TracebackType
 from typing import TypeAlias, cast
 
+from irgym.core.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.isolation.process import Dead, Late, Packed, Process
 from irgym.measure.isolation.protocol import (
@@ -68,7 +68,7 @@ def unpack(answer: Answer) -> Reply:
     return OutOfMemory(answer.payload.decode())
 
 
-class Child:
+class Child(Closing):
     """Runs calls one after the other in a process of its own, which is replaced when it dies or hangs.
 
     The process starts on the first call. Use it from one thread at a time, and close it.
@@ -161,14 +161,6 @@ class Child:
         if self._process:
             self._process.finish()
             self._process = None
-
-    def __enter__(self) -> "Child":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Absent when the constructor failed early.

@@ -23,6 +23,7 @@ from irgym.envs.hlo.models.layers import (
     split_heads,
 )
 from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.tasks import language_model
 
 
 def _rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
@@ -80,19 +81,13 @@ def llama(options: Options) -> Model:
         normal = _rms_norm(x, weights["second_norm"])
         return x + (jax.nn.silu(normal @ weights["gate"]) * (normal @ weights["up"])) @ weights["down"]
 
-    def logits(weights: Tree, tokens: jax.Array) -> jax.Array:
+    def logits(weights: Tree, tokens: jax.Array, key: jax.Array | None) -> jax.Array:
         x = weights["tokens"][tokens]
         scan, remat = options["scan"], options["remat"]
         x = apply_layers(block, x, weights["blocks"], None, layers, scan=scan, remat=remat)
         return _rms_norm(x, weights["norm"]) @ weights["head"]
 
-    def loss(weights: Tree, state: Tree, tokens: jax.Array, key: jax.Array) -> tuple[jax.Array, Tree]:
-        return cross_entropy(logits(weights, tokens[:, :-1]), tokens[:, 1:]).mean(), state
-
-    def forward(weights: Tree, state: Tree, tokens: jax.Array) -> jax.Array:
-        return logits(weights, tokens)
-
-    return Model(parameters, integers(batch, sequence + 1), loss, integers(batch, sequence), forward)
+    return language_model(parameters, batch, sequence, logits)
 
 
 def _experts(x: jax.Array, weights: Tree, top: int, room: int) -> tuple[jax.Array, jax.Array]:

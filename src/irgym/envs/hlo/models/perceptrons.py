@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from irgym.envs.hlo.models.layers import (
-    cross_entropy,
     dense,
     dense_shapes,
     feed_forward,
@@ -21,6 +20,7 @@ from irgym.envs.hlo.models.layers import (
     norm_shapes,
 )
 from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.tasks import classifier
 
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 """Activation functions, by name."""
@@ -50,15 +50,7 @@ def mlp(options: Options) -> Model:
             x = maybe_dropout(None if keys is None else keys[index], activation(dense(x, layer)), 0.5)
         return dense(x, weights[-1])
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores = logits(weights, examples["images"], key if options["dropout"] else None)
-        return cross_entropy(scores, examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, images, None)
-
-    images = floats(batch, inputs)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward)
+    return classifier(parameters, floats(batch, inputs), logits, options["dropout"])
 
 
 def mixer(options: Options) -> Model:
@@ -79,7 +71,7 @@ def mixer(options: Options) -> Model:
         "head": dense_shapes(width, options["classes"]),
     }
 
-    def logits(weights: Tree, images: jax.Array) -> jax.Array:
+    def logits(weights: Tree, images: jax.Array, key: jax.Array | None) -> jax.Array:
         x = jax.lax.conv_general_dilated(
             images,
             weights["stem"]["kernel"],
@@ -94,14 +86,7 @@ def mixer(options: Options) -> Model:
             x = x + feed_forward(layer_norm(x, layer["second_norm"]), layer["channels"])
         return dense(layer_norm(x, weights["norm"]).mean(1), weights["head"])
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        return cross_entropy(logits(weights, examples["images"]), examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, images)
-
-    images = floats(batch, pixels, pixels, 3)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward)
+    return classifier(parameters, floats(batch, pixels, pixels, 3), logits)
 
 
 def _binary_loss(logits: jax.Array, labels: jax.Array) -> jax.Array:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.models.layers import cross_entropy, dense, dense_shapes, layer_norm, norm_shapes
-from irgym.envs.hlo.models.model import Loss, Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.layers import dense, dense_shapes, layer_norm, norm_shapes
+from irgym.envs.hlo.models.model import Model, Options, Tree, floats
+from irgym.envs.hlo.models.tasks import classifier, language_model
 
 Cell = Callable[[Tree, jax.Array, Tree], Tree]
 """Maps a cell's state, its input and its weights to the next state, whose first part is the output."""
@@ -46,13 +47,6 @@ def _run(cell: Cell, x: jax.Array, weights: Tree, width: int, parts: int, unroll
     return jax.lax.scan(step, start, x.swapaxes(0, 1), unroll=unroll)[1].swapaxes(0, 1)
 
 
-def _next_token_loss(logits: Callable[[Tree, jax.Array], jax.Array]) -> Loss:
-    def loss(weights: Tree, state: Tree, tokens: jax.Array, key: jax.Array) -> tuple[jax.Array, Tree]:
-        return cross_entropy(logits(weights, tokens[:, :-1]), tokens[:, 1:]).mean(), state
-
-    return loss
-
-
 def lstm(options: Options) -> Model:
     """Language model of stacked LSTM layers (Zaremba et al., arXiv 1409.2329, without dropout)."""
     layers, width, batch, sequence = (options[n] for n in ("layers", "width", "batch", "sequence"))
@@ -62,17 +56,13 @@ def lstm(options: Options) -> Model:
         "head": dense_shapes(width, options["vocabulary"]),
     }
 
-    def logits(weights: Tree, tokens: jax.Array) -> jax.Array:
+    def logits(weights: Tree, tokens: jax.Array, key: jax.Array | None) -> jax.Array:
         x = weights["tokens"][tokens]
         for layer in weights["layers"]:
             x = _run(_lstm_cell, x, layer, width, 2, options["unroll"])
         return dense(x, weights["head"])
 
-    def forward(weights: Tree, state: Tree, tokens: jax.Array) -> jax.Array:
-        return logits(weights, tokens)
-
-    inputs = integers(batch, sequence)
-    return Model(parameters, integers(batch, sequence + 1), _next_token_loss(logits), inputs, forward)
+    return language_model(parameters, batch, sequence, logits)
 
 
 def gru(options: Options) -> Model:
@@ -91,7 +81,7 @@ def gru(options: Options) -> Model:
         "head": dense_shapes(directions * width, options["classes"]),
     }
 
-    def logits(weights: Tree, x: jax.Array) -> jax.Array:
+    def logits(weights: Tree, x: jax.Array, key: jax.Array | None) -> jax.Array:
         for layer in weights["layers"]:
             outputs = [_run(_gru_cell, x, layer[0], width, 1, options["unroll"])]
             if directions == 2:
@@ -100,14 +90,7 @@ def gru(options: Options) -> Model:
             x = jnp.concatenate(outputs, axis=-1)
         return dense(x.mean(1), weights["head"])
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        return cross_entropy(logits(weights, examples["inputs"]), examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, x: jax.Array) -> jax.Array:
-        return logits(weights, x)
-
-    series = floats(batch, sequence, options["features"])
-    return Model(parameters, {"inputs": series, "labels": integers(batch)}, loss, series, forward)
+    return classifier(parameters, floats(batch, sequence, options["features"]), logits, name="inputs")
 
 
 def _recur(decay: jax.Array, update: jax.Array, how: str) -> jax.Array:
@@ -161,17 +144,13 @@ def ssm(options: Options) -> Model:
         "norm": norm_shapes(width),
     }
 
-    def logits(weights: Tree, tokens: jax.Array) -> jax.Array:
+    def logits(weights: Tree, tokens: jax.Array, key: jax.Array | None) -> jax.Array:
         x = weights["tokens"][tokens]
         for layer in weights["layers"]:
             x = _selective_block(x, layer, states, options["recurrence"])
         return layer_norm(x, weights["norm"]) @ weights["tokens"].T
 
-    def forward(weights: Tree, state: Tree, tokens: jax.Array) -> jax.Array:
-        return logits(weights, tokens)
-
-    inputs = integers(batch, sequence)
-    return Model(parameters, integers(batch, sequence + 1), _next_token_loss(logits), inputs, forward)
+    return language_model(parameters, batch, sequence, logits)
 
 
 def wavenet(options: Options) -> Model:
@@ -190,7 +169,7 @@ def wavenet(options: Options) -> Model:
         "second": dense_shapes(width, levels),
     }
 
-    def logits(weights: Tree, samples: jax.Array) -> jax.Array:
+    def logits(weights: Tree, samples: jax.Array, key: jax.Array | None) -> jax.Array:
         x = weights["samples"][samples]
         total = jnp.zeros_like(x)
         for index, layer in enumerate(weights["blocks"]):
@@ -209,8 +188,4 @@ def wavenet(options: Options) -> Model:
             x = x + dense(y, layer["out"])
         return dense(jax.nn.relu(dense(jax.nn.relu(total), weights["first"])), weights["second"])
 
-    def forward(weights: Tree, state: Tree, samples: jax.Array) -> jax.Array:
-        return logits(weights, samples)
-
-    inputs = integers(batch, sequence)
-    return Model(parameters, integers(batch, sequence + 1), _next_token_loss(logits), inputs, forward)
+    return language_model(parameters, batch, sequence, logits)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.models.layers import cross_entropy, dense, dense_shapes, norm_shapes
-from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.layers import dense, dense_shapes, norm_shapes
+from irgym.envs.hlo.models.model import Model, Options, Tree, floats
+from irgym.envs.hlo.models.tasks import stateful_classifier
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
@@ -121,15 +122,7 @@ def _network(stages: Sequence[int], options: Options, bottleneck: bool) -> Model
             kept.append(new)
         return dense(x.mean((1, 2)), weights["head"]), {"stem": stem, "blocks": kept}
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores, state = logits(weights, state, examples["images"], training=True)
-        return cross_entropy(scores, examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, state, images, training=False)[0]
-
-    images = floats(batch, pixels, pixels, 3)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward, state)
+    return stateful_classifier(parameters, state, floats(batch, pixels, pixels, 3), logits)
 
 
 def resnet18(options: Options) -> Model:

@@ -24,6 +24,7 @@ from irgym.envs.hlo.models.layers import (
     split_key,
 )
 from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.tasks import classifier, language_model
 
 
 def gpt2(options: Options) -> Model:
@@ -47,14 +48,7 @@ def gpt2(options: Options) -> Model:
         x = apply_layers(block, x, weights["blocks"], key, layers, scan=scan, remat=remat)
         return layer_norm(x, weights["norm"]) @ weights["tokens"].T
 
-    def loss(weights: Tree, state: Tree, tokens: jax.Array, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores = logits(weights, tokens[:, :-1], key if options["dropout"] else None)
-        return cross_entropy(scores, tokens[:, 1:]).mean(), state
-
-    def forward(weights: Tree, state: Tree, tokens: jax.Array) -> jax.Array:
-        return logits(weights, tokens, None)
-
-    return Model(parameters, integers(batch, sequence + 1), loss, integers(batch, sequence), forward)
+    return language_model(parameters, batch, sequence, logits, options["dropout"])
 
 
 def bert(options: Options) -> Model:
@@ -126,12 +120,4 @@ def vit(options: Options) -> Model:
         x = apply_layers(block, x, weights["blocks"], key, layers, scan=scan, remat=remat)
         return dense(layer_norm(x, weights["norm"])[:, 0], weights["head"])
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores = logits(weights, examples["images"], key if options["dropout"] else None)
-        return cross_entropy(scores, examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, images, None)
-
-    images = floats(batch, pixels, pixels, 3)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward)
+    return classifier(parameters, floats(batch, pixels, pixels, 3), logits, options["dropout"])

@@ -7,8 +7,8 @@
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.models.layers import cross_entropy, dense, dense_shapes, norm_shapes
-from irgym.envs.hlo.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.models.layers import dense, dense_shapes, norm_shapes
+from irgym.envs.hlo.models.model import Model, Options, Tree, floats
 from irgym.envs.hlo.models.residual import (
     averages_shapes,
     batch_norm,
@@ -16,6 +16,7 @@ from irgym.envs.hlo.models.residual import (
     conv_norm_shapes,
     convolve,
 )
+from irgym.envs.hlo.models.tasks import stateful_classifier
 
 # Expansion, channels (in units of a quarter of the width), number of blocks, stride: Sandler et al., table 2.
 _MOBILE_STAGES = ((1, 2, 1, 1), (6, 3, 2, 2), (6, 4, 3, 2), (6, 8, 4, 2), (6, 12, 3, 1), (6, 20, 3, 2))
@@ -67,15 +68,7 @@ def mobilenet(options: Options) -> Model:
             kept.append(new)
         return dense(x.mean((1, 2)), weights["head"]), {"stem": stem, "blocks": kept}
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores, state = logits(weights, state, examples["images"], training=True)
-        return cross_entropy(scores, examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, state, images, training=False)[0]
-
-    images = floats(batch, pixels, pixels, 3)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward, state)
+    return stateful_classifier(parameters, state, floats(batch, pixels, pixels, 3), logits)
 
 
 def densenet(options: Options) -> Model:
@@ -116,12 +109,4 @@ def densenet(options: Options) -> Model:
                 x = jax.lax.reduce_window(x, 0.0, jax.lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "VALID") / 4
         return dense(x.mean((1, 2)), weights["head"]), kept
 
-    def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        scores, state = logits(weights, state, examples["images"], training=True)
-        return cross_entropy(scores, examples["labels"]).mean(), state
-
-    def forward(weights: Tree, state: Tree, images: jax.Array) -> jax.Array:
-        return logits(weights, state, images, training=False)[0]
-
-    images = floats(batch, pixels, pixels, 3)
-    return Model(parameters, {"images": images, "labels": integers(batch)}, loss, images, forward, averages)
+    return stateful_classifier(parameters, averages, floats(batch, pixels, pixels, 3), logits)

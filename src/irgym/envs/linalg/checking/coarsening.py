@@ -5,7 +5,6 @@ at every step, as they should.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
@@ -14,6 +13,7 @@ from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import Operation, OperationKind, Program
 from irgym.envs.linalg.scheduling.script import script
 from irgym.envs.linalg.scheduling.transformations import Scheduled, Transformation
+from irgym.measure.checking.numbers import FORMATS
 
 ROUNDED = frozenset(
     {"arith.addf", "arith.subf", "arith.mulf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.fma"}
@@ -27,17 +27,6 @@ EXACT = frozenset(
     {"math.absf", "math.ceil", "math.copysign", "math.floor", "math.round", "math.roundeven", "math.trunc"}
 )
 """Operations of the `math` dialect that round nothing."""
-
-
-@dataclass(frozen=True)
-class _Format:
-    """A floating-point type: its bits in all, and those of its mantissa."""
-
-    bits: int
-    mantissa: int
-
-
-_FORMATS = {"f64": _Format(64, 52), "f32": _Format(32, 23), "f16": _Format(16, 10), "bf16": _Format(16, 7)}
 
 
 def coarse(text: str, program: Program) -> Any:
@@ -77,7 +66,7 @@ def _coarsen(generic: Any) -> None:
     for operation in inside:
         if operation in kept or len(operation.results) != 1:
             continue
-        name, form = str(operation.name), _FORMATS.get(str(operation.results[0].type))
+        name, form = str(operation.name), FORMATS.get(str(operation.results[0].type))
         if form is None:
             continue
         if name in ROUNDED:
@@ -98,18 +87,20 @@ def _behind_indices(inside: Sequence[Any]) -> set[Any]:
     return found
 
 
-def _round(operation: Any, form: _Format, lost: int) -> None:
+def _round(operation: Any, form: tuple[int, int], lost: int) -> None:
     """Round the result of an operation to fewer bits, to even where two are as near.
 
     Infinities and numbers that are none stay: beyond the greatest number comes infinity by itself.
     """
+    exponent_bits, mantissa = form
+    width = 1 + exponent_bits + mantissa
     result = operation.results[0]
     uses = [(use.owner, use.operand_number) for use in result.uses]
-    number = ir.IntegerType.get_signless(form.bits)
+    number = ir.IntegerType.get_signless(width)
     truth = ir.IntegerType.get_signless(1)
 
     def constant(value: int) -> Any:
-        attribute = ir.IntegerAttr.get(number, value - (value >> (form.bits - 1) << form.bits))
+        attribute = ir.IntegerAttr.get(number, value - (value >> (width - 1) << width))
         return made("arith.constant", number, value=attribute)
 
     def made(name: str, kind: Any, *operands: Any, **attributes: Any) -> Any:
@@ -117,14 +108,14 @@ def _round(operation: Any, form: _Format, lost: int) -> None:
             name, results=[kind], operands=list(operands), attributes=attributes
         ).results[0]
 
-    exponent = ((1 << (form.bits - 1 - form.mantissa)) - 1) << form.mantissa
+    exponent = ((1 << exponent_bits) - 1) << mantissa
     equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
     with ir.InsertionPoint.after(operation):
         bits = made("arith.bitcast", number, result)
         odd = made("arith.andi", number, made("arith.shrui", number, bits, constant(lost)), constant(1))
         half = constant((1 << (lost - 1)) - 1)
         up = made("arith.addi", number, made("arith.addi", number, bits, half), odd)
-        cut = made("arith.andi", number, up, constant((1 << form.bits) - (1 << lost)))
+        cut = made("arith.andi", number, up, constant((1 << width) - (1 << lost)))
         special = made(
             "arith.cmpi",
             truth,

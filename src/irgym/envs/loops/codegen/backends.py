@@ -29,11 +29,7 @@ INSTALL_LLVM = "pip install 'irgym[loops]'"
 
 
 class Executable(Protocol):
-    """A compiled kernel in memory.
-
-    Attributes:
-        code: Its machine code; None where the back end does not give it away.
-    """
+    """A compiled kernel in memory."""
 
     @property
     def code(self) -> bytes | None:
@@ -53,12 +49,7 @@ class Executable(Protocol):
 
 
 class Backend(Protocol):
-    """A code generator for a target.
-
-    Attributes:
-        name: Its name in `--backend`, tables and cache keys.
-        target: What it makes code for; register tiles must fit into it.
-    """
+    """A code generator for a target."""
 
     @property
     def name(self) -> str:

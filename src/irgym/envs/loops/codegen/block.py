@@ -11,9 +11,6 @@ class InstructionSet(Protocol):
     """The instructions of one kernel on one instruction set. Every method returns machine code.
 
     Lanes say how many lanes of a vector take part; the memory of the others is never touched.
-
-    Attributes:
-        registers: Number of vector registers.
     """
 
     @property
