@@ -131,7 +131,7 @@ class GraphEnvironment(Environment):
         return [
             Baseline(
                 f"ort-{level}",
-                f"ONNX Runtime's own optimiser, level {level}, threads as the back end's",
+                f"ONNX Runtime's optimiser at level {level}",
                 INSTALL,
             )
             for level in ("off", "basic", "extended", "all")
@@ -146,14 +146,10 @@ def threads_of(backend: str | None) -> int:
     """
     match = re.fullmatch(rf"{BACKEND}(?::([1-9]\d{{0,3}}))?", backend or BACKEND)
     if match is None:
-        raise BackendError(
-            f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N for N threads"
-        )
+        raise BackendError(f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N")
     threads = int(match[1] or 1)
     if threads > core_count():
-        raise BackendError(
-            f"{backend} needs {threads} cores, and there are {core_count()}: choose fewer threads"
-        )
+        raise BackendError(f"{backend} needs more than the {core_count()} cores here: choose fewer threads")
     return threads
 
 

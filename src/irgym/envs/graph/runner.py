@@ -10,7 +10,7 @@ from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.checking import ALLOWED, SEED, checked_on
 from irgym.envs.graph.running.sessions import CompileError, Program, version
 from irgym.measure.checking.agreement import Agreement
-from irgym.measure.checking.problem import validation
+from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.timing import Timing, interleave, sample
 
 ONE = Timing(budget_ns=300_000_000, slow_ns=200_000_000)
@@ -34,7 +34,7 @@ def measure(path: str, graph: Graph, threads: int) -> Measurement:
         threads: Threads of an operator.
 
     Returns:
-        Samples in nanoseconds, or the outcome of what failed: ONNX Runtime refuses it, or its result is wrong.
+        Samples in nanoseconds, or what failed: ONNX Runtime refuses the model, or its result is wrong.
     """
     checked, feeds = checked_on(path, SEED)
     started = time.perf_counter()
@@ -58,7 +58,7 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int) -> V
         IrgymError: ONNX Runtime refuses it.
     """
     program = Program(graph, model_at(path).weights, threads)
-    tried, said = [], list[Agreement]()
+    tried, said = list[Problem](), list[Agreement]()
     for place in range(inputs):
         checked, feeds = checked_on(path, seed + 2 * place)
         tried.append(checked)
@@ -69,7 +69,7 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int) -> V
 
 
 def compare(path: str, graph: Graph, level: str, threads: int, rounds: int) -> Versus:
-    """Time the original, with ONNX Runtime's own optimiser, and a rewritten model in turn, on the same inputs.
+    """Time the original under ONNX Runtime's own optimiser and a rewritten model in turn, on the same inputs.
 
     Args:
         path: The model as it was read.
@@ -88,8 +88,6 @@ def compare(path: str, graph: Graph, level: str, threads: int, rounds: int) -> V
     ours.run(1)
     said = checked.judge(ours.results())
     if not said.ok:
-        raise IrgymError(
-            f"the rewritten model gives wrong results ({said.detail}): please report a bug of irgym"
-        )
+        raise IrgymError(f"the rewriting gives wrong results ({said.detail}): please report a bug of irgym")
     pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads))
     return Versus.of(pairs, f"{version()}, level {level}, {threads} thread{'s' if threads > 1 else ''}")

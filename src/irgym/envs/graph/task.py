@@ -163,7 +163,7 @@ class GraphTask(Task[GraphState]):
         return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads))
 
     def baseline_call(self, name: str, state: GraphState) -> Call:
-        """Return the call that times the original at a level of ONNX Runtime's optimiser, and this state, in turn."""
+        """Return the call that times the original, at a level of ONNX Runtime's optimiser, and this state."""
         level = name.removeprefix("ort-")
         return Call(f"{RUNNER}:compare", (self.path, state.graph, level, self.threads, VERSUS_ROUNDS))
 

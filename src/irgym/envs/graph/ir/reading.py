@@ -1,5 +1,8 @@
 """From ONNX models to tensor graphs. Runs in a child process: ONNX's parser and checks are native code."""
 
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,8 +26,6 @@ OPSETS = range(13, 27)
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
 
-QUANTISED = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DequantizeLinear"})
-"""Operators of quantised models."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}

@@ -1,5 +1,8 @@
 """From tensor graphs to ONNX models."""
 
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
 from collections.abc import Sequence
 from typing import Any
 

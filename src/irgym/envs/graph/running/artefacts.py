@@ -1,5 +1,8 @@
 """Models that were read once: their structure as ONNX, their weights in a file that is mapped into memory."""
 
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
 import json
 import mmap
 from collections.abc import Mapping

@@ -1,12 +1,11 @@
 """Graphs and models in ONNX Runtime."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime import GraphOptimizationLevel, InferenceSession, OrtValue, SessionOptions
 
 from irgym.core.errors import IrgymError
 from irgym.envs.graph.ir.graph import Graph
@@ -15,11 +14,13 @@ from irgym.envs.graph.ir.writing import arrays_apart, model_of
 
 Array = NDArray[Any]
 
+_ORT: Any = import_module("onnxruntime")  # it comes without types
+
 LEVELS: Mapping[str, Any] = {
-    "off": GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": GraphOptimizationLevel.ORT_ENABLE_ALL,
+    "off": _ORT.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": _ORT.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": _ORT.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": _ORT.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 """How much ONNX Runtime's own optimiser does."""
 
@@ -45,34 +46,33 @@ class Program:
     """
 
     def __init__(self, graph: Graph, weights: Weights, threads: int, level: str = "off") -> None:
-        options = SessionOptions()
+        options = _ORT.SessionOptions()
         options.graph_optimization_level = LEVELS[level]
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = ERRORS_ONLY
         apart = arrays_apart(graph, weights)
         # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
-        self._arrays = [(array, OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
+        self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
         if apart:
             options.add_external_initializers(
                 [name for name, _ in apart], [value for _, value in self._arrays]
             )
         model = model_of(graph, weights, whole=False).SerializeToString()
         try:
-            self.session = InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            self._session: Any = _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime's errors have no common class but this
             raise CompileError(
                 f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}"
             ) from error
-        self._outputs = [value.name for value in self.session.get_outputs()]
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """Return the results."""
-        return [np.asarray(one) for one in self.session.run(None, dict(feeds))]
+        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
 
     def bound(self, feeds: Mapping[str, Array]) -> "Bound":
         """Return it with inputs in place, to run it again and again."""
-        return Bound(self.session, feeds)
+        return Bound(self._session, feeds)
 
 
 class Bound:
@@ -86,7 +86,7 @@ class Bound:
     def __init__(self, session: Any, feeds: Mapping[str, Array]) -> None:
         self._session = session
         self._binding = session.io_binding()
-        self._values = {name: OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+        self._values = {name: _ORT.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
         for value in session.get_inputs():
             self._binding.bind_ortvalue_input(value.name, self._values[value.name])
         for value in session.get_outputs():
@@ -104,4 +104,4 @@ class Bound:
 
 def version() -> str:
     """Return ONNX Runtime's version."""
-    return f"onnxruntime {onnxruntime.__version__}"
+    return f"onnxruntime {_ORT.__version__}"
