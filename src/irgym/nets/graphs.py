@@ -131,8 +131,8 @@ class GraphNetwork(CandidateEncoder):
         graphs = [as_graph(one) for one in observations]
         if any(one is None or _widths(one) != self._widths for one in graphs):
             raise IrgymError(
-                "the policy takes graphs with nodes of {} values, edges of {}, states of {}, candidates of {} "
-                "and was given others: use it with the observation that it was trained on".format(
+                "the policy takes graphs with nodes of {} values, edges of {}, states of {}, candidates of {}"
+                " and was given others: use it with the observation that it was trained on".format(
                     *self._widths
                 )
             )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from irgym.core.task import Task
 from irgym.envs.graph import actions
 from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
 from irgym.measure.machine import threads_text
@@ -97,12 +97,13 @@ class GraphTask(Task[GraphState]):
         """Return where rules apply."""
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
-        pairs = () if state.stopped else tuple((rule + 1, name) for rule, name in self._named(state))
+        pairs = tuple((rule + 1, name) for rule, name in self.named(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 
-    def _named(self, state: GraphState) -> dict[tuple[int, str], Any]:
-        found: dict[tuple[int, str], Any] = {}
-        for sites in state.sites.values():
+    def named(self, state: GraphState) -> dict[tuple[int, str], Site]:
+        """Return where rules apply, by the rule's place and the site's name, in the order of the mask."""
+        found: dict[tuple[int, str], Site] = {}
+        for sites in () if state.stopped else state.sites.values():
             for rule, site in sites:
                 found.setdefault((rule, site.name), site)
         return found
@@ -115,7 +116,7 @@ class GraphTask(Task[GraphState]):
         """
         if action.kind == actions.STOP and not state.stopped:
             return replace(state, stopped=True)
-        site = self._named(state).get((action.kind - 1, action.candidate))
+        site = self.named(state).get((action.kind - 1, action.candidate))
         if site is None or state.stopped:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         rewrite = self.finder.rules[action.kind - 1].rewrite(state.graph, site, self.finder.block)
