@@ -97,6 +97,7 @@ class Oracle:
         atol: float = 1e-5,
         opset: int = 22,
         doubles: bool = True,
+        settings: Sequence[int] = (),
     ) -> None:
         """Compare values in float32 and, where ONNX Runtime has it, float64; and types.
 
@@ -110,18 +111,19 @@ class Oracle:
             atol: Absolute tolerance in float32.
             opset: ONNX's operator set.
             doubles: Whether to compare float64, to 1e-9.
+            settings: Inputs of numbers that are in float32 always, and that the types depend on.
         """
         attributes = {name: _stored(value) for name, value in (attributes or {}).items()}
         chosen = range(outputs) if compared is None else compared
         self.instances[operator] += 1
         expected = run(operator, inputs, attributes, outputs, opset)
-        actual = self._evaluated(operator, inputs, attributes, outputs)
+        actual = self._evaluated(operator, inputs, attributes, outputs, settings)
         for index in chosen:
             _same(expected[index], actual[index], rtol, atol, f"{operator} {attributes}")
         if not any(one is not None and one.dtype == np.float32 for one in inputs):
             return
-        wide = [_widened(one) for one in inputs]
-        actual = self._evaluated(operator, wide, attributes, outputs)
+        wide = [one if index in settings else _widened(one) for index, one in enumerate(inputs)]
+        actual = self._evaluated(operator, wide, attributes, outputs, settings)
         for one, narrow in zip(actual, expected, strict=True):
             if narrow.dtype == np.float32 and not operator.startswith(("Cast", "Constant")):
                 assert one.dtype == np.float64
@@ -158,13 +160,23 @@ class Oracle:
         return {"block": self.block} if operator.startswith("com.microsoft.nchwc") else {}
 
     def _evaluated(
-        self, operator: str, inputs: Sequence[Any], attributes: dict[str, Any], outputs: int
+        self,
+        operator: str,
+        inputs: Sequence[Any],
+        attributes: dict[str, Any],
+        outputs: int,
+        settings: Sequence[int],
     ) -> list[Any]:
         """Return the values, once the types have been compared with them."""
         blocked = self._blocked(operator)
         results = evaluate(operator, inputs, attributes, outputs, **blocked)
         types = [None if one is None else TensorType(one.dtype.name, one.shape) for one in inputs]
-        constants = [None if one is None or (one.dtype.kind == "f" and one.ndim) else one for one in inputs]
+        constants = [
+            one
+            if index in settings or (one is not None and (one.dtype.kind != "f" or not one.ndim))
+            else None
+            for index, one in enumerate(inputs)
+        ]
         expected = [TensorType(one.dtype.name, one.shape) for one in results]
         found = types_of(operator, types, attributes, constants, outputs, **blocked)
         assert found == expected, (operator, attributes)

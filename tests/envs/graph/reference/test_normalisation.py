@@ -68,6 +68,22 @@ def test_group(oracle, rng, opset):
         oracle.agrees("GroupNormalization", [x, scale, bias], given, opset=opset, atol=1e-3, doubles=False)
 
 
+def test_embeddings(oracle, rng):
+    for index in range(24):
+        batch, length, hidden = (int(size) for size in rng.integers(2, 6, 3))
+        words, segments, places = (
+            rng.integers(0, most, (batch, length)).astype(np.int32) for most in (9, 2, 7)
+        )
+        tables = [floats(rng, (rows, hidden)) for rows in (9, 7, 2)]
+        mask = (np.arange(length) < rng.integers(1, length + 1, (batch, 1))).astype(np.int32)
+        inputs = [words, segments, *tables, *(floats(rng, hidden) for _ in range(2))]
+        if index & 4:
+            inputs[1] = inputs[4] = None
+        inputs += [mask if index & 1 else None, places if index & 2 else None]
+        given = epsilon(index, default=False)
+        oracle.agrees("com.microsoft.EmbedLayerNormalization", inputs, given, outputs=3, rtol=1e-4)
+
+
 SKIPS = ("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization")
 
 

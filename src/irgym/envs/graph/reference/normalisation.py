@@ -83,6 +83,38 @@ def _skip_type(call: Call, x: TensorType, *others: TensorType | None) -> list[Te
     return [*_layer_type(call, x), x]
 
 
+def _embedded(
+    call: Call,
+    words: Array,
+    segments: Array | None,
+    by_word: Array,
+    by_place: Array,
+    by_segment: Array | None,
+    scale: Array,
+    bias: Array,
+    mask: Array | None = None,
+    places: Array | None = None,
+) -> list[Array]:
+    """Return EmbedLayerNormalization: the normalised sum of three embeddings."""
+    total = by_word[words] + by_place[np.arange(words.shape[1]) if places is None else places]
+    if segments is not None and by_segment is not None:
+        total = total + by_segment[segments]
+    normalised, *_ = _normalised(total, (-1,), call.number("epsilon", 1e-12))
+    lengths = np.zeros(len(words)) if mask is None else (mask == 1).sum(axis=1)
+    return [_scaled(total, normalised, scale, bias), lengths.astype(np.int32), total]
+
+
+def _embedded_type(
+    call: Call,
+    words: TensorType,
+    segments: TensorType | None,
+    by_word: TensorType,
+    *others: TensorType | None,
+) -> list[TensorType]:
+    result = TensorType(by_word.dtype, (*words.shape, by_word.shape[1]))
+    return [result, TensorType("int32", words.shape[:1]), result]
+
+
 def _by_channel(values: Array, rank: int) -> Array:
     return values.reshape(-1, *(1,) * (rank - 2))
 
@@ -116,6 +148,7 @@ OPERATORS: Mapping[str, Operator] = {
     "LayerNormalization": Operator(_layer, _layer_type),
     "RMSNormalization": Operator(_root_mean_square, same),
     "SimplifiedLayerNormalization": Operator(_simplified, _simplified_type),
+    "com.microsoft.EmbedLayerNormalization": Operator(_embedded, _embedded_type),
     "com.microsoft.SkipLayerNormalization": Operator(_skip, _skip_type),
     "com.microsoft.SkipSimplifiedLayerNormalization": Operator(_skip_simplified, _skip_type),
 }

@@ -18,6 +18,7 @@ from irgym.envs.graph.reference import (
     pooling,
     products,
     reductions,
+    resizing,
     selection,
 )
 from irgym.envs.graph.reference.calls import Array, Call, Operator, OperatorError
@@ -33,6 +34,7 @@ OPERATORS: Mapping[str, Operator] = {
     **pooling.OPERATORS,
     **movement.OPERATORS,
     **selection.OPERATORS,
+    **resizing.OPERATORS,
     **generation.OPERATORS,
     **layout.OPERATORS,
 }
