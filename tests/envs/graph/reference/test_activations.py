@@ -1,6 +1,9 @@
 import numpy as np
 import pytest
 
+from irgym.envs.graph.reference.calls import OperatorError
+from irgym.envs.graph.reference.operators import evaluate
+
 PLAIN = ("HardSwish", "Mish", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh", "com.microsoft.Gelu")
 PARAMETERS = {
     "Elu": ("alpha",),
@@ -48,6 +51,20 @@ def test_biased(oracle, rng, operator):
         alone = operator.endswith("FastGelu") and index % 2
         # ONNX Runtime's constants are rounded to float32.
         oracle.agrees(operator, [x] if alone else [x, floats(rng, x.shape[-1])], doubles=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "given", "message"),
+    [
+        ("com.microsoft.FusedConv", {"activation": "Elu"}, "Elu cannot be fused here"),
+        ("com.microsoft.FusedConv", {"activation": "LeakyRelu"}, "LeakyRelu needs 1 parameters, not 0"),
+        ("com.microsoft.FusedGemm", {"activation": "Clip"}, "Clip cannot be fused here"),
+    ],
+)
+def test_fused_activations_are_those_of_onnx_runtime(operator, given, message):
+    shape = (1, 1) if operator.endswith("Gemm") else (1, 1, 1, 1)
+    with pytest.raises(OperatorError, match=message):
+        evaluate(operator, [np.ones(shape), np.ones(shape)], given)
 
 
 @pytest.mark.parametrize("operator", ["Sigmoid", "Softplus", "Tanh", "Elu", "Mish"])

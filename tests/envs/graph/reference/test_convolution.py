@@ -50,6 +50,7 @@ def test_convolution(oracle, rng, rank):
 ACTIVATIONS = {
     "Clip": (-0.3, 0.4),
     "HardSigmoid": (0.3, 0.6),
+    "HardSwish": (),
     "LeakyRelu": (0.2,),
     "Relu": (),
     "Sigmoid": (),

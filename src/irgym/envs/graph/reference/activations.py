@@ -1,7 +1,7 @@
 """Activations, alone and as the last step of ONNX Runtime's fused operators."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,38 +80,50 @@ def _in_precision(function: Callable[..., Any], x: Array, *parameters: float) ->
     return np.asarray(function(x, *parameters)).astype(x.dtype, copy=False)
 
 
-_FUSED: Mapping[str, Callable[..., Array]] = {
-    "Clip": _clip,
-    "Elu": _elu,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "LeakyRelu": _leaky_relu,
-    "Relu": _relu,
-    "Sigmoid": _sigmoid,
-    "Softplus": _softplus,
-    "Softsign": _softsign,
-    "Tanh": np.tanh,
-    "ThresholdedRelu": _thresholded_relu,
+_FUSED: Mapping[str, tuple[Callable[..., Any], int]] = {
+    "Clip": (_clip, 2),
+    "Elu": (_elu, 1),
+    "HardSigmoid": (_hard_sigmoid, 2),
+    "HardSwish": (_hard_swish, 0),
+    "LeakyRelu": (_leaky_relu, 1),
+    "Relu": (_relu, 0),
+    "Sigmoid": (_sigmoid, 0),
+    "Softplus": (_softplus, 0),
+    "Softsign": (_softsign, 0),
+    "Tanh": (np.tanh, 0),
+    "ThresholdedRelu": (_thresholded_relu, 1),
 }
+"""Activations of fused operators, and their numbers of parameters."""
+
+OF_CONVOLUTIONS = frozenset({"Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid", "Tanh"})
+"""Activations that ONNX Runtime fuses into convolutions."""
+
+OF_PRODUCTS = frozenset(_FUSED) - {"Clip", "HardSwish"}
+"""Activations that ONNX Runtime fuses into FusedGemm."""
 
 
-def activated(x: Array, activation: str, parameters: Sequence[float]) -> Array:
+def activated(x: Array, activation: str, parameters: Sequence[float], known: Collection[str]) -> Array:
     """Return an activation of each element, or the array itself.
 
     Args:
         x: Any array of floating-point numbers.
         activation: The name of ONNX's operator; empty for none.
         parameters: Its attributes, in the order of its documentation; Clip's are the bounds.
+        known: Names that are known to the operator.
 
     Raises:
-        OperatorError: The activation is not known here.
+        OperatorError: ONNX Runtime does not have the activation there, or not with these parameters.
     """
     if not activation:
         return x
-    if activation not in _FUSED:
-        known = ", ".join(sorted(_FUSED))
-        raise OperatorError(f"the fused activation {activation} is not known here; known are {known}")
-    return _in_precision(_FUSED[activation], x, *parameters)
+    if activation not in known:
+        raise OperatorError(f"{activation} cannot be fused here; known are {', '.join(sorted(known))}")
+    function, count = _FUSED[activation]
+    if len(parameters) != count:
+        raise OperatorError(
+            f"the fused activation {activation} needs {count} parameters, not {len(parameters)}"
+        )
+    return _in_precision(function, x, *parameters)
 
 
 def _each(function: Callable[..., Any], *parameters: str) -> Operator:

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.reference.activations import activated
+from irgym.envs.graph.reference.activations import OF_CONVOLUTIONS, activated
 from irgym.envs.graph.reference.calls import Array, Call, Operator, OperatorError
 from irgym.envs.graph.reference.windows import windows_of
 
@@ -51,7 +51,7 @@ def convolution_type(
 
 def with_activation(call: Call, x: Array) -> Array:
     """Return the activation of FusedConv and of nchwc's Conv."""
-    return activated(x, call.text("activation", ""), call.numbers("activation_params", ()))
+    return activated(x, call.text("activation", ""), call.numbers("activation_params", ()), OF_CONVOLUTIONS)
 
 
 def _check_channels(call: Call, x: Sequence[int], weights: Sequence[int]) -> None:

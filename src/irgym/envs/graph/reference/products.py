@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.reference.activations import activated
+from irgym.envs.graph.reference.activations import OF_PRODUCTS, activated
 from irgym.envs.graph.reference.calls import Array, Call, Operator, OperatorError
 
 
@@ -83,7 +83,7 @@ def _gemm_type(call: Call, a: TensorType, b: TensorType, c: TensorType | None = 
 def _fused_gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
     names = [f"activation_{letter}" for letter in ("alpha", "beta", "gamma")]
     parameters = [call.number(name) for name in names if name in call.attributes]
-    return activated(_gemm(call, a, b, c), call.text("activation", ""), parameters)
+    return activated(_gemm(call, a, b, c), call.text("activation", ""), parameters, OF_PRODUCTS)
 
 
 def _einsum(call: Call, *inputs: Array) -> Array:
