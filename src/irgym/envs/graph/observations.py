@@ -122,8 +122,8 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
 VIEWS = views_of(
     ObservationView(
         "graph",
-        f"operators [N, {NODE}], operands [E, {EDGE}], the whole [{STATE}], candidates [C, {CANDIDATE}] and what "
-        "they are about; Gymnasium shows operators and operands",
+        f"operators [N, {NODE}], operands [E, {EDGE}], the whole [{STATE}], candidates [C, {CANDIDATE}]; "
+        "Gymnasium shows operators and operands",
         lambda: graph_space(NODE, EDGE, -np.inf, np.inf),
         graph_of,
         shown=lambda seen: seen.instance,
