@@ -1,0 +1,1 @@
+"""Environment `graph`: which rewrite of an ONNX model to make next."""
