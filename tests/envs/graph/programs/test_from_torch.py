@@ -78,8 +78,10 @@ def _grows(x: Tensor) -> Tensor:
             (torch.zeros(3, 8),),
             r"draws random numbers .*call .eval\(\)",
         ),
+        (nn.BatchNorm1d(8).train(), (torch.zeros(3, 8),), r"changes its buffers or inputs: call .eval\(\)"),
+        (Function(lambda x: x.add_(1) * 2).eval(), (torch.zeros(3),), "changes its buffers or inputs"),
     ],
-    ids=["function", "list", "shape", "nothing", "control", "dropout"],
+    ids=["function", "list", "shape", "nothing", "control", "dropout", "norm", "place"],
 )
 def test_what_cannot_be_exported_is_one_sentence(module: Any, inputs: tuple[Any, ...], words: str):
     with pytest.raises(ProgramError, match=words) as caught:

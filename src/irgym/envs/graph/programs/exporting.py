@@ -51,12 +51,20 @@ def build(uri: str) -> Model:
 
 
 def export(uri: str) -> bytes:
-    """Return the model of a URI as ONNX, the ranges of its inputs in its metadata.
+    """Return the model of a URI as a file of ONNX.
 
     Raises:
         ProgramError: The URI is malformed, or the model cannot be exported.
     """
-    model = build(uri)
+    return exported(build(uri), uri)
+
+
+def exported(model: Model, uri: str) -> bytes:
+    """Return a model as a file of ONNX, the ranges of its inputs in its metadata.
+
+    Raises:
+        ProgramError: It cannot be exported.
+    """
     found = to_onnx(model.module, tuple(model.inputs.values()), uri, tuple(model.inputs))
     write_ranges(found, model.ranges)
     return found.SerializeToString(deterministic=True)
@@ -74,7 +82,8 @@ def to_onnx(
         names: What the inputs are called; None: as the module calls them.
 
     Raises:
-        ProgramError: torch cannot export it, or it has too many weights or draws random numbers.
+        ProgramError: torch cannot export it, or it has too many weights, draws random numbers, or changes
+            its buffers or inputs.
     """
     if any(not isinstance(value, Tensor) for value in inputs):
         raise ProgramError(
@@ -88,7 +97,12 @@ def to_onnx(
             )
         except _REFUSALS as error:
             raise ProgramError(f"torch.onnx cannot export {name}: {_reason(error)}") from error
-        assert program is not None
+        assert program is not None and program.exported_program is not None
+        signature = program.exported_program.graph_signature
+        if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+            raise ProgramError(
+                f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place"
+            )
         weights = program.model.graph.initializers.values()
         size = sum(weight.const_value.nbytes for weight in weights if weight.const_value is not None)
         if size > MOST:
