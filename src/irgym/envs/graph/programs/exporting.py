@@ -45,8 +45,8 @@ def build(uri: str) -> Model:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         model = BUILDERS[program.family](program.numbers)
-        enliven(model.module)
-    model.module.eval()
+        model.module.eval()
+        enliven(model)
     return model
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import log2, sqrt
 from typing import TypeAlias
 
 import torch
@@ -40,12 +41,17 @@ def images(options: Options) -> Tensor:
     return torch.randn(options["batch"], 3, options["size"], options["size"])
 
 
-def enliven(module: nn.Module) -> None:
+def enliven(model: Model) -> None:
     """Give random values to all that training would have changed and that starts as zeros or ones.
 
     These are the gains, shifts and statistics of norms, biases, tokens for classes. Where they keep their
     first values, a rewrite may drop them and nobody sees a difference.
+
+    A batch norm's variance is near that of what it gets for the model's inputs, as after training: otherwise
+    values grow from block to block until results are all but rounding errors. It follows in powers of two,
+    so that the way in which a machine rounds does not matter.
     """
+    module = model.module
     with torch.no_grad():
         for value in module.parameters():
             if bool((value == 0).all()):
@@ -53,11 +59,20 @@ def enliven(module: nn.Module) -> None:
             elif bool((value == 1).all()):
                 value.uniform_(0.5, 1.5)
         for part in module.modules():
-            if isinstance(part, nn.modules.batchnorm._BatchNorm):  # pyright: ignore[reportPrivateUsage]
-                assert part.running_mean is not None and part.running_var is not None
-                part.running_mean.normal_(0, 0.2)
-                part.running_var.uniform_(0.5, 1.5)
-            elif isinstance(part, nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d):
-                # A batch norm's statistics would undo any scale of the weights before it; random ones do
-                # not. These weights keep the scale, so that results depend on the image.
+            if isinstance(part, nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
+        norms = [part for part in module.modules() if isinstance(part, nn.BatchNorm2d)]
+        hooks = [norm.register_forward_pre_hook(_fill_statistics) for norm in norms]
+        if hooks:
+            module(*model.inputs.values())
+        for hook in hooks:
+            hook.remove()
+
+
+def _fill_statistics(norm: nn.Module, arguments: tuple[Tensor]) -> None:
+    """Give a batch norm its statistics, random ones near those of its argument."""
+    assert isinstance(norm, nn.BatchNorm2d)
+    assert norm.running_mean is not None and norm.running_var is not None
+    variance = 2.0 ** round(log2(max(float(arguments[0].double().var(correction=0)), 1e-6)))
+    norm.running_mean.normal_(0, 0.2 * sqrt(variance))
+    norm.running_var.uniform_(0.5 * variance, 1.5 * variance)
