@@ -49,8 +49,10 @@ def nudged(array: Array, seed: int) -> Array:
         return array
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
     step = NUDGE * float(np.finfo(array.dtype).eps)
-    with np.errstate(over="ignore"):  # the greatest number, which stands for infinity in masks
-        return (array * np.where(up, 1 + step, 1 - step)).astype(array.dtype)
+    with np.errstate(over="ignore"):
+        moved = (array * np.where(up, 1 + step, 1 - step)).astype(array.dtype)
+    # Masks hold the greatest number there is, and stay as they are: one that became infinite would say nothing.
+    return np.where(np.isfinite(moved), moved, array)
 
 
 def feeds_of(path: str, seed: int) -> dict[str, Array]:
