@@ -51,7 +51,7 @@ def nudged(array: Array, seed: int) -> Array:
     step = NUDGE * float(np.finfo(array.dtype).eps)
     with np.errstate(over="ignore"):
         moved = (array * np.where(up, 1 + step, 1 - step)).astype(array.dtype)
-    # Masks hold the greatest number there is, and stay as they are: one that became infinite would say nothing.
+    # Masks hold the greatest number there is: one that became infinite would say nothing.
     return np.where(np.isfinite(moved), moved, array)
 
 
