@@ -14,7 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Stored, Weight, digest_of
+from irgym.envs.graph.ir.weights import Literal, Stored, Weight, digest_of
 
 Array = NDArray[Any]
 
@@ -23,6 +23,9 @@ OPSETS = range(13, 27)
 
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
+
+KNOWN = 64
+"""Greatest number of elements of a weight that rules may look at, such as a shape or a scale."""
 
 QUANTISED = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DequantizeLinear"})
 """Operators of quantised models."""
@@ -185,12 +188,14 @@ def _store(
     arrays: dict[str, Array],
     weights: dict[str, Weight],
 ) -> None:
-    """Take a weight of the file."""
+    """Take a weight of the file. The elements of small ones are known to rules."""
     contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
-    kind = TensorType(str(array.dtype), array.shape)
+    kind = types[name] = TensorType(str(array.dtype), array.shape)
+    if array.size <= KNOWN and array.dtype.isbuiltin == 1 and array.dtype.kind in "biuf":
+        weights[name] = Literal(kind, contiguous.tobytes())
+        return
     arrays[name] = contiguous
     weights[name] = Stored(name, digest_of(kind, contiguous.tobytes()), kind)
-    types[name] = kind
 
 
 def _constant(proto: NodeProto, path: Path) -> Array:

@@ -131,7 +131,11 @@ def _padded(shape: tuple[int, ...], before: tuple[int, ...], after: tuple[int, .
     return tuple(size + low + high for size, low, high in zip(shape, before, after, strict=True))
 
 
-def _blocks(weights: Array, block: int, inputs_too: bool) -> Array:
+def _part(shape: tuple[int, ...], axis: int, start: int, stop: int) -> tuple[int, ...]:
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
+def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
     """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels; the shape stays.
 
     Output channels in blocks, and input channels too where `inputs_too` (OIHWBiBo, else OIHWBo).
@@ -142,6 +146,38 @@ def _blocks(weights: Array, block: int, inputs_too: bool) -> Array:
     rank = len(window)
     order = (0, 2, *range(4, 4 + rank), 3, 1)
     return np.ascontiguousarray(cut.transpose(order)).reshape(weights.shape)
+
+
+def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool) -> Array:
+    """Return such weights with zeros for the channels that fill up blocks.
+
+    Of the input channels where `inputs_too`, else of the output channels, the first `channels` keep theirs.
+    """
+    out, into, *window = weights.shape
+    inner = block if inputs_too else 1
+    cut = weights.reshape(out // block, into // inner, *window, inner, block)
+    if inputs_too:
+        kept = np.arange(into).reshape(1, into // inner, *(1 for _ in window), inner, 1) < channels
+    else:
+        kept = np.arange(out).reshape(out // block, 1, *(1 for _ in window), 1, block) < channels
+    return np.where(kept, cut, 0).reshape(weights.shape)
+
+
+def _joined_groups(weights: Array, groups: int) -> Array:
+    """Return the weights of a convolution in which every two neighbouring groups are one, with zeros between.
+
+    Args:
+        weights: Shape (filters, channels of a group, *window).
+        groups: Number of groups; even.
+
+    Returns:
+        Shape (filters, 2 * channels of a group, *window).
+    """
+    filters, channels, *window = weights.shape
+    pairs = weights.reshape(groups // 2, 2, filters // groups, channels, *window)
+    joined = np.zeros((groups // 2, 2, filters // groups, 2, channels, *window), weights.dtype)
+    joined[:, 0, :, 0], joined[:, 1, :, 1] = pairs[:, 0], pairs[:, 1]
+    return joined.reshape(filters, 2 * channels, *window)
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -163,7 +199,13 @@ FUNCTIONS: Mapping[str, Function] = {
         lambda array, before, after: np.pad(array, list(zip(before, after, strict=True))),
     ),
     "zeros": Function(lambda _, shape: shape, lambda like, shape: np.zeros(shape, like.dtype)),
-    "block": Function(_same, _blocks),
+    "part": Function(
+        _part,
+        lambda array, axis, start, stop: array[(slice(None),) * axis + (slice(start, stop),)],
+    ),
+    "blocked": Function(_same, _blocked),
+    "without_padding": Function(_same, _without_padding),
+    "joined_groups": Function(lambda shape, _: (shape[0], 2 * shape[1], *shape[2:]), _joined_groups),
 }
 """Functions of weights, by name."""
 

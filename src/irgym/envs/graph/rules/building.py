@@ -18,7 +18,8 @@ from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
 
 BUILTINS = {
-    one.__name__: one for one in (abs, all, any, dict, enumerate, len, list, max, min, range, sum, tuple, zip)
+    one.__name__: one
+    for one in (abs, all, any, dict, enumerate, len, list, max, min, range, set, sum, tuple, zip)
 }
 """Python's own functions that rules may use."""
 
@@ -70,9 +71,12 @@ class Value:
         return tuple(weight.array.ravel().tolist()) if whole else ()
 
 
-def names_of(graph: Graph, match: Match) -> dict[str, Any]:
-    """Return what the names of a match stand for: values, attributes' values, and attributes of nodes."""
-    known: dict[str, Any] = {}
+def names_of(graph: Graph, match: Match, block: int) -> dict[str, Any]:
+    """Return what the names of a match stand for: values, attributes' values, and attributes of nodes.
+
+    Besides them, `block` is the argument, and `opset` the version of ONNX's own operators.
+    """
+    known: dict[str, Any] = {"block": block, "opset": dict(graph.opsets)[""]}
     for name, bound in match.values.items():
         known[name] = (
             value_of(graph, bound) if isinstance(bound, str) else tuple(value_of(graph, one) for one in bound)
@@ -123,12 +127,15 @@ class Builder:
         """Run what makes nodes, and return what names stand for then."""
         functions = {name: self._function(name) for name in FUNCTIONS}
         names = Names({**functions, **self._shapes(), **known}, self._operator)
-        exec(code, {"__builtins__": BUILTINS}, names)
+        names["__builtins__"] = BUILTINS
+        exec(code, names)
         return dict(names)
 
     def _operator(self, operator: str) -> Callable[..., Any]:
         def make(*operands: Value | None, outputs: int = 1, **attributes: Attribute | None) -> Any:
             given = {name: value for name, value in attributes.items() if value is not None}
+            while operands and operands[-1] is None:
+                operands = operands[:-1]
             arrays = [
                 one.weight.array if one is not None and isinstance(one.weight, Literal) else None
                 for one in operands

@@ -8,6 +8,9 @@ DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "BatchNormalization": {"epsilon": 1e-5, "training_mode": 0},
     "Conv": {"group": 1, "auto_pad": "NOTSET"},
     "Flatten": {"axis": 1},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "LeakyRelu": {"alpha": 0.01},
+    "ReduceMean": {"keepdims": 1, "noop_with_empty_axes": 0},
     "Gather": {"axis": 0},
     "Gelu": {"approximate": "none"},
     "Gemm": {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0},
@@ -19,6 +22,9 @@ DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "com.microsoft.FusedConv": {"group": 1, "auto_pad": "NOTSET"},
     "com.microsoft.FusedMatMul": {"alpha": 1.0, "transA": 0, "transB": 0},
     "com.microsoft.MultiHeadAttention": {"unidirectional": 0},
+    "com.microsoft.nchwc.Conv": {"group": 1, "auto_pad": "NOTSET"},
+    "com.microsoft.nchwc.ReorderInput": {"channels_last": 0},
+    "com.microsoft.nchwc.ReorderOutput": {"channels_last": 0},
 }
 """By operator and attribute; what is not here has no default."""
 

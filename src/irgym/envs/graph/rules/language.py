@@ -2,10 +2,13 @@
 
 What to look for is written as Python that is parsed, never run:
 
-- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be left
-  out; `*xs` are all the operands that are left.
+- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be
+  left out; `*xs` are any number of operands.
+- `Concat(*Relu(xs))` is a Concat of any number of Relus; `xs` stands for several, and so do the names of their
+  attributes.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
-- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number.
+- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, and `*before, a, *after`
+  those around one.
 - `1.0` as an operand is a weight of one element with that value.
 - `DOMAINS` says what operators of other domains than ONNX's own belong to.
 """
@@ -30,7 +33,9 @@ DOMAINS: Mapping[str, str] = {
     "BlockedAveragePool": NCHWC,
     "BlockedConv": NCHWC,
     "BlockedGlobalAveragePool": NCHWC,
+    "BlockedGlobalMaxPool": NCHWC,
     "BlockedMaxPool": NCHWC,
+    "BlockedUpsample": NCHWC,
     "ReorderInput": NCHWC,
     "ReorderOutput": NCHWC,
 }
@@ -47,7 +52,7 @@ class Any_:
     Attributes:
         name: What it is called.
         optional: Whether it may be left out.
-        rest: Whether it is all the operands that are left.
+        rest: Whether it is any number of operands.
     """
 
     name: str
@@ -95,8 +100,19 @@ class Named:
     name: str
 
 
+@dataclass(frozen=True)
+class Each:
+    """Any number of operands, all made in the same way.
+
+    Attributes:
+        node: What makes them. Names in it stand for several.
+    """
+
+    node: Operator
+
+
 Value: TypeAlias = int | float | str | tuple[int, ...] | Named
-Term: TypeAlias = Any_ | Number | Operator
+Term: TypeAlias = Any_ | Number | Operator | Each
 
 
 @dataclass(frozen=True)
@@ -105,12 +121,12 @@ class Statement:
 
     Attributes:
         outputs: Names, in order.
-        rest: Whether the last name stands for all the outputs that are left.
+        rests: Those that stand for any number of outputs.
         node: The node.
     """
 
     outputs: tuple[str, ...]
-    rest: bool
+    rests: frozenset[str]
     node: Operator
 
 
@@ -130,19 +146,19 @@ def parse_pattern(text: str) -> tuple[Statement, ...]:
     for line in ast.parse(text).body:
         if not isinstance(line, ast.Assign):
             raise ValueError(f"{ast.unparse(line)!r} is no pattern: write y = Operator(...)")
-        outputs, rest = _targets(line.targets[0])
+        outputs, rests = _targets(line.targets[0])
         made = _term(line.value)
         if not isinstance(made, Operator):
             raise ValueError(f"{ast.unparse(line)!r} is no pattern: an operator must stand after =")
-        statements.append(Statement(outputs, rest, made))
+        statements.append(Statement(outputs, rests, made))
     return tuple(statements)
 
 
-def _targets(target: ast.expr) -> tuple[tuple[str, ...], bool]:
+def _targets(target: ast.expr) -> tuple[tuple[str, ...], frozenset[str]]:
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    rest = isinstance(parts[-1], ast.Starred)
+    rests = {_name(part.value) for part in parts if isinstance(part, ast.Starred)}
     names = [part.value if isinstance(part, ast.Starred) else part for part in parts]
-    return tuple(_name(name) for name in names), rest
+    return tuple(_name(name) for name in names), frozenset(rests)
 
 
 def _name(expression: ast.expr) -> str:
@@ -159,6 +175,8 @@ def _term(expression: ast.expr) -> Term:
             return Any_(name, optional=True)
         case ast.Starred(value=ast.Name(id=name)):
             return Any_(name, rest=True)
+        case ast.Starred(value=ast.Call() as call):
+            return Each(_call(call, ""))
         case ast.Constant(value=int() | float() as value):
             return Number(float(value))
         case ast.NamedExpr(target=ast.Name(id=name), value=ast.Call() as call):

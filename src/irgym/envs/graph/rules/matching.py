@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.weights import Literal
 from irgym.envs.graph.rules.defaults import default_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term
+from irgym.envs.graph.rules.language import Any_, Each, Named, Number, Operator, Statement, Term
 
 Bound: TypeAlias = str | tuple[str, ...]
 
@@ -77,32 +77,43 @@ def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterato
 def _candidates(graph: Graph, statement: Statement, match: Match) -> Iterator[Node]:
     """Return the nodes that a statement may describe: they make or use a value that is known."""
     for output in statement.outputs:
-        value = match.values.get(output)
-        if isinstance(value, str):
-            maker = graph.producer(value)
+        first = _first(match.values.get(output))
+        if first is not None:
+            maker = graph.producer(first)
             if maker is not None:
                 yield maker
             return
     for operand in statement.node.operands:
-        value = match.values.get(operand.name) if isinstance(operand, Any_) else None
-        if isinstance(value, str):
-            for name in graph.users.get(value, ()):
+        first = _first(match.values.get(operand.name)) if isinstance(operand, Any_) else None
+        if first is not None:
+            for name in graph.users.get(first, ()):
                 yield graph.nodes[name]
             return
     raise ValueError(f"{statement.node.operator} shares no value with the statements before it")
 
 
+def _first(bound: Bound | None) -> str | None:
+    """Return the value that a name stands for, or the first of several; None where there is none."""
+    return bound if isinstance(bound, str) else next(iter(bound or ()), None)
+
+
 def _statement(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
-    count = len(statement.outputs)
-    if len(one.outputs) < count or (len(one.outputs) > count and not statement.rest):
+    for bound in _outputs(statement, statement.outputs, one.outputs, match):
+        yield from _node(graph, statement.node, one, bound)
+
+
+def _outputs(
+    statement: Statement, names: Sequence[str], values: Sequence[str], match: Match
+) -> Iterator[Match]:
+    if not names:
+        if not values:
+            yield match
         return
-    bound: Match | None = match
-    for place, name in enumerate(statement.outputs):
-        last = statement.rest and place == count - 1
-        bound = bound.bind(name, one.outputs[place:] if last else one.outputs[place])
-        if bound is None:
-            return
-    yield from _node(graph, statement.node, one, bound)
+    several = names[0] in statement.rests
+    for count in _counts(several, len(names) == 1, len(values)):
+        bound = match.bind(names[0], tuple(values[:count]) if several else values[0])
+        if bound is not None:
+            yield from _outputs(statement, names[1:], values[count:], bound)
 
 
 def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[Match]:
@@ -124,22 +135,61 @@ def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[
         yield from _operands(graph, pattern.operands, one.inputs[::-1], met)
 
 
+def _counts(several: bool, last: bool, values: int) -> Sequence[int]:
+    """Return how many of some values a name may stand for."""
+    if not several:
+        return range(1, min(values, 1) + 1)
+    return range(values if last else 0, values + 1)
+
+
 def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match: Match) -> Iterator[Match]:
     if not terms:
         if not values:
             yield match
         return
     term, rest = terms[0], terms[1:]
+    if isinstance(term, Each):
+        for bound in _each(graph, term.node, values, match):
+            yield from _operands(graph, rest, (), bound)
+        return
     if isinstance(term, Any_) and term.rest:
-        bound = match.bind(term.name, tuple(values))
-        if bound is not None:
-            yield bound
+        for count in _counts(True, not rest, len(values)):
+            bound = match.bind(term.name, tuple(values[:count]))
+            if bound is not None:
+                yield from _operands(graph, rest, values[count:], bound)
         return
     value = values[0] if values else ""
     if not value and not (isinstance(term, Any_) and term.optional):
         return
     for bound in _term(graph, term, value, match):
         yield from _operands(graph, rest, values[1:], bound)
+
+
+def _each(graph: Graph, pattern: Operator, values: Sequence[str], match: Match) -> Iterator[Match]:
+    """Match operands that are all made in one way; the first way in which each is made counts."""
+    parts: list[Match] = []
+    makers: list[str] = []
+    for value in values:
+        maker = graph.producer(value)
+        found = (
+            None
+            if maker is None or maker.outputs[0] != value
+            else next(_node(graph, pattern, maker, EMPTY), None)
+        )
+        if maker is None or found is None or maker.name in match.found:
+            return
+        parts.append(found)
+        makers.append(maker.name)
+    if not parts:
+        return
+    bound: Match | None = Match(match.values, match.attributes, match.nodes, match.found.union(makers))
+    for name in parts[0].values:
+        bound = bound and bound.bind(name, tuple(str(part.values[name]) for part in parts))
+    for name in parts[0].attributes:
+        plain = [one for part in parts if not isinstance(one := part.attributes[name], tuple | Opaque)]
+        bound = bound.note(name, tuple(plain)) if bound and len(plain) == len(parts) else None
+    if bound is not None:
+        yield bound
 
 
 def _term(graph: Graph, term: Term, value: str, match: Match) -> Iterator[Match]:
@@ -151,7 +201,7 @@ def _term(graph: Graph, term: Term, value: str, match: Match) -> Iterator[Match]
         weight = graph.weights.get(value)
         if isinstance(weight, Literal) and weight.type.size == 1 and float(weight.array.item()) == term.value:
             yield match
-    else:
+    elif isinstance(term, Operator):
         maker = graph.producer(value)
         if maker is not None and maker.outputs[0] == value:
             yield from _node(graph, term, maker, match)

@@ -1,7 +1,7 @@
 """A rewrite rule, and where it applies."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
@@ -12,8 +12,11 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import Any_, Operator, Statement, Term, parse_pattern
-from irgym.envs.graph.rules.matching import Match, matches
+from irgym.envs.graph.rules.language import DOMAINS, Any_, Each, Operator, Statement, Term, parse_pattern
+from irgym.envs.graph.rules.matching import Bound, Match, matches
+
+FUSED_PRECISION = "float32"
+"""The floating-point type that ONNX Runtime's own operators compute in on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,13 @@ class Rule:
         return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
 
     @cached_property
+    def _leaves(self) -> tuple[str, ...]:
+        """The values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        used = {name for statement in self.pattern for name in _operands(statement.node)}
+        return tuple(sorted(used - made))
+
+    @cached_property
     def _where(self) -> CodeType:
         return compile(self.where, self.name, "eval")
 
@@ -108,21 +118,40 @@ class Rule:
             if isinstance(target, ast.Name) and isinstance(line.value, ast.Name) and target.id in self.roots
         )
 
-    def sites(self, graph: Graph, anchor: Node) -> Iterator[Site]:
-        """Return the places in a graph at which the rule applies and whose first node is `anchor`."""
+    @cached_property
+    def _fuses(self) -> bool:
+        """Whether `after` makes operators of ONNX Runtime's own domains."""
+        called = [one.func for one in ast.walk(ast.parse(self.after)) if isinstance(one, ast.Call)]
+        return any(isinstance(one, ast.Name) and one.id in DOMAINS for one in called)
+
+    def sites(
+        self, graph: Graph, anchor: Node, block: int, precision: str = FUSED_PRECISION
+    ) -> Iterator[Site]:
+        """Return the places in a graph at which the rule applies and whose first node is `anchor`.
+
+        Args:
+            graph: The graph.
+            anchor: One of its nodes.
+            block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+            precision: The floating-point type that operators of ONNX Runtime's own domains are there for.
+        """
         seen: set[str] = set()
         for match in matches(graph, self.pattern, anchor):
-            site = self._site(graph, match)
+            site = self._site(graph, match, block, precision)
             if site is not None and site.name not in seen:
                 seen.add(site.name)
                 yield site
 
-    def _site(self, graph: Graph, match: Match) -> Site | None:
+    def _site(self, graph: Graph, match: Match, block: int, precision: str) -> Site | None:
         bound = [match.values[name] for name in self.roots]
-        roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
+        roots = tuple(value for one in bound for value in _several(one) if value)
         kept = {match.nodes[name].name for name in self.shared}
         removed = tuple(name for name in match.found if name not in kept)
-        if any(graph.is_output(str(match.values[name])) for name in self._forwards):
+        kept_values = [one for name in self._leaves for one in _several(match.values[name])]
+        if any(graph.producers.get(value) in removed for value in kept_values):
+            return None
+        forwarded = {one for name in self._forwards for one in _several(match.values[name])}
+        if not forwarded.isdisjoint(graph.outputs):
             return None
         for name in removed:
             for value in graph.nodes[name].results:
@@ -132,17 +161,19 @@ class Rule:
                     user not in match.found for user in graph.users.get(value, ())
                 ):
                     return None
-        values = [
-            one for many in match.values.values() for one in ([many] if isinstance(many, str) else many)
-        ]
-        if any(value and value not in graph.types for value in values):
+        values = {value for one in match.values.values() for value in _several(one) if value}
+        if any(value not in graph.types for value in values):
             return None
-        if self.where != "True" and not eval(self._where, {"__builtins__": BUILTINS}, names_of(graph, match)):
+        if self._fuses and not _in_precision(graph, values, roots, precision):
             return None
+        if self.where != "True":
+            names = {**names_of(graph, match, block), "__builtins__": BUILTINS}
+            if not eval(self._where, names):
+                return None
         makers = {graph.producers[value] for value in roots}
         if len(makers) > 1 and any(graph.reaches(maker, makers - {maker}) for maker in makers):
             return None
-        heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
+        heads = [several[0] for one in bound if (several := _several(one))]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
@@ -154,15 +185,23 @@ class Rule:
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         """
         builder = Builder(graph, block)
-        names = builder.run(self._after, names_of(graph, site.match))
+        names = builder.run(self._after, names_of(graph, site.match, block))
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
-            if isinstance(bound, str):
-                roots[bound] = made
-            else:
-                roots.update(zip(bound, made, strict=True))
+            roots.update(zip(_several(bound), [made] if isinstance(bound, str) else made, strict=True))
+        roots.pop("", None)
         return builder.rewrite(site.removed, roots, next(iter(roots)))
+
+
+def _several(bound: Bound) -> tuple[str, ...]:
+    return (bound,) if isinstance(bound, str) else bound
+
+
+def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
+    """Say whether the values that are made, and all floating-point ones, have elements of a type."""
+    used = {graph.types[value].dtype for value in values}
+    return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}
 
 
 def _operands(pattern: Operator) -> Iterator[str]:
@@ -174,5 +213,5 @@ def _operands(pattern: Operator) -> Iterator[str]:
 def _names(term: Term) -> Iterator[str]:
     if isinstance(term, Any_):
         yield term.name
-    elif isinstance(term, Operator):
-        yield from _operands(term)
+    elif isinstance(term, Operator | Each):
+        yield from _operands(term.node if isinstance(term, Each) else term)

@@ -15,7 +15,7 @@ from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
 from irgym.envs.graph.reference.operators import evaluate, types_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Term
+from irgym.envs.graph.rules.language import Any_, Each, Named, Number, Operator, Term
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 Array = NDArray[Any]
@@ -84,10 +84,10 @@ class _Instances:
             made = {name for statement in pending for name in statement.outputs}
             statement = next(one for one in pending if not made & set(_leaves(one.node)))
             pending.remove(statement)
-            outputs = list(statement.outputs)
-            if statement.rest:
-                last = outputs.pop()
-                outputs += [f"{last}.{place}" for place in range(self.sample.counts[last])]
+            outputs: list[str] = []
+            for name in statement.outputs:
+                several = [f"{name}.{place}" for place in range(self.sample.counts.get(name, 0))]
+                outputs += several if name in statement.rests else [name]
             name = self._node(statement.node, outputs, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
         outputs = [name for root in self.rule.roots for name in self._named(root)]
@@ -97,13 +97,15 @@ class _Instances:
     def _named(self, root: str) -> list[str]:
         return [root] if root in self.types else [name for name in self.types if name.startswith(f"{root}.")]
 
-    def _node(self, pattern: Operator, outputs: Sequence[str], block: int) -> str:
+    def _node(self, pattern: Operator, outputs: Sequence[str], block: int, place: int | None = None) -> str:
+        """Make a node; `place` is its place among several that one pattern describes."""
         inputs: list[str] = []
         for term in pattern.operands:
-            inputs += self._term(term, block)
+            inputs += self._term(term, block, place)
         attributes: dict[str, Attribute] = dict(self.sample.nodes.get(pattern.name, {}))
         for name, value in pattern.attributes:
-            attributes[name] = self.sample.attributes[value.name] if isinstance(value, Named) else value
+            given: Any = self.sample.attributes[value.name] if isinstance(value, Named) else value
+            attributes[name] = given if place is None or not isinstance(value, Named) else given[place]
         known = [self._known(name) for name in inputs]
         types = types_of(
             pattern.operator,
@@ -123,19 +125,25 @@ class _Instances:
         weight = self.weights.get(name)
         return weight.array if isinstance(weight, Literal) else None
 
-    def _term(self, term: Term, block: int) -> list[str]:
+    def _term(self, term: Term, block: int, place: int | None) -> list[str]:
         if isinstance(term, Operator):
             name = f"{term.name or 'inner'}_{len(self.nodes)}"
-            return [self._node(term, [name], block)]
+            return [self._node(term, [name], block, place)]
+        if isinstance(term, Each):
+            first = next(operand.name for operand in term.node.operands if isinstance(operand, Any_))
+            count = len(self.sample.values[first])
+            return [self._node(term.node, [f"each_{len(self.nodes)}"], block, one) for one in range(count)]
         if isinstance(term, Number):
             name = f"number_{len(self.weights)}"
             self._weight(name, np.array(term.value))
             return [name]
-        if term.name in self.types:
-            return [term.name]
+        if place is None and (made := self._named(term.name)):
+            return made
         value = self.sample.values.get(term.name)
+        if place is not None and value is not None:
+            return [self._leaf(f"{term.name}.{place}", value[place], term)]
         if term.rest:
-            return [self._leaf(f"{term.name}.{place}", one, term) for place, one in enumerate(value or ())]
+            return [self._leaf(f"{term.name}.{one}", array, term) for one, array in enumerate(value or ())]
         return [""] if value is None else [self._leaf(term.name, value, term)]
 
     def _leaf(self, name: str, value: Any, term: Any_) -> str:
@@ -160,9 +168,15 @@ class _Instances:
 def _leaves(pattern: Operator) -> list[str]:
     names: list[str] = []
     for term in pattern.operands:
-        names += (
-            _leaves(term) if isinstance(term, Operator) else [term.name] if isinstance(term, Any_) else []
-        )
+        match term:
+            case Operator():
+                names += _leaves(term)
+            case Each(node=node):
+                names += _leaves(node)
+            case Any_(name=name):
+                names.append(name)
+            case Number():
+                pass
     return names
 
 
@@ -174,7 +188,7 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
     """
     instance = _Instances(rule, rule.sample(rng)).build(block)
     graph = instance.graph
-    sites = list(rule.sites(graph, graph.nodes[instance.anchor]))
+    sites = list(rule.sites(graph, graph.nodes[instance.anchor], block, "float64"))
     if not sites:
         raise RuleError(f"{rule.name} does not apply to an instance of its own pattern")
     expected = run(graph, instance.feeds, instance.weights, block)
