@@ -1,0 +1,108 @@
+"""What samples of several rules are made of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.rules.rule import Sample
+
+Operands = dict[str, Any]
+Attributes = dict[str, Attribute]
+
+
+def convolution(
+    rng: np.random.Generator,
+    *,
+    bias: bool | None = None,
+    groups: tuple[int, ...] = (1, 1, 2),
+    channels: tuple[int, int] = (1, 4),
+    rank: int | None = None,
+) -> tuple[Operands, Attributes]:
+    """Return operands x, w and b of a random convolution, and its attributes.
+
+    Args:
+        rng: What to draw from.
+        bias: Whether it has one, b; maybe if it is None.
+        groups: Numbers of groups to draw from.
+        channels: Least number of channels of a group, and one more than the greatest.
+        rank: Spatial dimensions; 1 to 3, but mostly 2, if it is None.
+    """
+    group = int(rng.choice(groups))
+    into, out = group * int(rng.integers(*channels)), group * int(rng.integers(*channels))
+    dims = int(rng.choice([1, 2, 2, 2, 2, 3])) if rank is None else rank
+    has_bias = bool(rng.integers(2)) if bias is None else bias
+    operands = {
+        "x": rng.standard_normal((int(rng.integers(1, 3)), into, *rng.integers(5, 8, dims).tolist())),
+        "w": rng.standard_normal((out, into // group, *rng.integers(1, 4, dims).tolist())),
+        "b": rng.standard_normal(out) if has_bias else None,
+    }
+    attributes: Attributes = {"group": group} if group > 1 or rng.integers(2) else {}
+    for name, high, count in (("pads", 2, 2 * dims), ("strides", 3, dims), ("dilations", 3, dims)):
+        if rng.integers(4):
+            attributes[name] = tuple(rng.integers(high - 2, high, count).tolist())
+    if rng.integers(2):
+        attributes["kernel_shape"] = operands["w"].shape[2:]
+    return operands, attributes
+
+
+def shape_of(operands: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> tuple[int, ...]:
+    """Return the shape of a convolution's result.
+
+    Args:
+        operands: With x and w.
+        attributes: Its attributes; no auto_pad.
+    """
+    spatial, window = operands["x"].shape[2:], operands["w"].shape[2:]
+    rank = len(spatial)
+    pads = _integers(attributes, "pads", (0,) * 2 * rank)
+    strides, dilations = (_integers(attributes, name, (1,) * rank) for name in ("strides", "dilations"))
+    sizes = [
+        (spatial[one] + pads[one] + pads[rank + one] - (window[one] - 1) * dilations[one] - 1) // strides[one]
+        + 1
+        for one in range(rank)
+    ]
+    return (operands["x"].shape[0], operands["w"].shape[0], *sizes)
+
+
+def _integers(attributes: Mapping[str, Attribute], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
+    value = attributes.get(name, default)
+    return tuple(int(one) for one in value if isinstance(one, int)) if isinstance(value, tuple) else default
+
+
+GREATEST = 3.4028234663852886e38
+"""The greatest float32."""
+
+ACTIVATIONS: Mapping[str, tuple[str, str]] = {
+    "Relu": ("", ""),
+    "Sigmoid": ("", ""),
+    "Tanh": ("", ""),
+    "HardSwish": ("", ""),
+    "LeakyRelu": (", alpha=alpha", "alpha"),
+    "HardSigmoid": (", alpha=alpha, beta=beta", "alpha, beta"),
+    "Clip": (", [low], [high]", f"low.number if low else -{GREATEST}, high.number if high else {GREATEST}"),
+}
+"""Activations that ONNX Runtime fuses: for each, what follows its operand in a pattern, and its parameters."""
+
+
+def activation(name: str, rng: np.random.Generator, sample: Sample) -> Sample:
+    """Return a sample with the parameters of an activation, where it has some."""
+    values, weights, attributes = dict(sample.values), set(sample.weights), dict(sample.attributes)
+    if name == "Clip":
+        values["low"] = np.array(rng.uniform(-1, 0)) if rng.integers(4) else None
+        values["high"] = np.array(rng.uniform(0, 1)) if rng.integers(4) else None
+        weights |= {"low", "high"}
+    for parameter in ("alpha", "beta"):
+        if parameter in ACTIVATIONS[name][1]:
+            attributes[parameter] = float(rng.uniform(0.1, 1))
+    return Sample(values, frozenset(weights), attributes, sample.nodes, sample.counts)
+
+
+def several(rng: np.random.Generator, axis: int, shape: tuple[int, ...]) -> list[NDArray[Any]]:
+    """Return two or three arrays that can be joined along an axis."""
+    return [
+        rng.standard_normal((*shape[:axis], int(rng.integers(1, 4)), *shape[axis + 1 :]))
+        for _ in range(int(rng.integers(2, 4)))
+    ]
