@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from irgym.envs.graph.rules.activations import ACTIVATIONS, fusing
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import ACTIVATIONS, activation, convolution, shape_of
+from irgym.envs.graph.rules.samples import convolution, shape_of
 
+ACTIVATION = "X-RLflow, TASO; ONNX Runtime's ConvActivationFusion"
 NORMAL = "y = BatchNormalization({}, scale, shift, mean, variance, epsilon=epsilon, training_mode=0)"
 CONSTANT = (
     "scale.constant and shift.constant and mean.constant and variance.constant"
@@ -91,34 +93,16 @@ def _sum(rng: np.random.Generator) -> Sample:
     return Sample(operands, frozenset("wb"), nodes={"c": attributes})
 
 
-def _activating(name: str, convolution_: str, prefix: str) -> Rule:
-    """Return the rule that makes an activation the last step of the convolution before it."""
-    operands = "x, *rest"
-    follows, parameters = ACTIVATIONS[name]
-
-    def sample(rng: np.random.Generator) -> Sample:
-        given, attributes = convolution(rng)
-        rest = [given["w"], *([] if given["b"] is None else [given["b"]])]
-        if convolution_ == "FusedConv" and len(rest) == 2:
-            rest.append(rng.standard_normal(shape_of(given, attributes)))
-        plain = Sample({"x": given["x"], "rest": rest}, nodes={"c": attributes})
-        return activation(name, rng, plain)
-
-    known = "all(not one or one.number == one.number for one in (low, high))" if name == "Clip" else "True"
-    params = f", activation_params=({parameters},)" if parameters else ""
-    return Rule(
-        f"{prefix}-{_words(name)}",
-        before=f"y = {name}(c := {convolution_}({operands}){follows})",
-        where=f"'activation' not in c and {known}",
-        after=f"y = FusedConv({operands}, activation={name!r}{params}, **c)",
-        sample=sample,
-        source="X-RLflow, TASO; ONNX Runtime's ConvActivationFusion",
-    )
+def _rest(rng: np.random.Generator) -> Sample:
+    operands, attributes = convolution(rng)
+    rest = [operands["w"], *([] if operands["b"] is None else [operands["b"]])]
+    return Sample({"x": operands["x"], "rest": rest}, nodes={"c": attributes})
 
 
-def _words(name: str) -> str:
-    """Return an operator's name in lower-case words with hyphens."""
-    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+def _rest_and_sum(rng: np.random.Generator) -> Sample:
+    operands, attributes = convolution(rng, bias=True)
+    rest = [operands["w"], operands["b"], rng.standard_normal(shape_of(operands, attributes))]
+    return Sample({"x": operands["x"], "rest": rest}, nodes={"c": attributes})
 
 
 def _vector(rng: np.random.Generator) -> Sample:
@@ -184,7 +168,7 @@ y = Conv(x, multiply(w, columns), b, **c)
         sample=_scaled,
         source="TASO: products move through convolutions",
     ),
-    *(_activating(name, "Conv", "conv") for name in ACTIVATIONS),
+    *(fusing(name, "Conv", "FusedConv", "conv", _rest, ACTIVATION) for name in ACTIVATIONS),
     Rule(
         "conv-sum",
         before="y = Add(c := Conv(x, w, [b]), z)",
@@ -193,7 +177,7 @@ y = Conv(x, multiply(w, columns), b, **c)
         sample=_sum,
         source="ONNX Runtime's ConvAddActivationFusion",
     ),
-    *(_activating(name, "FusedConv", "fused-conv") for name in ACTIVATIONS),
+    *(fusing(name, "FusedConv", "FusedConv", "conv-sum", _rest_and_sum, ACTIVATION) for name in ACTIVATIONS),
     Rule(
         "conv-gemm",
         before="y = (c := Conv(x, w, [b], group=1, auto_pad='NOTSET'))",

@@ -166,9 +166,11 @@ def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match:
 
 
 def _each(graph: Graph, pattern: Operator, values: Sequence[str], match: Match) -> Iterator[Match]:
-    """Match operands that are all made in one way; the first way in which each is made counts."""
+    """Match operands that are all made in one way; the first way in which each is made counts.
+
+    Their makers are not among the nodes found: others may use them, and they go where nothing does.
+    """
     parts: list[Match] = []
-    makers: list[str] = []
     for value in values:
         maker = graph.producer(value)
         found = (
@@ -176,13 +178,12 @@ def _each(graph: Graph, pattern: Operator, values: Sequence[str], match: Match) 
             if maker is None or maker.outputs[0] != value
             else next(_node(graph, pattern, maker, EMPTY), None)
         )
-        if maker is None or found is None or maker.name in match.found:
+        if found is None:
             return
         parts.append(found)
-        makers.append(maker.name)
     if not parts:
         return
-    bound: Match | None = Match(match.values, match.attributes, match.nodes, match.found.union(makers))
+    bound: Match | None = match
     for name in parts[0].values:
         bound = bound and bound.bind(name, tuple(str(part.values[name]) for part in parts))
     for name in parts[0].attributes:

@@ -108,7 +108,7 @@ class Rule:
         return compile(self.after, self.name, "exec")
 
     @cached_property
-    def _forwards(self) -> frozenset[str]:
+    def forwards(self) -> frozenset[str]:
         """The roots that `after` gives a value of the match, and makes no node for."""
         lines = [line for line in ast.parse(self.after).body if isinstance(line, ast.Assign)]
         return frozenset(
@@ -150,7 +150,7 @@ class Rule:
         kept_values = [one for name in self._leaves for one in _several(match.values[name])]
         if any(graph.producers.get(value) in removed for value in kept_values):
             return None
-        forwarded = {one for name in self._forwards for one in _several(match.values[name])}
+        forwarded = {one for name in self.forwards for one in _several(match.values[name])}
         if not forwarded.isdisjoint(graph.outputs):
             return None
         for name in removed:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.rule import Sample
 
 Operands = dict[str, Any]
 Attributes = dict[str, Attribute]
@@ -70,34 +69,6 @@ def shape_of(operands: Mapping[str, Any], attributes: Mapping[str, Attribute]) -
 def _integers(attributes: Mapping[str, Attribute], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
     value = attributes.get(name, default)
     return tuple(int(one) for one in value if isinstance(one, int)) if isinstance(value, tuple) else default
-
-
-GREATEST = 3.4028234663852886e38
-"""The greatest float32."""
-
-ACTIVATIONS: Mapping[str, tuple[str, str]] = {
-    "Relu": ("", ""),
-    "Sigmoid": ("", ""),
-    "Tanh": ("", ""),
-    "HardSwish": ("", ""),
-    "LeakyRelu": (", alpha=alpha", "alpha"),
-    "HardSigmoid": (", alpha=alpha, beta=beta", "alpha, beta"),
-    "Clip": (", [low], [high]", f"low.number if low else -{GREATEST}, high.number if high else {GREATEST}"),
-}
-"""Activations that ONNX Runtime fuses: for each, what follows its operand in a pattern, and its parameters."""
-
-
-def activation(name: str, rng: np.random.Generator, sample: Sample) -> Sample:
-    """Return a sample with the parameters of an activation, where it has some."""
-    values, weights, attributes = dict(sample.values), set(sample.weights), dict(sample.attributes)
-    if name == "Clip":
-        values["low"] = np.array(rng.uniform(-1, 0)) if rng.integers(4) else None
-        values["high"] = np.array(rng.uniform(0, 1)) if rng.integers(4) else None
-        weights |= {"low", "high"}
-    for parameter in ("alpha", "beta"):
-        if parameter in ACTIVATIONS[name][1]:
-            attributes[parameter] = float(rng.uniform(0.1, 1))
-    return Sample(values, frozenset(weights), attributes, sample.nodes, sample.counts)
 
 
 def several(rng: np.random.Generator, axis: int, shape: tuple[int, ...]) -> list[NDArray[Any]]:

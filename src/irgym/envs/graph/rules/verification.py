@@ -90,9 +90,20 @@ class _Instances:
                 outputs += several if name in statement.rests else [name]
             name = self._node(statement.node, outputs, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
-        outputs = [name for root in self.rule.roots for name in self._named(root)]
+        outputs = [name for root in self.rule.roots for name in self._visible(root)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
+
+    def _visible(self, root: str) -> list[str]:
+        """Return the outputs that show a root: itself, or a copy where the rule makes it another value."""
+        own = self._named(root)
+        if root not in self.rule.forwards:
+            return own
+        copies = [f"{name}_seen" for name in own]
+        for name, copy in zip(own, copies, strict=True):
+            self.nodes.append(Node("Identity", (name,), (copy,)))
+            self.types[copy] = self.types[name]
+        return copies
 
     def _named(self, root: str) -> list[str]:
         return [root] if root in self.types else [name for name in self.types if name.startswith(f"{root}.")]

@@ -1,0 +1,404 @@
+"""Rules of ONNX Runtime's blocked layout (NCHWc): operators on blocks of channels, and reorders.
+
+A blocked operator stands between a ReorderInput and a ReorderOutput. Other rules move these through what
+needs no other layout, until they meet and cancel. Channels that fill up the last block hold anything that is
+finite: before they could count, weights that are zero leave them out, or a ReorderOutput cuts them off. What
+ONNX Runtime does in one pass (NchwcTransformer) takes several rules here.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from irgym.envs.graph.rules.activations import ACTIVATIONS, again, fusing, with_parameters, words
+from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, shape_of
+
+Sampler: TypeAlias = Callable[[np.random.Generator], Sample]
+
+SOURCE = "ONNX Runtime's NchwcTransformer"
+
+LEAST = 4
+"""ONNX Runtime reorders numbers of channels that this divides."""
+
+BLOCKABLE = f"""(
+y.rank == 4 and w.constant and (not b or b.constant) and (
+    c.get('group', 1) == 1 and (x.shape[1] < block or x.shape[1] % {LEAST} == 0)
+    or w.shape[1] == 1 and w.shape[0] == c.get('group', 1) and w.shape[0] % {LEAST} == 0
+    or w.shape[1] % block == 0 and w.shape[0] // c.get('group', 1) % block == 0
+))"""
+"""Condition that ONNX Runtime has a blocked convolution for one that is not."""
+
+BLOCK = """
+plain = c.get('group', 1) == 1 and x.shape[1] < block
+depthwise = c.get('group', 1) > 1 and w.shape[1] == 1
+outputs = -w.shape[0] % block
+inputs = 0 if plain or depthwise else -w.shape[1] % block
+whole_w = pad(w, (0, 0, 0, 0), (outputs, inputs, 0, 0)) if outputs or inputs else w
+whole_b = pad(b, (0,), (outputs,)) if b and outputs else b
+more = {**c, 'group': w.shape[0] + outputs} if depthwise else c
+whole_x = x if plain else ReorderInput(x)
+order = blocked(whole_w, block, 0 if plain or depthwise else 1)
+"""
+"""Makes the operands of a blocked convolution."""
+
+FROM_BLOCKS = "{r} := ReorderOutput({x}, channels=k, channels_last=0)"
+"""Pattern of an operand that was blocked; others may use it too."""
+
+
+def _convolution(rng: np.random.Generator) -> tuple[Operands, Attributes]:
+    """Return operands and attributes of a convolution that can be blocked, of one of all kinds."""
+    kind = rng.choice(["plain", "padded", "depthwise", "grouped"])
+    if kind == "depthwise":
+        group = LEAST * int(rng.integers(1, 7))
+        operands, attributes = convolution(rng, groups=(group,), channels=(1, 2), rank=2)
+    elif kind == "grouped":
+        operands, attributes = convolution(rng, groups=(2,), channels=(16, 17), rank=2)
+    else:
+        operands, attributes = convolution(rng, groups=(1,), channels=(1, 40), rank=2)
+        inputs = int(rng.integers(1, 8)) if kind == "plain" else LEAST * int(rng.integers(1, 10))
+        batch, _, *spatial = operands["x"].shape
+        operands["x"] = rng.standard_normal((batch, inputs, *spatial))
+        operands["w"] = rng.standard_normal((operands["w"].shape[0], inputs, *operands["w"].shape[2:]))
+    return operands, attributes
+
+
+def _conv(rng: np.random.Generator) -> Sample:
+    operands, attributes = _convolution(rng)
+    return Sample(operands, frozenset("wb"), nodes={"c": attributes})
+
+
+def _fused_conv(rng: np.random.Generator) -> Sample:
+    operands, attributes = _convolution(rng)
+    if rng.integers(2):
+        attributes["activation"] = "Relu"
+    operands["z"] = rng.standard_normal(shape_of(operands, attributes)) if rng.integers(2) else None
+    if operands["z"] is not None and operands["w"].shape[0] % LEAST:
+        operands["z"] = None
+    return Sample(operands, frozenset("wb"), nodes={"c": attributes})
+
+
+def _conv_and_blocks(rng: np.random.Generator) -> Sample:
+    operands, attributes = _convolution(rng)
+    while -operands["w"].shape[0] % 16 != -operands["w"].shape[0] % 8:  # blocks of 8 and of 16 fill up alike
+        operands, attributes = _convolution(rng)
+    batch, channels, *spatial = shape_of(operands, attributes)
+    operands["z"] = rng.standard_normal((batch, channels + -channels % 16, *spatial))
+    return Sample(operands, frozenset("wb"), {"k": channels}, {"c": attributes})
+
+
+def _blocks(rng: np.random.Generator, batch: int = 2) -> tuple[np.ndarray, int]:
+    """Return an array in blocks of 8 or 16, and how many of its channels count."""
+    channels = 16 * int(rng.integers(1, 4))
+    shape = (batch, channels, *rng.integers(4, 8, 2).tolist())
+    return rng.standard_normal(shape), channels - LEAST * int(rng.integers(2))
+
+
+def _from_blocks(rng: np.random.Generator) -> Sample:
+    x, channels = _blocks(rng)
+    return Sample({"x": x}, attributes={"k": channels})
+
+
+def _pooled(rng: np.random.Generator) -> Sample:
+    sample = _from_blocks(rng)
+    pool: Attributes = {
+        "kernel_shape": tuple(rng.integers(2, 4, 2).tolist()),
+        "strides": tuple(rng.integers(1, 3, 2).tolist()),
+        "pads": tuple(rng.integers(0, 2, 4).tolist()),
+    }
+    return Sample(sample.values, attributes=sample.attributes, nodes={"p": pool})
+
+
+def _averaged(rng: np.random.Generator) -> Sample:
+    sample = _pooled(rng)
+    counted = {**sample.nodes["p"], "count_include_pad": int(rng.integers(2))}
+    return Sample(sample.values, attributes=sample.attributes, nodes={"p": counted})
+
+
+def _rest(rng: np.random.Generator, sums: bool = False) -> Sample:
+    x, _ = _blocks(rng)
+    operands: Operands = {"x": x, "w": rng.standard_normal((16, x.shape[1], 2, 3))}
+    rest = [operands["w"], rng.standard_normal(16) if rng.integers(2) or sums else None]
+    if sums:
+        rest.append(rng.standard_normal(shape_of(operands, {})))
+    return Sample({"x": x, "rest": [one for one in rest if one is not None]}, nodes={"c": {}})
+
+
+def _blocked_sum(rng: np.random.Generator) -> Sample:
+    sample = _rest(rng, sums=True)
+    w, b, z = sample.values["rest"]
+    bias = b if rng.integers(2) else None
+    return Sample({"x": sample.values["x"], "w": w, "b": bias, "z": z}, frozenset("wb"))
+
+
+def _padded(rng: np.random.Generator) -> Sample:
+    """Return a sample of a blocked convolution of what was blocked, with channels that do not count."""
+    x, channels = _blocks(rng)
+    group = x.shape[1] if rng.integers(2) else 1
+    filters, inputs = (x.shape[1], 1) if group > 1 else (16, x.shape[1])
+    operands = {
+        "x": x,
+        "w": rng.standard_normal((filters, inputs, 2, 2)),
+        "b": rng.standard_normal(filters) if rng.integers(2) else None,
+    }
+    if rng.integers(2):
+        operands["z"] = rng.standard_normal(shape_of(operands, {}))
+    return Sample(operands, frozenset("wb"), {"k": channels}, {"c": {"group": group}})
+
+
+def _padded_sum(rng: np.random.Generator) -> Sample:
+    operands = dict(_blocked_sum(rng).values)
+    return Sample(operands, frozenset("wb"), {"k": 16 - LEAST * int(rng.integers(2))})
+
+
+def _pair(rng: np.random.Generator) -> Sample:
+    x, channels = _blocks(rng)
+    return Sample({"x": x, "z": rng.standard_normal(x.shape)}, attributes={"k": channels})
+
+
+def _gated(rng: np.random.Generator) -> Sample:
+    x, channels = _blocks(rng)
+    return Sample({"x": x, "z": rng.standard_normal((*x.shape[:2], 1, 1))}, attributes={"k": channels})
+
+
+def _parts(rng: np.random.Generator) -> Sample:
+    sizes = [16 * int(rng.integers(1, 3)) for _ in range(int(rng.integers(1, 4)))]
+    xs = [rng.standard_normal((2, size, 3, 4)) for size in sizes]
+    return Sample({"xs": xs}, attributes={"ks": tuple(sizes), "axis": int(rng.choice([1, -3]))})
+
+
+def _normal(rng: np.random.Generator) -> Sample:
+    x, channels = _blocks(rng)
+    constants = {name: rng.standard_normal(channels) for name in ("scale", "shift", "mean")}
+    constants["variance"] = rng.uniform(0.5, 2, channels)
+    epsilon = float(rng.uniform(1e-5, 0.1))
+    return Sample({"x": x, **constants}, frozenset(constants), {"k": channels, "epsilon": epsilon})
+
+
+def _last(rng: np.random.Generator) -> Sample:
+    return Sample({"x": rng.standard_normal((2, 3, 4, LEAST * int(rng.integers(1, 6))))})
+
+
+def _reordered(rng: np.random.Generator) -> Sample:
+    x, _ = _blocks(rng)
+    last = int(rng.integers(2))
+    channels = x.shape[3 if last else 1]
+    return Sample({"x": x}, attributes={"k": channels, "last": last})
+
+
+def _back(rng: np.random.Generator) -> Sample:
+    x, _ = _blocks(rng)
+    return Sample({"x": x}, attributes={"k": x.shape[1], "last": int(rng.integers(2))})
+
+
+def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: str = "True") -> Rule:
+    """Return the rule that moves a ReorderOutput behind an operator.
+
+    Args:
+        operator: The operator.
+        follows: What follows its operand in the pattern.
+        made: What takes its place, of x.
+        sample: Samples.
+        where: A condition.
+    """
+    return Rule(
+        f"reorder-{words(operator)}",
+        before=f"y = (p := {operator}({FROM_BLOCKS.format(r='r', x='x')}{follows}))",
+        where=where,
+        after=f"y = ReorderOutput({made}, channels=k)",
+        sample=sample,
+        shared=("r",),
+        source=SOURCE,
+    )
+
+
+def _activated(name: str) -> Rule:
+    return _exchange(
+        name,
+        ACTIVATIONS[name][0],
+        again(name, "x"),
+        lambda rng: with_parameters(name, rng, _from_blocks(rng)),
+    )
+
+
+def _pool(name: str, sample: Sampler) -> tuple[Rule, Rule]:
+    """Return the rules of a pool: in blocks, and on what was in blocks before."""
+    known = "all(one == 1 for one in p.get('dilations', ())) and not p.get('ceil_mode', 0)"
+    blocks = Rule(
+        f"block-{words(name)}",
+        before=f"y = (p := {name}(x))",
+        where=f"x.rank == 4 and x.shape[1] % block == 0 and {known}",
+        after=f"y = ReorderOutput(Blocked{name}(ReorderInput(x), **p), channels=x.shape[1])",
+        sample=sample,
+        source=SOURCE,
+    )
+    return blocks, _exchange(name, "", f"Blocked{name}(x, **p)", sample, known)
+
+
+def _pair_rule(name: str, operator: str, sample: Sampler, where: str, after: str, source: str) -> Rule:
+    """Return a rule of an operator of two values that were blocked."""
+    first, second = FROM_BLOCKS.format(r="r", x="x"), FROM_BLOCKS.format(r="s", x="z")
+    return Rule(
+        name,
+        before=f"y = {operator}({first}, {second})",
+        where=where,
+        after=after,
+        sample=sample,
+        shared=("r", "s"),
+        source=source,
+    )
+
+
+RULES = (
+    Rule(
+        "block-conv",
+        before="y = (c := Conv(x, w, [b]))",
+        where=BLOCKABLE,
+        after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, **more), channels=w.shape[0])",
+        sample=_conv,
+        source=SOURCE,
+    ),
+    Rule(
+        "block-fused-conv",
+        before="y = (c := FusedConv(x, w, [b], [z]))",
+        where=f"(not z or z.shape == y.shape and z.shape[1] % {LEAST} == 0) and {BLOCKABLE}",
+        after=f"""{BLOCK}
+added = ReorderInput(z) if z else None
+y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=w.shape[0])
+""",
+        sample=_fused_conv,
+        source=SOURCE,
+    ),
+    Rule(
+        "block-conv-sum",
+        before=f"y = (c := FusedConv(x, w, [b], {FROM_BLOCKS.format(r='r', x='z')}))",
+        where=f"z.shape[1] == k + -k % block and k == w.shape[0] and {BLOCKABLE}",
+        after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, z, **more), channels=k)",
+        sample=_conv_and_blocks,
+        shared=("r",),
+        source=SOURCE,
+    ),
+    *_pool("MaxPool", _pooled),
+    *_pool("AveragePool", _averaged),
+    _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", _from_blocks),
+    _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", _from_blocks),
+    *(_activated(name) for name in ACTIVATIONS),
+    *(fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", _rest, SOURCE) for name in ACTIVATIONS),
+    Rule(
+        "blocked-conv-sum",
+        before="y = Add(c := BlockedConv(x, w, [b]), z)",
+        where="'activation' not in c and z.shape == y.shape",
+        after="y = BlockedConv(x, w, b, z, **c)",
+        sample=_blocked_sum,
+        source=SOURCE,
+    ),
+    *(
+        _pair_rule(
+            f"reorder-{words(name)}",
+            name,
+            _pair,
+            "x.shape == z.shape",
+            f"y = ReorderOutput({name}(x, z), channels=k)",
+            SOURCE,
+        )
+        for name in ("Add", "Mul")
+    ),
+    _pair_rule(
+        "reorder-gate",
+        "Mul",
+        _gated,
+        "x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) and x.shape != z.shape",
+        """
+outer = (x.shape[0], x.shape[1] // block)
+cut = Reshape(x, whole(*outer, *x.shape[2:], block))
+gate = Reshape(z, whole(*outer, 1, 1, block))
+y = ReorderOutput(Reshape(Mul(cut, gate), whole(*x.shape)), channels=k)
+""",
+        "a gate of channels, block by block: ONNX Runtime leaves the layout for it",
+    ),
+    Rule(
+        "reorder-concat",
+        before="y = Concat(*ReorderOutput(xs, channels=ks, channels_last=0), axis=axis)",
+        where="axis in (1, -3) and all(x.shape[1] == k and k % block == 0 for x, k in zip(xs, ks))",
+        after="y = ReorderOutput(Concat(*xs, axis=1), channels=sum(ks))",
+        sample=_parts,
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-bn",
+        before=f"y = BatchNormalization({FROM_BLOCKS.format(r='r', x='x')}, scale, shift, mean, variance,"
+        " epsilon=epsilon, training_mode=0)",
+        where="scale.constant and shift.constant and mean.constant and variance.constant"
+        " and x.shape[1] == k + -k % block",
+        after="""
+factor = divide(scale, deviation(variance, epsilon))
+offset = subtract(shift, multiply(mean, factor))
+filled = x.shape[1] - k
+w = reshape(pad(factor, (0,), (filled,)), (x.shape[1], 1, 1, 1))
+y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[1]), channels=k)
+""",
+        sample=_normal,
+        shared=("r",),
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-elimination",
+        before="y = ReorderInput(r := ReorderOutput(x, channels=k, channels_last=last), channels_last=last)",
+        where="k == x.shape[1]",
+        after="y = x",
+        sample=_back,
+        shared=("r",),
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-round-trip",
+        before="y = ReorderOutput(r := ReorderInput(x, channels_last=last), channels=k, channels_last=last)",
+        where="k == x.shape[3 if last else 1]",
+        after="y = x",
+        sample=_reordered,
+        shared=("r",),
+        source="the same, in the other order",
+    ),
+    Rule(
+        "reorder-conv",
+        before="y = (c := BlockedConv(i := ReorderInput("
+        f"{FROM_BLOCKS.format(r='r', x='x')}, channels_last=0), w, [b], [z]))",
+        where="w.constant and x.shape[1] == k + -k % block and (w.shape[1] == x.shape[1]"
+        " if c.get('group', 1) == 1 else w.shape[0] == c['group'] == x.shape[1] and w.shape[1] == 1)",
+        after="""
+inputs_too = 1 if c.get('group', 1) == 1 else 0
+y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] else w, b, z, **c)
+""",
+        sample=_padded,
+        shared=("i", "r"),
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-conv-sum",
+        before="y = ReorderOutput(c := BlockedConv(x, w, [b], i := ReorderInput("
+        f"{FROM_BLOCKS.format(r='r', x='z')}, channels_last=0)), channels=k, channels_last=0)",
+        where="z.shape[1] == w.shape[0]",
+        after="y = ReorderOutput(BlockedConv(x, w, b, z, **c), channels=k)",
+        sample=_padded_sum,
+        shared=("i", "r"),
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-transpose",
+        before=f"y = Transpose({FROM_BLOCKS.format(r='r', x='x')}, perm=[0, 2, 3, 1])",
+        after="y = ReorderOutput(x, channels=k, channels_last=1)",
+        sample=_from_blocks,
+        shared=("r",),
+        source=SOURCE,
+    ),
+    Rule(
+        "transpose-reorder",
+        before="y = ReorderInput(t := Transpose(x, perm=[0, 3, 1, 2]), channels_last=0)",
+        after="y = ReorderInput(x, channels_last=1)",
+        sample=_last,
+        shared=("t",),
+        source=SOURCE,
+    ),
+)
+"""Rules of ONNX Runtime's blocked layout."""
