@@ -57,7 +57,7 @@ def in_runtime(graph: Graph, feeds: Mapping[str, Array], weights: Weights) -> li
 
 
 def check(rule: Rule, instances: int) -> None:
-    """Apply a rule to random instances, in float64 by the reference; some of them run in ONNX Runtime, too."""
+    """Apply a rule to random instances, in float64 by the reference, and some in ONNX Runtime."""
     for seed in range(instances):
         verify(rule, np.random.default_rng(seed), 8 if seed % 2 else 16)
     for seed in range(instances // 20):

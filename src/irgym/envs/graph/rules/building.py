@@ -19,7 +19,7 @@ from irgym.envs.graph.rules.matching import Match
 
 BUILTINS = {
     one.__name__: one
-    for one in (abs, all, any, dict, enumerate, len, list, max, min, range, set, sum, tuple, zip)
+    for one in (abs, all, any, dict, enumerate, int, len, list, max, min, range, set, sum, tuple, zip)
 }
 """Python's own functions that rules may use."""
 
@@ -62,6 +62,13 @@ class Value:
         return (
             float(weight.array.item()) if isinstance(weight, Literal) and weight.type.size == 1 else math.nan
         )
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The elements of a small weight of floating-point numbers; none for everything else."""
+        weight = self.weight
+        real = isinstance(weight, Literal) and weight.type.dtype.startswith("float")
+        return tuple(weight.array.ravel().tolist()) if real else ()
 
     @property
     def elements(self) -> tuple[int, ...]:

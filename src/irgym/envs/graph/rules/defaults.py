@@ -17,6 +17,11 @@ DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "LayerNormalization": {"axis": -1, "epsilon": 1e-5},
     "MaxPool": {"ceil_mode": 0, "storage_order": 0, "auto_pad": "NOTSET"},
     "AveragePool": {"ceil_mode": 0, "count_include_pad": 0, "auto_pad": "NOTSET"},
+    "Resize": {
+        "coordinate_transformation_mode": "half_pixel",
+        "mode": "nearest",
+        "nearest_mode": "round_prefer_floor",
+    },
     "Softmax": {"axis": -1},
     "Split": {"axis": 0},
     "com.microsoft.FusedConv": {"group": 1, "auto_pad": "NOTSET"},

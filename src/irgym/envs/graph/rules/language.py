@@ -4,8 +4,8 @@ What to look for is written as Python that is parsed, never run:
 
 - `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be
   left out; `*xs` are any number of operands.
-- `Concat(*Relu(xs))` is a Concat of any number of Relus, which others may use too; `xs` stands for several, and
-  so do the names of their attributes.
+- `Concat(*Relu(xs))` is a Concat of any number of Relus, which others may use too; `xs` stands for several,
+  and so do the names of their attributes.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
 - `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, and `*before, a, *after`
   those around one.

@@ -91,7 +91,7 @@ def _conv_and_blocks(rng: np.random.Generator) -> Sample:
 def _blocks(rng: np.random.Generator, batch: int = 2) -> tuple[np.ndarray, int]:
     """Return an array in blocks of 8 or 16, and how many of its channels count."""
     channels = 16 * int(rng.integers(1, 4))
-    shape = (batch, channels, *rng.integers(4, 8, 2).tolist())
+    shape = (batch, channels, *rng.integers(5, 9, 2).tolist())
     return rng.standard_normal(shape), channels - LEAST * int(rng.integers(2))
 
 
@@ -106,14 +106,25 @@ def _pooled(rng: np.random.Generator) -> Sample:
         "kernel_shape": tuple(rng.integers(2, 4, 2).tolist()),
         "strides": tuple(rng.integers(1, 3, 2).tolist()),
         "pads": tuple(rng.integers(0, 2, 4).tolist()),
+        "dilations": tuple(rng.integers(1, 3, 2).tolist()),
+        "ceil_mode": int(rng.integers(2)),
     }
     return Sample(sample.values, attributes=sample.attributes, nodes={"p": pool})
 
 
 def _averaged(rng: np.random.Generator) -> Sample:
     sample = _pooled(rng)
-    counted = {**sample.nodes["p"], "count_include_pad": int(rng.integers(2))}
-    return Sample(sample.values, attributes=sample.attributes, nodes={"p": counted})
+    counted = {"ceil_mode": 0, "count_include_pad": 1} if rng.integers(2) else {}
+    return Sample(sample.values, attributes=sample.attributes, nodes={"p": {**sample.nodes["p"], **counted}})
+
+
+def _resized(rng: np.random.Generator) -> Sample:
+    sample = _from_blocks(rng)
+    scales = np.array([1, 1, *rng.integers(1, 4, 2)], np.float32)
+    names = ("coordinates", "rounding")
+    kind = ("asymmetric", "floor") if rng.integers(2) else ("half_pixel", "round_prefer_floor")
+    attributes = {**sample.attributes, **dict(zip(names, kind, strict=True))}
+    return Sample({**sample.values, "scales": scales}, frozenset({"scales"}), attributes)
 
 
 def _rest(rng: np.random.Generator, sums: bool = False) -> Sample:
@@ -222,9 +233,8 @@ def _activated(name: str) -> Rule:
     )
 
 
-def _pool(name: str, sample: Sampler) -> tuple[Rule, Rule]:
+def _pool(name: str, sample: Sampler, known: str) -> tuple[Rule, Rule]:
     """Return the rules of a pool: in blocks, and on what was in blocks before."""
-    known = "all(one == 1 for one in p.get('dilations', ())) and not p.get('ceil_mode', 0)"
     blocks = Rule(
         f"block-{words(name)}",
         before=f"y = (p := {name}(x))",
@@ -279,8 +289,9 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
         shared=("r",),
         source=SOURCE,
     ),
-    *_pool("MaxPool", _pooled),
-    *_pool("AveragePool", _averaged),
+    *_pool("MaxPool", _pooled, "True"),
+    # With both, ONNX Runtime's blocked pool counts what lies beyond the padding, too.
+    *_pool("AveragePool", _averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
     _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", _from_blocks),
     _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", _from_blocks),
     *(_activated(name) for name in ACTIVATIONS),
@@ -323,6 +334,19 @@ y = ReorderOutput(Reshape(Mul(cut, gate), whole(*x.shape)), channels=k)
         where="axis in (1, -3) and all(x.shape[1] == k and k % block == 0 for x, k in zip(xs, ks))",
         after="y = ReorderOutput(Concat(*xs, axis=1), channels=sum(ks))",
         sample=_parts,
+        source=SOURCE,
+    ),
+    Rule(
+        "reorder-resize",
+        before=f"y = (p := Resize({FROM_BLOCKS.format(r='r', x='x')}, [roi], scales, mode='nearest',"
+        " coordinate_transformation_mode=coordinates, nearest_mode=rounding))",
+        where="(coordinates, rounding) in (('asymmetric', 'floor'), ('half_pixel', 'round_prefer_floor'))"
+        " and len(scales.numbers) == 4 and scales.numbers[:2] == (1, 1) and not p.get('axes', ())"
+        " and all(one >= 1 and one % 1 == 0 for one in scales.numbers)",
+        after="y = ReorderOutput(BlockedUpsample(x, scales=tuple(int(one) for one in scales.numbers),"
+        " mode='nearest'), channels=k)",
+        sample=_resized,
+        shared=("r",),
         source=SOURCE,
     ),
     Rule(

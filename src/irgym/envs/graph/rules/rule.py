@@ -199,8 +199,8 @@ def _several(bound: Bound) -> tuple[str, ...]:
 
 
 def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
-    """Say whether the values that are made, and all floating-point ones, have elements of a type."""
-    used = {graph.types[value].dtype for value in values}
+    """Say whether the values that are made, and all floating-point ones but weights, have elements of a type."""
+    used = {graph.types[value].dtype for value in values if value not in graph.weights}
     return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}
 
 
