@@ -169,7 +169,7 @@ def _pair(rng: np.random.Generator) -> Sample:
 
 
 def _gated(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng)
+    x, channels = _blocks(rng, batch=1)
     return Sample({"x": x, "z": rng.standard_normal((*x.shape[:2], 1, 1))}, attributes={"k": channels})
 
 
@@ -319,14 +319,13 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
         "reorder-gate",
         "Mul",
         _gated,
-        "x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) and x.shape != z.shape",
+        "x.shape[0] == 1 and x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) and x.shape != z.shape",
         """
-outer = (x.shape[0], x.shape[1] // block)
-cut = Reshape(x, whole(*outer, *x.shape[2:], block))
-gate = Reshape(z, whole(*outer, 1, 1, block))
-y = ReorderOutput(Reshape(Mul(cut, gate), whole(*x.shape)), channels=k)
+channels = x.shape[1]
+y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=channels), channels=k)
 """,
-        "a gate of channels, block by block: ONNX Runtime leaves the layout for it",
+        "a gate of channels is a depthwise convolution with its values as weights; ONNX Runtime leaves the"
+        " layout for it",
     ),
     Rule(
         "reorder-concat",
