@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irgym.envs.graph.rules.activations import ACTIVATIONS, fusing
+from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import convolution, shape_of
 
@@ -116,14 +116,6 @@ def _vector(rng: np.random.Generator) -> Sample:
     return Sample(operands, frozenset("wb"), nodes={"c": attributes})
 
 
-def _any(rng: np.random.Generator) -> Sample:
-    return Sample({"x": rng.uniform(-5, 5, rng.integers(1, 5, int(rng.integers(4))).tolist())})
-
-
-def _gate(rng: np.random.Generator) -> Sample:
-    return Sample(_any(rng).values, attributes={"alpha": 1 / 6})
-
-
 RULES = (
     Rule(
         "conv-bn",
@@ -189,21 +181,6 @@ y = Reshape(Gemm(rows, reshape(w, w.shape[:2]), b, transB=1), whole(*y.shape))
 """,
         sample=_vector,
         source="a convolution of vectors is a matrix product",
-    ),
-    Rule(
-        "hard-swish-parts",
-        before="y = HardSwish(x)",
-        after="y = Mul(x, HardSigmoid(x, alpha=1 / 6, beta=0.5))",
-        sample=_any,
-        source="ONNX's definition, which ONNX Runtime puts in its place",
-    ),
-    Rule(
-        "hard-swish",
-        before="y = Mul(x, HardSigmoid(x, alpha=alpha, beta=0.5))",
-        where="abs(6 * alpha - 1) < 1e-6 and opset >= 14",
-        after="y = HardSwish(x)",
-        sample=_gate,
-        source="ONNX Runtime's HardSwishFusion",
     ),
 )
 """Rules of convolutions."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from irgym.envs.graph.rules.activations import ACTIVATIONS, again, fusing, with_parameters, words
+from irgym.envs.graph.rules.endings import ACTIVATIONS, again, fusing, with_parameters, words
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, shape_of
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irgym.envs.graph.rules.activations import words
+from irgym.envs.graph.rules.endings import words
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import Attributes, Operands, convolution
 
@@ -30,22 +30,13 @@ def _same_input(rng: np.random.Generator, fused: bool) -> Sample:
     return Sample(operands, frozenset("wvbe"), nodes={"c": attributes, "d": attributes})
 
 
-def _two_inputs(rng: np.random.Generator, like: bool) -> Sample:
-    """Return a sample of convolutions of x and z, whose results have equal shapes."""
+def _two_inputs(rng: np.random.Generator) -> Sample:
+    """Return a sample of convolutions of x and z, of equal shapes."""
     operands, attributes = _two(rng)
-    x, w = operands["x"], operands["w"]
-    channels = x.shape[1] if like else int(rng.integers(1, 4))
-    operands["z"] = rng.standard_normal((x.shape[0], channels, *x.shape[2:]))
-    operands["v"] = rng.standard_normal((w.shape[0], channels, *w.shape[2:]))
-    same = operands["b"] is None if like else bool(rng.integers(2))
-    operands["e"] = None if same else rng.standard_normal(w.shape[0])
+    operands["z"] = rng.standard_normal(operands["x"].shape)
+    operands["v"] = rng.standard_normal(operands["w"].shape)
+    operands["e"] = rng.standard_normal(operands["w"].shape[0]) if rng.integers(2) else None
     return Sample(operands, frozenset("wvbe"), nodes={"c": attributes, "d": attributes})
-
-
-def _one_input(rng: np.random.Generator) -> Sample:
-    sample = _two_inputs(rng, like=True)
-    operands = {name: value for name, value in sample.values.items() if name != "z"}
-    return Sample(operands, sample.weights, nodes=sample.nodes)
 
 
 def _joined(rng: np.random.Generator) -> Sample:
@@ -101,9 +92,9 @@ def _cut(rng: np.random.Generator) -> Sample:
     return Sample(operands, frozenset("wbs"), axis, {"c": attributes}, {"ys": 2})
 
 
-BIASES = """
+BIAS = """
 biases = (b or zeros(w, (w.shape[0],)), e or zeros(v, (v.shape[0],)))
-bias = {} if b or e else None
+bias = concat(0, *biases) if b or e else None
 """
 """Makes one bias of two."""
 
@@ -114,7 +105,7 @@ def _merge(operator: str) -> Rule:
         f"merge-{words(operator)}",
         before=f"y = (c := {operator}(x, w, [b])); z = (d := {operator}(x, v, [e]))",
         where=f"{ALIKE} and w.shape[1:] == v.shape[1:]",
-        after=f"""{BIASES.format("concat(0, *biases)")}
+        after=f"""{BIAS}
 both = {operator}(x, concat(0, w, v), bias, **c)
 y, z = Split(both, whole(w.shape[0], v.shape[0]), outputs=2, axis=1)
 """,
@@ -198,23 +189,6 @@ RULES = (
     _part("Conv"),
     _part("FusedConv"),
     Rule(
-        "sum-of-convs",
-        before="y = Add(c := Conv(x, w, [b]), d := Conv(z, v, [e]))",
-        where=f"{ALIKE} and x.shape[:1] + x.shape[2:] == z.shape[:1] + z.shape[2:]"
-        " and w.shape[:1] + w.shape[2:] == v.shape[:1] + v.shape[2:]",
-        after=f"{BIASES.format('add(*biases)')}y = Conv(Concat(x, z, axis=1), concat(1, w, v), bias, **c)",
-        sample=lambda rng: _two_inputs(rng, like=False),
-        source=TASO,
-    ),
-    Rule(
-        "sum-of-weights",
-        before="y = Add(c := Conv(x, w, [b]), d := Conv(x, v, [e]))",
-        where=f"{ALIKE} and w.shape == v.shape",
-        after=f"{BIASES.format('add(*biases)')}y = Conv(x, add(w, v), bias, **c)",
-        sample=_one_input,
-        source=TASO,
-    ),
-    Rule(
         "conv-of-concat",
         before="y = (c := Conv(Concat(x, z, axis=1), w, [b]))",
         where="w.constant and c.get('group', 1) == 1",
@@ -223,16 +197,16 @@ first = x.shape[1]
 y = Add(Conv(x, part(w, 1, 0, first), b, **c), Conv(z, part(w, 1, first, w.shape[1]), **c))
 """,
         sample=_joined,
-        source=f"{TASO}: sum-of-convs the other way round",
+        source=TASO,
     ),
     Rule(
         "concat-of-convs",
         before="y = Concat(c := Conv(x, w, [b]), d := Conv(z, v, [e]), axis=1)",
         where=f"{ALIKE} and x.shape == z.shape and w.shape == v.shape",
-        after=f"""{BIASES.format("concat(0, *biases)")}
+        after=f"""{BIAS}
 y = Conv(Concat(x, z, axis=1), concat(0, w, v), bias, **{{**c, 'group': 2}})
 """,
-        sample=lambda rng: _two_inputs(rng, like=True),
+        sample=_two_inputs,
         source=f"{TASO}: two convolutions become the groups of one",
     ),
 )

@@ -1,4 +1,4 @@
-"""Rules of pools: means and maxima of everything, and activations before and after."""
+"""Rules of pools: means and maxima of everything."""
 
 import numpy as np
 
@@ -11,24 +11,9 @@ FULL = (
 )
 """Condition that one window is the whole of the input."""
 
-NEVER_EMPTY = "all(one == 1 for one in p.get('dilations', ())) or not any(p.get('pads', (1,)))"
-"""Condition that no window has nothing but padding."""
-
 
 def _array(rng: np.random.Generator) -> np.ndarray:
     return rng.standard_normal(tuple(rng.integers(1, 6, int(rng.integers(3, 6))).tolist()))
-
-
-def _pooled(rng: np.random.Generator) -> Sample:
-    rank = int(rng.integers(1, 4))
-    x = rng.standard_normal((2, 3, *rng.integers(3, 7, rank).tolist()))
-    pool = {
-        "kernel_shape": tuple(rng.integers(2, 4, rank).tolist()),
-        "strides": tuple(rng.integers(1, 3, rank).tolist()),
-        "pads": tuple(rng.integers(0, 2, 2 * rank).tolist()),
-        "ceil_mode": int(rng.integers(2)),
-    }
-    return Sample({"x": x}, nodes={"p": pool})
 
 
 def _full(rng: np.random.Generator) -> Sample:
@@ -61,22 +46,6 @@ def _full_pool(operator: str, name: str) -> Rule:
 
 
 RULES = (
-    Rule(
-        "relu-max-pool",
-        before="y = (p := MaxPool(Relu(x)))",
-        where=NEVER_EMPTY,
-        after="y = Relu(MaxPool(x, **p))",
-        sample=_pooled,
-        source="the greatest stays the greatest",
-    ),
-    Rule(
-        "max-pool-relu",
-        before="y = Relu(p := MaxPool(x))",
-        where=NEVER_EMPTY,
-        after="y = MaxPool(Relu(x), **p)",
-        sample=_pooled,
-        source="the greatest stays the greatest",
-    ),
     Rule(
         "mean-pool",
         before="y = ReduceMean(x, axes, keepdims=1)",

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.graph import Attribute
 
@@ -69,11 +68,3 @@ def shape_of(operands: Mapping[str, Any], attributes: Mapping[str, Attribute]) -
 def _integers(attributes: Mapping[str, Attribute], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
     value = attributes.get(name, default)
     return tuple(int(one) for one in value if isinstance(one, int)) if isinstance(value, tuple) else default
-
-
-def several(rng: np.random.Generator, axis: int, shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    """Return two or three arrays that can be joined along an axis."""
-    return [
-        rng.standard_normal((*shape[:axis], int(rng.integers(1, 4)), *shape[axis + 1 :]))
-        for _ in range(int(rng.integers(2, 4)))
-    ]
