@@ -14,12 +14,15 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Stored, Weight, digest_of
+from irgym.envs.graph.ir.weights import Literal, Stored, Weight, digest_of
 
 Array = NDArray[Any]
 
 OPSETS = range(13, 27)
 """Versions of ONNX's own operators that are read."""
+
+LITERAL = 64
+"""Greatest number of elements of a weight whose values rules may look at."""
 
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
@@ -188,9 +191,12 @@ def _store(
     """Take a weight of the file."""
     contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
     kind = TensorType(str(array.dtype), array.shape)
+    types[name] = kind
+    if array.size <= LITERAL and array.dtype.kind in "biuf":
+        weights[name] = Literal(kind, contiguous.tobytes())
+        return
     arrays[name] = contiguous
     weights[name] = Stored(name, digest_of(kind, contiguous.tobytes()), kind)
-    types[name] = kind
 
 
 def _constant(proto: NodeProto, path: Path) -> Array:

@@ -16,11 +16,51 @@ from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Weight, computed, li
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
+from irgym.envs.graph.rules.shapes import SHAPES
 
 BUILTINS = {
-    one.__name__: one for one in (abs, all, any, dict, enumerate, len, list, max, min, range, sum, tuple, zip)
+    **{
+        one.__name__: one
+        for one in (
+            abs,
+            all,
+            any,
+            dict,
+            enumerate,
+            len,
+            list,
+            max,
+            min,
+            range,
+            set,
+            sorted,
+            sum,
+            tuple,
+            zip,
+            math.prod,
+        )
+    },
+    **SHAPES,
 }
-"""Python's own functions that rules may use."""
+"""Python's own functions that rules may use, and those of shapes."""
+
+
+class Attributes(dict[str, Attribute]):
+    """The attributes of a node of a match, and what else tells its operator.
+
+    Attributes:
+        operator: Its operator.
+        captured: Values that graphs among the attributes use.
+    """
+
+    def __init__(self, one: Node) -> None:
+        super().__init__(one.attributes)
+        self.operator = one.operator
+        self.captured = one.captured
+
+    def alike(self, other: "Attributes") -> bool:
+        """Say whether another node has the same operator and attributes."""
+        return self == other and (self.operator, self.captured) == (other.operator, other.captured)
 
 
 class Value:
@@ -48,6 +88,16 @@ class Value:
     def rank(self) -> int:
         """Number of its dimensions."""
         return len(self.shape)
+
+    @property
+    def floating(self) -> bool:
+        """Whether its elements are floating-point numbers."""
+        return "float" in self.type.dtype
+
+    @property
+    def solid(self) -> bool:
+        """Whether it has elements."""
+        return self.type.size > 0
 
     @property
     def constant(self) -> bool:
@@ -78,7 +128,7 @@ def names_of(graph: Graph, match: Match) -> dict[str, Any]:
             value_of(graph, bound) if isinstance(bound, str) else tuple(value_of(graph, one) for one in bound)
         )
     known.update(match.attributes)
-    known.update({name: dict(one.attributes) for name, one in match.nodes.items()})
+    known.update({name: Attributes(one) for name, one in match.nodes.items()})
     return known
 
 
@@ -122,23 +172,33 @@ class Builder:
     def run(self, code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
         """Run what makes nodes, and return what names stand for then."""
         functions = {name: self._function(name) for name in FUNCTIONS}
-        names = Names({**functions, **self._shapes(), **known}, self._operator)
-        exec(code, {"__builtins__": BUILTINS}, names)
+        own = {"Same": self._same, "__builtins__": BUILTINS}
+        names = Names({**functions, **self._literals(), **own, **known}, self._operator)
+        exec(code, names)
         return dict(names)
 
+    def _same(self, like: Attributes, *operands: Value | None, **changes: Any) -> Any:
+        """Make a node with the operator of another, and its attributes but for some."""
+        return self._operator(like.operator)(*operands, **{**like, **changes})
+
     def _operator(self, operator: str) -> Callable[..., Any]:
-        def make(*operands: Value | None, outputs: int = 1, **attributes: Attribute | None) -> Any:
+        def make(*operands: Value | None, outputs: int | None = None, **attributes: Attribute | None) -> Any:
             given = {name: value for name, value in attributes.items() if value is not None}
             arrays = [
                 one.weight.array if one is not None and isinstance(one.weight, Literal) else None
                 for one in operands
             ]
             types = types_of(
-                operator, [one and one.type for one in operands], given, arrays, outputs, block=self.block
+                operator,
+                [one and one.type for one in operands],
+                given,
+                arrays,
+                outputs or 1,
+                block=self.block,
             )
             values = tuple(Value("", kind) for kind in types)
             self._made.append((operator, operands, values, given))
-            return values if outputs > 1 else values[0]
+            return values[0] if outputs is None else values
 
         return make
 
@@ -154,23 +214,40 @@ class Builder:
         self._weights.append(value)
         return value
 
-    def _shapes(self) -> dict[str, Callable[..., Value]]:
-        return {
-            "whole": lambda *numbers: self._weight(literal(numbers, "int64")),
-            "like": lambda value, number: self._weight(literal(number, value.type.dtype)),
-        }
+    def _literals(self) -> dict[str, Callable[..., Value]]:
+        def of(array: Any, dtype: str) -> Value:
+            return self._weight(literal(array, dtype))
+
+        def whole(*numbers: int) -> Value:
+            return of(numbers, "int64")
+
+        def indices(array: Any) -> Value:
+            return of(array, "int64")
+
+        def like(value: Value, number: float) -> Value:
+            return of(number, value.type.dtype)
+
+        return {"whole": whole, "indices": indices, "like": like}
 
     def rewrite(self, removed: tuple[str, ...], roots: Mapping[str, Value], site: str) -> Rewrite:
         """Return the rewrite that puts what was made in the place of nodes.
 
         Args:
             removed: Names of the nodes that go.
-            roots: For each value that stays, what makes it now.
+            roots: For each value that stays, what makes it now. One that must keep its name, since a run returns
+                it, and that another value is to stand for, becomes a copy of that.
             site: What names of new values begin with.
         """
         replaced: dict[str, str] = {}
         for name, value in roots.items():
-            if not value.name:
+            if value.type != self.graph.types[name]:
+                raise RuntimeError(
+                    f"{site}: {name} is of type {self.graph.types[name]}, and would be {value.type}"
+                )
+            if value.name and (self.graph.is_output(name) or name in self.graph.captured):
+                copy = self._operator("Identity")(value)
+                copy.name = name
+            elif not value.name:
                 value.name = name
             else:
                 replaced[name] = value.name

@@ -1,6 +1,5 @@
 """A rewrite rule, and where it applies."""
 
-import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import Any_, Operator, Statement, Term, parse_pattern
+from irgym.envs.graph.rules.language import Statement, operators_of, parse_pattern
 from irgym.envs.graph.rules.matching import Match, matches
 
 
@@ -27,6 +26,7 @@ class Sample:
         attributes: What the names of attributes' values stand for.
         nodes: More attributes of nodes, by the names that they are called by.
         counts: How many outputs names stand for that stand for several.
+        operators: The operators of nodes that a class describes, by the names that they are called by.
     """
 
     values: Mapping[str, Any]
@@ -34,6 +34,7 @@ class Sample:
     attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     nodes: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict[str, Mapping[str, Attribute]])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,16 @@ class Rule:
         return parse_pattern(self.before)
 
     @cached_property
-    def anchor(self) -> str:
-        """The operator that the first statement of the pattern describes."""
-        return self.pattern[0].node.operator
+    def anchors(self) -> frozenset[str] | None:
+        """The operators that the first statement of the pattern describes; None for any."""
+        return operators_of(self.pattern[0].node)
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes."""
-        used = {name for statement in self.pattern for name in _operands(statement.node)}
-        return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
+        """The values that `after` makes: those that nothing in the pattern uses, and whose nodes do not stay."""
+        used = {name for statement in self.pattern for name in statement.operands}
+        going = [statement for statement in self.pattern if statement.node.name not in self.shared]
+        return tuple(name for statement in going for name in statement.outputs if name not in used)
 
     @cached_property
     def _where(self) -> CodeType:
@@ -96,17 +98,6 @@ class Rule:
     @cached_property
     def _after(self) -> CodeType:
         return compile(self.after, self.name, "exec")
-
-    @cached_property
-    def _forwards(self) -> frozenset[str]:
-        """The roots that `after` gives a value of the match, and makes no node for."""
-        lines = [line for line in ast.parse(self.after).body if isinstance(line, ast.Assign)]
-        return frozenset(
-            target.id
-            for line in lines
-            for target in line.targets
-            if isinstance(target, ast.Name) and isinstance(line.value, ast.Name) and target.id in self.roots
-        )
 
     def sites(self, graph: Graph, anchor: Node) -> Iterator[Site]:
         """Return the places in a graph at which the rule applies and whose first node is `anchor`."""
@@ -122,8 +113,6 @@ class Rule:
         roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
         kept = {match.nodes[name].name for name in self.shared}
         removed = tuple(name for name in match.found if name not in kept)
-        if any(graph.is_output(str(match.values[name])) for name in self._forwards):
-            return None
         for name in removed:
             for value in graph.nodes[name].results:
                 if value in roots:
@@ -137,13 +126,16 @@ class Rule:
         ]
         if any(value and value not in graph.types for value in values):
             return None
-        if self.where != "True" and not eval(self._where, {"__builtins__": BUILTINS}, names_of(graph, match)):
+        if self.where != "True" and not self._holds(graph, match):
             return None
         makers = {graph.producers[value] for value in roots}
         if len(makers) > 1 and any(graph.reaches(maker, makers - {maker}) for maker in makers):
             return None
-        heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
+        heads = [one if isinstance(one, str) else one[0] for one in bound if one]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
+
+    def _holds(self, graph: Graph, match: Match) -> bool:
+        return bool(eval(self._where, {"__builtins__": BUILTINS, **names_of(graph, match)}))
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -163,16 +155,3 @@ class Rule:
             else:
                 roots.update(zip(bound, made, strict=True))
         return builder.rewrite(site.removed, roots, next(iter(roots)))
-
-
-def _operands(pattern: Operator) -> Iterator[str]:
-    """Return the names of the values that a pattern's nodes use."""
-    for term in pattern.operands:
-        yield from _names(term)
-
-
-def _names(term: Term) -> Iterator[str]:
-    if isinstance(term, Any_):
-        yield term.name
-    elif isinstance(term, Operator):
-        yield from _operands(term)
