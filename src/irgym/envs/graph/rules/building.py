@@ -6,7 +6,7 @@ its value, or its values where `outputs=` asks for several. Functions in lower c
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -16,34 +16,7 @@ from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Weight, computed, li
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
-from irgym.envs.graph.rules.shapes import SHAPES
-
-BUILTINS = {
-    **{
-        one.__name__: one
-        for one in (
-            abs,
-            all,
-            any,
-            dict,
-            enumerate,
-            len,
-            list,
-            max,
-            min,
-            range,
-            set,
-            sorted,
-            sum,
-            tuple,
-            zip,
-            math.prod,
-        )
-    },
-    **SHAPES,
-}
-"""Python's own functions that rules may use, and those of shapes."""
-
+from irgym.envs.graph.rules.shapes import SHAPES, ones_moved, window
 
 class Attributes(dict[str, Attribute]):
     """The attributes of a node of a match, and what else tells its operator.
@@ -118,6 +91,58 @@ class Value:
         weight = self.weight
         whole = isinstance(weight, Literal) and weight.type.dtype == "int64"
         return tuple(weight.array.ravel().tolist()) if whole else ()
+
+
+def idle(one: Attributes, x: Value, rest: Sequence[Value | None], y: Value) -> bool:
+    """Say whether a node of class `Idle` only hands on its first operand."""
+    if x.type != y.type:
+        return False
+    operand = rest[0] if rest else None
+    match one.operator:
+        case "Add" | "Sub":
+            return operand is not None and operand.number == 0
+        case "Mul" | "Div" | "Pow":
+            return operand is not None and operand.number == 1
+        case "Concat":
+            return not rest
+        case "Slice":
+            return window(x.shape, rest) is not None
+        case "Transpose":
+            order = one.get("perm")
+            return isinstance(order, tuple) and ones_moved(x.shape, [int(axis) for axis in order])
+        case "Dropout":
+            training = rest[1] if len(rest) > 1 else None
+            return training is None or training.number == 0
+        case _:  # with the same shape, a cast, a reshape, an expansion, a tiling and a split keep all
+            return True
+
+
+BUILTINS = {
+    **{
+        one.__name__: one
+        for one in (
+            abs,
+            all,
+            any,
+            dict,
+            enumerate,
+            len,
+            list,
+            max,
+            min,
+            range,
+            set,
+            sorted,
+            sum,
+            tuple,
+            zip,
+            math.prod,
+        )
+    },
+    **SHAPES,
+    "idle": idle,
+}
+"""Python's own functions that rules may use, and those of shapes."""
 
 
 def names_of(graph: Graph, match: Match) -> dict[str, Any]:

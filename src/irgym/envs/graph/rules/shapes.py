@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -191,20 +192,46 @@ def windows_merged(first: Window, second: Window) -> Window:
     return merged
 
 
+def inside(cut: Window | None, axis: int, start: int, size: int) -> bool:
+    """Say whether a window takes, along an axis, only elements of a part that begins at `start`."""
+    return cut is not None and axis in cut and start <= cut[axis][0] and cut[axis][1] <= start + size
+
+
+def shifted(cut: Window, axis: int, by: int) -> Window:
+    """Return a window that begins and ends elsewhere along an axis."""
+    return {own: (a + by, b + by, step) if own == axis else (a, b, step) for own, (a, b, step) in cut.items()}
+
+
+def columns(cut: Window) -> tuple[Shape, Shape, Shape, Shape]:
+    """Return starts, ends, axes and steps of a window."""
+    axes = tuple(sorted(cut))
+    lows, highs, steps = (tuple(cut[axis][place] for axis in axes) for place in range(3))
+    return lows, highs, axes, steps
+
+
+def shaped(numbers: Sequence[int], shape: Shape) -> NDArray[np.int64]:
+    """Return an array of numbers, row by row."""
+    return np.reshape(np.asarray(numbers, np.int64), shape)
+
+
 SHAPES: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
         aligned,
         broadcast,
+        columns,
         composed,
         cuts,
         front,
+        inside,
         inverse,
         ones_moved,
         order_between,
         permuted,
         pulled,
         pushed,
+        shaped,
+        shifted,
         starts,
         swapped,
         swaps_last,

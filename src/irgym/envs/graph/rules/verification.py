@@ -86,7 +86,9 @@ class _Instances:
             pending.remove(statement)
             name = self._each(statement, block) if statement.each else self._statement(statement, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
-        outputs = [name for root in self.rule.roots for name in self._named(root)]
+        used = {name for statement in self.rule.pattern for name in statement.operands}
+        made = [name for statement in self.rule.pattern for name in statement.outputs if name not in used]
+        outputs = [name for one in made for name in self._named(one)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
 
@@ -217,13 +219,13 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
                 raise RuleError(
                     f"{rule.name}: {name} was {before.dtype}{before.shape}, is {now.dtype}{now.shape}"
                 )
-            error = _error(before, now)
+            error = error_of(before, now)
             if not error <= ALLOWED:
                 raise RuleError(f"{rule.name}: {name} is off by {error:.1e} of its greatest value")
     return instance
 
 
-def _error(wanted: Array, got: Array) -> float:
+def error_of(wanted: Array, got: Array) -> float:
     """Return the greatest difference as a share of the greatest value; infinite where only one is no number."""
     if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else float("inf")
