@@ -55,7 +55,10 @@ class Options:
 
 def every_rule() -> list[Rule]:
     """Return the rules of all files."""
-    modules = [importlib.import_module(f"{rules.__name__}.{one.name}") for one in pkgutil.iter_modules(rules.__path__)]
+    modules = [
+        importlib.import_module(f"{rules.__name__}.{one.name}")
+        for one in pkgutil.iter_modules(rules.__path__)
+    ]
     return [rule for module in modules for rule in getattr(module, "RULES", ())]
 
 
@@ -67,7 +70,9 @@ def verified(rule: Rule, options: Options) -> float:
         graph = instance.graph
         before = run(graph, instance.feeds, instance.weights, BLOCK)
         for site in rule.sites(graph, graph.nodes[instance.anchor]):
-            after = run(graph.rewritten(rule.rewrite(graph, site, BLOCK)), instance.feeds, instance.weights, BLOCK)
+            after = run(
+                graph.rewritten(rule.rewrite(graph, site, BLOCK)), instance.feeds, instance.weights, BLOCK
+            )
             worst = max(worst, *(error_of(a, b) for a, b in zip(before, after, strict=True)))
     return worst
 
@@ -75,10 +80,17 @@ def verified(rule: Rule, options: Options) -> float:
 def sites_of(rule: Rule, graph: Graph) -> list[Site]:
     """Return the places at which a rule applies."""
     nodes = graph.nodes.values()
-    return [site for one in nodes if rule.anchors is None or one.operator in rule.anchors for site in rule.sites(graph, one)]
+    return [
+        site
+        for one in nodes
+        if rule.anchors is None or one.operator in rule.anchors
+        for site in rule.sites(graph, one)
+    ]
 
 
-def computed(graph: Graph, weights: Weights, feeds: dict[str, NDArray[Any]], names: list[str]) -> dict[str, NDArray[Any]]:
+def computed(
+    graph: Graph, weights: Weights, feeds: dict[str, NDArray[Any]], names: list[str]
+) -> dict[str, NDArray[Any]]:
     """Return values of a graph by ONNX Runtime, which rewrites nothing itself.
 
     Args:
@@ -155,7 +167,11 @@ def check_types(graph: Graph, values: dict[str, NDArray[Any]]) -> None:
 
 
 def check_sequence(
-    model: Model, sequence: Sequence, known: dict[str, Rule], feeds: dict[str, NDArray[Any]], wanted: list[Any]
+    model: Model,
+    sequence: Sequence,
+    known: dict[str, Rule],
+    feeds: dict[str, NDArray[Any]],
+    wanted: list[Any],
 ) -> float:
     """Check a sequence; returns the greatest difference of outputs, as a share of the greatest value."""
     graph = sequence.graph
@@ -186,7 +202,10 @@ def main() -> None:
     known = {rule.name: rule for rule in every_rule()}
     print(f"| {'rule':32} | instances | worst error | source |\n|---|---|---|---|")
     for rule in known.values():
-        print(f"| {rule.name:32} | {options.instances} | {verified(rule, options):.1e} | {rule.source} |", flush=True)
+        print(
+            f"| {rule.name:32} | {options.instances} | {verified(rule, options):.1e} | {rule.source} |",
+            flush=True,
+        )
     used: Counter[str] = Counter()
     for place, path in enumerate(options.models):
         rng = np.random.default_rng((options.seed, place))
@@ -205,7 +224,9 @@ def main() -> None:
                 if not error <= TOLERANCE:
                     raise AssertionError(f"outputs are off by {error:.1e} of the greatest value")
             except Exception:
-                print(f"{path.name}, sequence {number}: {' '.join('@'.join(step) for step in sequence.steps)}")
+                print(
+                    f"{path.name}, sequence {number}: {' '.join('@'.join(step) for step in sequence.steps)}"
+                )
                 raise
             worst = max(worst, error)
             used.update(name for name, _ in sequence.steps)

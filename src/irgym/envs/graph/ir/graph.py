@@ -156,6 +156,11 @@ class Graph:
         return frozenset(value for one in self.nodes.values() for value in one.captured)
 
     @cached_property
+    def known(self) -> Mapping[str, str]:
+        """The names of weights by their digests."""
+        return {weight.digest: name for name, weight in self.weights.items()}
+
+    @cached_property
     def order(self) -> tuple[Node, ...]:
         """The nodes, each after those whose values it uses.
 

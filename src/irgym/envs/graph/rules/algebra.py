@@ -76,7 +76,9 @@ def _joined(rng: Rng) -> Sample:
 
 def _joined_unary(rng: Rng) -> Sample:
     one = _joined(rng)
-    return sample({"xs": one.values["xs"]}, attributes=dict(one.attributes), operators={"u": plain_unary(rng)})
+    return sample(
+        {"xs": one.values["xs"]}, attributes=dict(one.attributes), operators={"u": plain_unary(rng)}
+    )
 
 
 def _joined_binary(rng: Rng) -> Sample:

@@ -18,6 +18,7 @@ from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
 from irgym.envs.graph.rules.shapes import SHAPES, ones_moved, window
 
+
 class Attributes(dict[str, Attribute]):
     """The attributes of a node of a match, and what else tells its operator.
 
@@ -278,10 +279,15 @@ class Builder:
                 replaced[name] = value.name
         taken: list[str] = []
         used = [value for _, operands, values, _ in self._made for value in (*operands, *values) if value]
+        named: dict[str, str] = {}
         for value in dict.fromkeys([*used, *roots.values()]):
+            digest = value.weight.digest if value.weight and not value.name else ""
+            value.name = value.name or self.graph.known.get(digest, "") or named.get(digest, "")
             if not value.name:
                 value.name = self.graph.fresh(f"{site}.{len(taken) + 1}", taken)
                 taken.append(value.name)
+                if digest:
+                    named[digest] = value.name
         nodes = tuple(
             Node(
                 operator,
@@ -295,7 +301,11 @@ class Builder:
         return Rewrite(
             removed,
             nodes,
-            {value.name: value.weight for value in self._weights if value.name and value.weight},
+            {
+                value.name: value.weight
+                for value in self._weights
+                if value.name and value.weight and value.name not in self.graph.weights
+            },
             {name: value.type for name, value in new.items() if name not in self.graph.types},
             replaced,
         )

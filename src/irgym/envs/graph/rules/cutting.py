@@ -133,7 +133,9 @@ def _slices(rng: Rng) -> Sample:
     axis = int(rng.integers(x.ndim))
     other = int(rng.integers(x.ndim))
     first: Any = [[1], [x.shape[axis]], [axis], [int(rng.integers(1, 3))]]
-    left = len(range(*(slice(1, None, first[3][0]).indices(x.shape[axis])))) if other == axis else x.shape[other]
+    left = (
+        len(range(*(slice(1, None, first[3][0]).indices(x.shape[axis])))) if other == axis else x.shape[other]
+    )
     start = int(rng.integers(left))
     second = [[start], [int(rng.integers(start + 1, left + 1))], [other], [int(rng.integers(1, 3))]]
     return sample({"x": x, "first": first, "cut": second}, "first cut")

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Rng, array, either, parts_of, pick, plain_unary, resized, sample, shape_of
+from irgym.envs.graph.rules.samples import (
+    Rng,
+    array,
+    either,
+    parts_of,
+    pick,
+    plain_unary,
+    resized,
+    sample,
+    shape_of,
+)
 
 _SOURCE = "products of inputs, once for all steps: cuDNN's and others' recurrent layers"
 
@@ -152,7 +162,7 @@ y = Slice(MatMul(x, w), whole(start), whole(start + a.shape[k]), whole(front(k, 
     ),
     Rule(
         "share",
-        before="*ys = (c := Anything(*xs)); *zs = (d := Anything(*xs))",
+        before="*zs = (d := Anything(*xs)); *ys = (c := Anything(*xs))",
         where="c.alike(d) and c.operator != 'Identity' and len(ys) == len(zs) and all((*ys, *zs))",
         after="zs = ys",
         sample=_twice,

@@ -129,9 +129,7 @@ class Rule:
         if self.where != "True" and not self._holds(graph, match):
             return None
         makers = {graph.producers[value] for value in roots}
-        if len(makers) > 1 and any(
-            graph.reaches(maker, makers, beside=match.found) for maker in makers
-        ):
+        if len(makers) > 1 and any(graph.reaches(maker, makers, beside=match.found) for maker in makers):
             return None
         heads = [one if isinstance(one, str) else one[0] for one in bound if one]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
