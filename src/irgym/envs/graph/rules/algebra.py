@@ -38,7 +38,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import (
+from irgym.envs.graph.rules.operands import (
     Rng,
     array,
     binary,

@@ -19,6 +19,10 @@ from irgym.envs.graph.rules.matching import Match
 from irgym.envs.graph.rules.shapes import SHAPES, ones_moved, window
 
 
+class RuleError(AssertionError):
+    """A rule does not apply to an instance of its pattern, or changes what is computed, or its type."""
+
+
 class Attributes(dict[str, Attribute]):
     """The attributes of a node of a match, and what else tells its operator.
 
@@ -263,11 +267,14 @@ class Builder:
             roots: For each value that stays, what makes it now. One that must keep its name, since a run returns
                 it, and that another value is to stand for, becomes a copy of that.
             site: What names of new values begin with.
+
+        Raises:
+            RuleError: What is made is of another type.
         """
         replaced: dict[str, str] = {}
         for name, value in roots.items():
             if value.type != self.graph.types[name]:
-                raise RuntimeError(
+                raise RuleError(
                     f"{site}: {name} is of type {self.graph.types[name]}, and would be {value.type}"
                 )
             if value.name and (self.graph.is_output(name) or name in self.graph.captured):

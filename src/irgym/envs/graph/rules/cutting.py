@@ -9,7 +9,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Rng, array, either, parts_of, pick, resized, sample, shape_of
+from irgym.envs.graph.rules.operands import Rng, array, either, parts_of, pick, resized, sample, shape_of
 
 _SLICE = "Slice({}, *[whole(*column) for column in columns({})])"
 

@@ -7,7 +7,7 @@ may decide whether a result is infinite or no number, as in every compiler that 
 
 from irgym.envs.graph.ir.graph import Attribute
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Rng, array, binary, parts_of, pick, plain_unary, sample, shape_of
+from irgym.envs.graph.rules.operands import Rng, array, binary, parts_of, pick, plain_unary, sample, shape_of
 
 _TASO = "TASO"
 

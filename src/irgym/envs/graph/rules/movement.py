@@ -6,7 +6,7 @@ All are exact. Rules that move Transpose past another operator come in pairs: do
 from collections.abc import Callable
 
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import (
+from irgym.envs.graph.rules.operands import (
     Rng,
     array,
     binary,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import (
+from irgym.envs.graph.rules.operands import (
     Rng,
     array,
     either,

@@ -8,7 +8,7 @@ results, and up.
 from collections.abc import Callable
 
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import (
+from irgym.envs.graph.rules.operands import (
     Rng,
     array,
     binary,

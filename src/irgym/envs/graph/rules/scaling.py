@@ -7,7 +7,7 @@ single number, so that finite results stay finite.
 import numpy as np
 
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Rng, array, pick, sample, shape_of
+from irgym.envs.graph.rules.operands import Rng, array, pick, sample, shape_of
 
 _TASO = "TASO"
 

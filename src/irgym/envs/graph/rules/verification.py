@@ -15,6 +15,7 @@ from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
 from irgym.envs.graph.reference.operators import evaluate, types_of
+from irgym.envs.graph.rules.building import RuleError
 from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
 from irgym.envs.graph.rules.rule import Rule, Sample
 
@@ -42,10 +43,6 @@ class Instance:
     feeds: Mapping[str, Array]
     weights: Weights
     anchor: str
-
-
-class RuleError(AssertionError):
-    """A rule does not apply to an instance of its pattern, or changes what is computed."""
 
 
 def run(graph: Graph, feeds: Mapping[str, Array], weights: Weights, block: int) -> list[Array]:
