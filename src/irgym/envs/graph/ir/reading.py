@@ -21,11 +21,11 @@ Array = NDArray[Any]
 OPSETS = range(13, 27)
 """Versions of ONNX's own operators that are read."""
 
+LITERAL = 64
+"""Greatest number of elements of a weight whose values rules may look at."""
+
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
-
-KNOWN = 64
-"""Greatest number of elements of a weight that rules may look at, such as a shape or a scale."""
 
 QUANTISED = frozenset({"QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DequantizeLinear"})
 """Operators of quantised models."""
@@ -188,10 +188,11 @@ def _store(
     arrays: dict[str, Array],
     weights: dict[str, Weight],
 ) -> None:
-    """Take a weight of the file. The elements of small ones are known to rules."""
+    """Take a weight of the file."""
     contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
-    kind = types[name] = TensorType(str(array.dtype), array.shape)
-    if array.size <= KNOWN and array.dtype.isbuiltin == 1 and array.dtype.kind in "biuf":
+    kind = TensorType(str(array.dtype), array.shape)
+    types[name] = kind
+    if array.size <= LITERAL and array.dtype.kind in "biuf":
         weights[name] = Literal(kind, contiguous.tobytes())
         return
     arrays[name] = contiguous

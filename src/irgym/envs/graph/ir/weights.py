@@ -212,10 +212,18 @@ FUNCTIONS: Mapping[str, Function] = {
 
 def computed(function: str, *arguments: Weight | Plain) -> Computed:
     """Return what a function makes of some weights; the elements are those of the first of them."""
+    if function == "concat":  # joined in whatever order, the same is the same
+        arguments = (arguments[0], *(part for one in arguments[1:] for part in _parts(one, arguments[0])))
     given = [one.type.shape if isinstance(one, Stored | Literal | Computed) else one for one in arguments]
     weights = [one for one in arguments if isinstance(one, Stored | Literal | Computed)]
     shape = FUNCTIONS[function].shape(*given)
     return Computed(function, arguments, TensorType(weights[0].type.dtype, shape))
+
+
+def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight | Plain, ...]:
+    """Return what a weight was joined of along an axis."""
+    joined = isinstance(one, Computed) and one.function == "concat" and one.arguments[0] == axis
+    return one.arguments[1:] if joined and isinstance(one, Computed) else (one,)
 
 
 class Weights:

@@ -174,9 +174,11 @@ def _gated(rng: np.random.Generator) -> Sample:
 
 
 def _parts(rng: np.random.Generator) -> Sample:
-    sizes = [16 * int(rng.integers(1, 3)) for _ in range(int(rng.integers(1, 4)))]
-    xs = [rng.standard_normal((2, size, 3, 4)) for size in sizes]
-    return Sample({"xs": xs}, attributes={"ks": tuple(sizes), "axis": int(rng.choice([1, -3]))})
+    channels = 16 * int(rng.integers(1, 3))
+    xs = [rng.standard_normal((2, channels, 3, 4)) for _ in range(int(rng.integers(1, 4)))]
+    # The ReorderOutputs are the nodes without a name.
+    nodes: dict[str, Attributes] = {"": {"channels": channels}, "j": {}}
+    return Sample({"xs": xs}, attributes={"axis": int(rng.choice([1, -3]))}, nodes=nodes)
 
 
 def _normal(rng: np.random.Generator) -> Sample:
@@ -329,10 +331,12 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
     ),
     Rule(
         "reorder-concat",
-        before="y = Concat(*ReorderOutput(xs, channels=ks, channels_last=0), axis=axis)",
-        where="axis in (1, -3) and all(x.shape[1] == k and k % block == 0 for x, k in zip(xs, ks))",
-        after="y = ReorderOutput(Concat(*xs, axis=1), channels=sum(ks))",
+        before="y = (j := Concat(*parts, axis=axis)); *parts = [ReorderOutput(x, channels_last=0) for x in xs]",
+        where="axis in (1, -3)"
+        " and all(x.shape == part.shape and x.shape[1] % block == 0 for x, part in zip(xs, parts))",
+        after="y = ReorderOutput(Concat(*xs, axis=1), channels=y.shape[1])",
         sample=_parts,
+        shared=("parts",),
         source=SOURCE,
     ),
     Rule(

@@ -12,7 +12,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import DOMAINS, Any_, Each, Operator, Statement, Term, parse_pattern
+from irgym.envs.graph.rules.language import DOMAINS, Statement, operators_of, parse_pattern
 from irgym.envs.graph.rules.matching import Bound, Match, matches
 
 FUSED_PRECISION = "float32"
@@ -30,6 +30,7 @@ class Sample:
         attributes: What the names of attributes' values stand for.
         nodes: More attributes of nodes, by the names that they are called by.
         counts: How many outputs names stand for that stand for several.
+        operators: The operators of nodes that a class describes, by the names that they are called by.
     """
 
     values: Mapping[str, Any]
@@ -37,6 +38,7 @@ class Sample:
     attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     nodes: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict[str, Mapping[str, Attribute]])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class Rule:
         after: What makes the values of `before` that nothing in `before` uses.
         sample: Returns a random instance of the pattern, which the rule applies to, to verify it with.
         where: A condition on what is found.
-        shared: Names of nodes that others may use too: they stay.
+        shared: Names of nodes that others may use too: they stay. Where a pattern has any number of nodes, the
+            name of what they make.
         source: Where the rule is from.
     """
 
@@ -82,22 +85,16 @@ class Rule:
         return parse_pattern(self.before)
 
     @cached_property
-    def anchor(self) -> str:
-        """The operator that the first statement of the pattern describes."""
-        return self.pattern[0].node.operator
+    def anchors(self) -> frozenset[str] | None:
+        """The operators that the first statement of the pattern describes; None for any."""
+        return operators_of(self.pattern[0].node)
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes."""
-        used = {name for statement in self.pattern for name in _operands(statement.node)}
-        return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
-
-    @cached_property
-    def _leaves(self) -> tuple[str, ...]:
-        """The values that the pattern's nodes are given from outside of it."""
-        made = {name for statement in self.pattern for name in statement.outputs}
-        used = {name for statement in self.pattern for name in _operands(statement.node)}
-        return tuple(sorted(used - made))
+        """The values that `after` makes: those that nothing in the pattern uses, and whose nodes do not stay."""
+        used = {name for statement in self.pattern for name in statement.operands}
+        going = [statement for statement in self.pattern if statement.node.name not in self.shared]
+        return tuple(name for statement in going for name in statement.outputs if name not in used)
 
     @cached_property
     def _where(self) -> CodeType:
@@ -108,15 +105,11 @@ class Rule:
         return compile(self.after, self.name, "exec")
 
     @cached_property
-    def forwards(self) -> frozenset[str]:
-        """The roots that `after` gives a value of the match, and makes no node for."""
-        lines = [line for line in ast.parse(self.after).body if isinstance(line, ast.Assign)]
-        return frozenset(
-            target.id
-            for line in lines
-            for target in line.targets
-            if isinstance(target, ast.Name) and isinstance(line.value, ast.Name) and target.id in self.roots
-        )
+    def _leaves(self) -> tuple[str, ...]:
+        """The values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        used = {name for statement in self.pattern for name in statement.operands}
+        return tuple(sorted(used - made))
 
     @cached_property
     def _fuses(self) -> bool:
@@ -144,14 +137,11 @@ class Rule:
 
     def _site(self, graph: Graph, match: Match, block: int, precision: str) -> Site | None:
         bound = [match.values[name] for name in self.roots]
-        roots = tuple(value for one in bound for value in _several(one) if value)
-        kept = {match.nodes[name].name for name in self.shared}
+        roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
+        kept = {one for name in self.shared for one in _makers(graph, match, name)}
         removed = tuple(name for name in match.found if name not in kept)
-        kept_values = [one for name in self._leaves for one in _several(match.values[name])]
-        if any(graph.producers.get(value) in removed for value in kept_values):
-            return None
-        forwarded = {one for name in self.forwards for one in _several(match.values[name])}
-        if not forwarded.isdisjoint(graph.outputs):
+        given = [value for name in self._leaves for value in _several(match.values.get(name, ()))]
+        if any(graph.producers.get(value) in removed for value in given):
             return None
         for name in removed:
             for value in graph.nodes[name].results:
@@ -161,20 +151,23 @@ class Rule:
                     user not in match.found for user in graph.users.get(value, ())
                 ):
                     return None
-        values = {value for one in match.values.values() for value in _several(one) if value}
-        if any(value not in graph.types for value in values):
+        values = [
+            one for many in match.values.values() for one in ([many] if isinstance(many, str) else many)
+        ]
+        if any(value and value not in graph.types for value in values):
             return None
         if self._fuses and not _in_precision(graph, values, roots, precision):
             return None
-        if self.where != "True":
-            names = {**names_of(graph, match, block), "__builtins__": BUILTINS}
-            if not eval(self._where, names):
-                return None
-        makers = {graph.producers[value] for value in roots}
-        if len(makers) > 1 and any(graph.reaches(maker, makers - {maker}) for maker in makers):
+        if self.where != "True" and not self._holds(graph, match, block):
             return None
-        heads = [several[0] for one in bound if (several := _several(one))]
+        makers = {graph.producers[value] for value in roots}
+        if len(makers) > 1 and any(graph.reaches(maker, makers, beside=match.found) for maker in makers):
+            return None
+        heads = [one if isinstance(one, str) else one[0] for one in bound if one]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
+
+    def _holds(self, graph: Graph, match: Match, block: int) -> bool:
+        return bool(eval(self._where, {"__builtins__": BUILTINS, **names_of(graph, match, block)}))
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -189,9 +182,18 @@ class Rule:
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
-            roots.update(zip(_several(bound), [made] if isinstance(bound, str) else made, strict=True))
-        roots.pop("", None)
+            if isinstance(bound, str):
+                roots[bound] = made
+            else:
+                roots.update(zip(bound, made, strict=True))
         return builder.rewrite(site.removed, roots, next(iter(roots)))
+
+
+def _makers(graph: Graph, match: Match, name: str) -> tuple[str, ...]:
+    """Return the names of the nodes that a rule calls by a name, or that make what it calls so."""
+    if name in match.nodes:
+        return (match.nodes[name].name,)
+    return tuple(graph.producers[value] for value in _several(match.values[name]))
 
 
 def _several(bound: Bound) -> tuple[str, ...]:
@@ -199,19 +201,6 @@ def _several(bound: Bound) -> tuple[str, ...]:
 
 
 def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
-    """Say whether the values that are made, and all floating-point ones but weights, have elements of a type."""
-    used = {graph.types[value].dtype for value in values if value not in graph.weights}
+    """Say whether the values that are made, and all floating-point ones but weights, are of a type."""
+    used = {graph.types[value].dtype for value in values if value and value not in graph.weights}
     return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}
-
-
-def _operands(pattern: Operator) -> Iterator[str]:
-    """Return the names of the values that a pattern's nodes use."""
-    for term in pattern.operands:
-        yield from _names(term)
-
-
-def _names(term: Term) -> Iterator[str]:
-    if isinstance(term, Any_):
-        yield term.name
-    elif isinstance(term, Operator | Each):
-        yield from _operands(term.node if isinstance(term, Each) else term)

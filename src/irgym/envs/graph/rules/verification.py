@@ -5,7 +5,7 @@ Runtime's rounding hides would be found out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
 from irgym.envs.graph.reference.operators import evaluate, types_of
-from irgym.envs.graph.rules.language import Any_, Each, Named, Number, Operator, Term
+from irgym.envs.graph.rules.building import RuleError
+from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 Array = NDArray[Any]
@@ -42,10 +43,6 @@ class Instance:
     feeds: Mapping[str, Array]
     weights: Weights
     anchor: str
-
-
-class RuleError(AssertionError):
-    """A rule does not apply to an instance of its pattern, or changes what is computed."""
 
 
 def run(graph: Graph, feeds: Mapping[str, Array], weights: Weights, block: int) -> list[Array]:
@@ -82,44 +79,56 @@ class _Instances:
         pending = list(self.rule.pattern)
         while pending:
             made = {name for statement in pending for name in statement.outputs}
-            statement = next(one for one in pending if not made & set(_leaves(one.node)))
+            statement = next(one for one in pending if not made & one.operands)
             pending.remove(statement)
-            outputs: list[str] = []
-            for name in statement.outputs:
-                several = [f"{name}.{place}" for place in range(self.sample.counts.get(name, 0))]
-                outputs += several if name in statement.rests else [name]
-            name = self._node(statement.node, outputs, block)
+            name = self._each(statement, block) if statement.each else self._statement(statement, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
-        outputs = [name for root in self.rule.roots for name in self._visible(root)]
+        used = {name for statement in self.rule.pattern for name in statement.operands}
+        made = [name for statement in self.rule.pattern for name in statement.outputs if name not in used]
+        outputs = [name for one in made for name in self._named(one)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
 
-    def _visible(self, root: str) -> list[str]:
-        """Return the outputs that show a root: itself, or a copy where the rule makes it another value."""
-        own = self._named(root)
-        if root not in self.rule.forwards:
-            return own
-        copies = [f"{name}_seen" for name in own]
-        for name, copy in zip(own, copies, strict=True):
-            self.nodes.append(Node("Identity", (name,), (copy,)))
-            self.types[copy] = self.types[name]
-        return copies
+    def _statement(self, statement: Statement, block: int) -> str:
+        outputs: list[str] = []
+        for name in statement.outputs:
+            count = self.sample.counts[name] if name in statement.several else None
+            outputs += [name] if count is None else [f"{name}.{place}" for place in range(count)]
+        return self._node(statement.node, outputs, block)
+
+    def _each(self, statement: Statement, block: int) -> str:
+        """Make a node for each of several values."""
+        [output] = statement.outputs
+        columns = {item: self._several(values) for item, values in statement.each}
+        names = [
+            self._node(_with(statement.node, row), [f"{output}.{place}"], block)
+            for place, row in enumerate(
+                {item: column[place] for item, column in columns.items()}
+                for place in range(len(next(iter(columns.values()))))
+            )
+        ]
+        return names[0]
+
+    def _several(self, name: str) -> list[str]:
+        """Return the names of the values that a name stands for."""
+        return self._term(Any_(name, rest=True), 0)
 
     def _named(self, root: str) -> list[str]:
         return [root] if root in self.types else [name for name in self.types if name.startswith(f"{root}.")]
 
-    def _node(self, pattern: Operator, outputs: Sequence[str], block: int, place: int | None = None) -> str:
-        """Make a node; `place` is its place among several that one pattern describes."""
+    def _node(self, pattern: Operator, outputs: Sequence[str], block: int) -> str:
         inputs: list[str] = []
         for term in pattern.operands:
-            inputs += self._term(term, block, place)
+            inputs += self._term(term, block)
         attributes: dict[str, Attribute] = dict(self.sample.nodes.get(pattern.name, {}))
+        operators = operators_of(pattern)
+        single = operators is not None and pattern.operator in operators
+        operator = pattern.operator if single else self.sample.operators[pattern.name]
         for name, value in pattern.attributes:
-            given: Any = self.sample.attributes[value.name] if isinstance(value, Named) else value
-            attributes[name] = given if place is None or not isinstance(value, Named) else given[place]
+            attributes[name] = self.sample.attributes[value.name] if isinstance(value, Named) else value
         known = [self._known(name) for name in inputs]
         types = types_of(
-            pattern.operator,
+            operator,
             [self.types[name] if name else None for name in inputs],
             attributes,
             known,
@@ -127,34 +136,29 @@ class _Instances:
             block=block,
         )
         self.types.update(zip(outputs, types, strict=True))
-        self.nodes.append(
-            Node(pattern.operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items())))
-        )
+        self.nodes.append(Node(operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items()))))
         return outputs[0]
 
     def _known(self, name: str) -> Array | None:
         weight = self.weights.get(name)
         return weight.array if isinstance(weight, Literal) else None
 
-    def _term(self, term: Term, block: int, place: int | None) -> list[str]:
+    def _term(self, term: Term, block: int) -> list[str]:
         if isinstance(term, Operator):
             name = f"{term.name or 'inner'}_{len(self.nodes)}"
-            return [self._node(term, [name], block, place)]
-        if isinstance(term, Each):
-            first = next(operand.name for operand in term.node.operands if isinstance(operand, Any_))
-            count = len(self.sample.values[first])
-            return [self._node(term.node, [f"each_{len(self.nodes)}"], block, one) for one in range(count)]
+            return [self._node(term, [name], block)]
         if isinstance(term, Number):
             name = f"number_{len(self.weights)}"
             self._weight(name, np.array(term.value))
             return [name]
-        if place is None and (made := self._named(term.name)):
-            return made
+        if term.name in self.types:
+            return [term.name]
         value = self.sample.values.get(term.name)
-        if place is not None and value is not None:
-            return [self._leaf(f"{term.name}.{place}", value[place], term)]
         if term.rest:
-            return [self._leaf(f"{term.name}.{one}", array, term) for one, array in enumerate(value or ())]
+            made = [one for one in self.types if one.startswith(f"{term.name}.")]
+            if made:
+                return made
+            return [self._leaf(f"{term.name}.{place}", one, term) for place, one in enumerate(value or ())]
         return [""] if value is None else [self._leaf(term.name, value, term)]
 
     def _leaf(self, name: str, value: Any, term: Any_) -> str:
@@ -176,19 +180,17 @@ class _Instances:
             self.weights[name] = Stored(name, digest_of(kind, array.tobytes()), kind)
 
 
-def _leaves(pattern: Operator) -> list[str]:
-    names: list[str] = []
-    for term in pattern.operands:
-        match term:
-            case Operator():
-                names += _leaves(term)
-            case Each(node=node):
-                names += _leaves(node)
-            case Any_(name=name):
-                names.append(name)
-            case Number():
-                pass
-    return names
+def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:
+    """Return a pattern with other names for some values."""
+    operands = tuple(
+        replace(term, name=names.get(term.name, term.name))
+        if isinstance(term, Any_)
+        else _with(term, names)
+        if isinstance(term, Operator)
+        else term
+        for term in pattern.operands
+    )
+    return replace(pattern, operands=operands)
 
 
 def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
@@ -214,13 +216,13 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
                 raise RuleError(
                     f"{rule.name}: {name} was {before.dtype}{before.shape}, is {now.dtype}{now.shape}"
                 )
-            error = _error(before, now)
+            error = error_of(before, now)
             if not error <= ALLOWED:
                 raise RuleError(f"{rule.name}: {name} is off by {error:.1e} of its greatest value")
     return instance
 
 
-def _error(wanted: Array, got: Array) -> float:
+def error_of(wanted: Array, got: Array) -> float:
     """Return the greatest difference as a share of the greatest value; infinite where only one is no number."""
     if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else float("inf")
