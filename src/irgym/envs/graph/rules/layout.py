@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from irgym.envs.graph.rules.endings import ACTIVATIONS, again, fusing, with_parameters, words
+from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing, words
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, shape_of
 
@@ -42,6 +42,34 @@ whole_x = x if plain else ReorderInput(x)
 order = blocked(whole_w, block, 0 if plain or depthwise else 1)
 """
 """Makes the operands of a blocked convolution."""
+
+FINITE = (
+    "Abs",
+    "Ceil",
+    "Clip",
+    "Cos",
+    "Elu",
+    "Erf",
+    "Floor",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Mish",
+    "Neg",
+    "Relu",
+    "Round",
+    "Selu",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "ThresholdedRelu",
+    "com.microsoft.QuickGelu",
+)
+"""Operators on single elements that make finite ones of finite ones."""
 
 FROM_BLOCKS = "{r} := ReorderOutput({x}, channels=k, channels_last=0)"
 """Pattern of an operand that was blocked; others may use it too."""
@@ -226,13 +254,12 @@ def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: st
     )
 
 
-def _activated(name: str) -> Rule:
-    return _exchange(
-        name,
-        ACTIVATIONS[name][0],
-        again(name, "x"),
-        lambda rng: with_parameters(name, rng, _from_blocks(rng)),
-    )
+def _unary(rng: np.random.Generator) -> Sample:
+    x, channels = _blocks(rng)
+    operator = str(rng.choice(FINITE))
+    rest = [np.array(-0.5), np.array(0.5)] if operator == "Clip" else []
+    values = {"x": x, "rest": rest}
+    return Sample(values, frozenset({"rest"}), {"k": channels}, operators={"p": operator})
 
 
 def _pool(name: str, sample: Sampler, known: str) -> tuple[Rule, Rule]:
@@ -296,7 +323,15 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
     *_pool("AveragePool", _averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
     _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", _from_blocks),
     _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", _from_blocks),
-    *(_activated(name) for name in ACTIVATIONS),
+    Rule(
+        "reorder-unary",
+        before=f"y = (p := Unary({FROM_BLOCKS.format(r='r', x='x')}, *rest))",
+        where=f"p.operator in {FINITE}",
+        after="y = ReorderOutput(Same(p, x, *rest), channels=k)",
+        sample=_unary,
+        shared=("r",),
+        source=SOURCE,
+    ),
     *(fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", _rest, SOURCE) for name in ACTIVATIONS),
     Rule(
         "blocked-conv-sum",
@@ -331,7 +366,8 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
     ),
     Rule(
         "reorder-concat",
-        before="y = (j := Concat(*parts, axis=axis)); *parts = [ReorderOutput(x, channels_last=0) for x in xs]",
+        before="y = (j := Concat(*parts, axis=axis));"
+        " *parts = [ReorderOutput(x, channels_last=0) for x in xs]",
         where="axis in (1, -3)"
         " and all(x.shape == part.shape and x.shape[1] % block == 0 for x, part in zip(xs, parts))",
         after="y = ReorderOutput(Concat(*xs, axis=1), channels=y.shape[1])",
