@@ -156,10 +156,10 @@ def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool
     out, into, *window = weights.shape
     inner = block if inputs_too else 1
     cut = weights.reshape(out // block, into // inner, *window, inner, block)
-    if inputs_too:
-        kept = np.arange(into).reshape(1, into // inner, *(1 for _ in window), inner, 1) < channels
-    else:
-        kept = np.arange(out).reshape(out // block, 1, *(1 for _ in window), 1, block) < channels
+    places: Array = np.arange(into if inputs_too else out) < channels
+    ones = (1,) * len(window)
+    shape = (1, into // inner, *ones, inner, 1) if inputs_too else (out // block, 1, *ones, 1, block)
+    kept = places.reshape(shape)
     return np.where(kept, cut, 0).reshape(weights.shape)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import convolution, shape_of
+from irgym.envs.graph.rules.samples import convolution, integers, shape_of
 
 ACTIVATION = "X-RLflow, TASO; ONNX Runtime's ConvActivationFusion"
 NORMAL = "y = BatchNormalization({}, scale, shift, mean, variance, epsilon=epsilon, training_mode=0)"
@@ -36,7 +36,7 @@ def _bn(rng: np.random.Generator) -> Sample:
 
 
 def _bn_alone(rng: np.random.Generator) -> Sample:
-    shape = tuple(rng.integers(1, 5, int(rng.integers(2, 5))).tolist())
+    shape = integers(rng, 1, 5, int(rng.integers(2, 5)))
     return _normalisation(rng, shape[1], Sample({"x": rng.standard_normal(shape)}))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing, words
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, shape_of
+from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, integers, shape_of
 
 Sampler: TypeAlias = Callable[[np.random.Generator], Sample]
 
@@ -119,7 +119,7 @@ def _conv_and_blocks(rng: np.random.Generator) -> Sample:
 def _blocks(rng: np.random.Generator, batch: int = 2) -> tuple[np.ndarray, int]:
     """Return an array in blocks of 8 or 16, and how many of its channels count."""
     channels = 16 * int(rng.integers(1, 4))
-    shape = (batch, channels, *rng.integers(5, 9, 2).tolist())
+    shape = (batch, channels, *integers(rng, 5, 9, 2))
     return rng.standard_normal(shape), channels - LEAST * int(rng.integers(2))
 
 
@@ -131,10 +131,10 @@ def _from_blocks(rng: np.random.Generator) -> Sample:
 def _pooled(rng: np.random.Generator) -> Sample:
     sample = _from_blocks(rng)
     pool: Attributes = {
-        "kernel_shape": tuple(rng.integers(2, 4, 2).tolist()),
-        "strides": tuple(rng.integers(1, 3, 2).tolist()),
-        "pads": tuple(rng.integers(0, 2, 4).tolist()),
-        "dilations": tuple(rng.integers(1, 3, 2).tolist()),
+        "kernel_shape": integers(rng, 2, 4, 2),
+        "strides": integers(rng, 1, 3, 2),
+        "pads": integers(rng, 0, 2, 4),
+        "dilations": integers(rng, 1, 3, 2),
         "ceil_mode": int(rng.integers(2)),
     }
     return Sample(sample.values, attributes=sample.attributes, nodes={"p": pool})

@@ -4,7 +4,7 @@ import numpy as np
 
 from irgym.envs.graph.rules.endings import words
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Attributes, Operands, convolution
+from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, integers
 
 TASO = "TASO, X-RLflow"
 ALIKE = (
@@ -42,26 +42,25 @@ def _two_inputs(rng: np.random.Generator) -> Sample:
 def _joined(rng: np.random.Generator) -> Sample:
     operands, attributes = convolution(rng, groups=(1,), channels=(2, 5))
     first = int(rng.integers(1, operands["x"].shape[1]))
-    operands["x"], operands["z"] = np.split(operands["x"], [first], axis=1)
+    operands["x"], operands["z"] = operands["x"][:, :first], operands["x"][:, first:]
     return Sample(operands, frozenset("wb"), nodes={"c": attributes})
 
 
 def _small_beside_large(rng: np.random.Generator, fused: bool) -> Sample:
-    operands, _ = convolution(rng, groups=(1,))
-    x = operands["x"]
+    x = convolution(rng, groups=(1,))[0]["x"]
     rank = x.ndim - 2
-    size = [3, *rng.integers(1, 4, rank - 1).tolist()]
+    size = [3, *integers(rng, 1, 4, rank - 1)]
     window = (1, *(int(rng.choice(range(one % 2 or 2, one + 1, 2))) for one in size[1:]))
     v = rng.standard_normal((int(rng.integers(1, 4)), x.shape[1], *size))
-    dilations = tuple(rng.integers(1, 3, rank).tolist())
+    dilations = integers(rng, 1, 3, rank)
     reach = [(size - one) // 2 * step for size, one, step in zip(v.shape[2:], window, dilations, strict=True)]
-    pads = rng.integers(0, 2, 2 * rank).tolist()
-    common: Attributes = {"dilations": dilations, "strides": tuple(rng.integers(1, 3, rank).tolist())}
+    pads = integers(rng, 0, 2, 2 * rank)
+    common: Attributes = {"dilations": dilations, "strides": integers(rng, 1, 3, rank)}
     if fused:
         common["activation"] = "Relu"
     group = x.shape[1] if rng.integers(2) else 1
     filters = group * int(rng.integers(1, 3))
-    small: Attributes = {**common, "pads": tuple(pads), "group": group}
+    small: Attributes = {**common, "pads": pads, "group": group}
     large = {**common, "pads": tuple(pad + reach[place % rank] for place, pad in enumerate(pads))}
     operands = {
         "x": x,

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rules.samples import integers
 
 FULL = (
     "not any(p.get('pads', ())) and p.get('auto_pad', 'NOTSET') == 'NOTSET'"
@@ -13,7 +14,7 @@ FULL = (
 
 
 def _array(rng: np.random.Generator) -> np.ndarray:
-    return rng.standard_normal(tuple(rng.integers(1, 6, int(rng.integers(3, 6))).tolist()))
+    return rng.standard_normal(integers(rng, 1, 6, int(rng.integers(3, 6))))
 
 
 def _full(rng: np.random.Generator) -> Sample:

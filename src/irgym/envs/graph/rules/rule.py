@@ -66,8 +66,8 @@ class Rule:
         after: What makes the values of `before` that nothing in `before` uses.
         sample: Returns a random instance of the pattern, which the rule applies to, to verify it with.
         where: A condition on what is found.
-        shared: Names of nodes that others may use too: they stay. Where a pattern has any number of nodes, the
-            name of what they make.
+        shared: Names of nodes that others may use too: they stay. Where a pattern has any number of nodes,
+            the name of what they make.
         source: Where the rule is from.
     """
 

@@ -11,6 +11,11 @@ Operands = dict[str, Any]
 Attributes = dict[str, Attribute]
 
 
+def integers(rng: np.random.Generator, low: int, high: int, count: int) -> tuple[int, ...]:
+    """Return random whole numbers, of which `high` is none."""
+    return tuple(int(one) for one in rng.integers(low, high, count))
+
+
 def convolution(
     rng: np.random.Generator,
     *,
@@ -32,15 +37,15 @@ def convolution(
     into, out = group * int(rng.integers(*channels)), group * int(rng.integers(*channels))
     dims = int(rng.choice([1, 2, 2, 2, 2, 3])) if rank is None else rank
     has_bias = bool(rng.integers(2)) if bias is None else bias
-    operands = {
-        "x": rng.standard_normal((int(rng.integers(1, 3)), into, *rng.integers(5, 8, dims).tolist())),
-        "w": rng.standard_normal((out, into // group, *rng.integers(1, 4, dims).tolist())),
+    operands: Operands = {
+        "x": rng.standard_normal((int(rng.integers(1, 3)), into, *integers(rng, 5, 8, dims))),
+        "w": rng.standard_normal((out, into // group, *integers(rng, 1, 4, dims))),
         "b": rng.standard_normal(out) if has_bias else None,
     }
     attributes: Attributes = {"group": group} if group > 1 or rng.integers(2) else {}
     for name, high, count in (("pads", 2, 2 * dims), ("strides", 3, dims), ("dilations", 3, dims)):
         if rng.integers(4):
-            attributes[name] = tuple(rng.integers(high - 2, high, count).tolist())
+            attributes[name] = integers(rng, high - 2, high, count)
     if rng.integers(2):
         attributes["kernel_shape"] = operands["w"].shape[2:]
     return operands, attributes
