@@ -11,21 +11,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from irgym.envs.graph.rules import blocked_samples as blocked
 from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing, words
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, integers, shape_of
 
 Sampler: TypeAlias = Callable[[np.random.Generator], Sample]
 
 SOURCE = "ONNX Runtime's NchwcTransformer"
 
-LEAST = 4
-"""ONNX Runtime reorders numbers of channels that this divides."""
-
 BLOCKABLE = f"""(
 y.rank == 4 and w.constant and (not b or b.constant) and (
-    c.get('group', 1) == 1 and (x.shape[1] < block or x.shape[1] % {LEAST} == 0)
-    or w.shape[1] == 1 and w.shape[0] == c.get('group', 1) and w.shape[0] % {LEAST} == 0
+    c.get('group', 1) == 1 and (x.shape[1] < block or x.shape[1] % {blocked.LEAST} == 0)
+    or w.shape[1] == 1 and w.shape[0] == c.get('group', 1) and w.shape[0] % {blocked.LEAST} == 0
     or w.shape[1] % block == 0 and w.shape[0] // c.get('group', 1) % block == 0
 ))"""
 """Condition that ONNX Runtime has a blocked convolution for one that is not."""
@@ -43,194 +40,8 @@ order = blocked(whole_w, block, 0 if plain or depthwise else 1)
 """
 """Makes the operands of a blocked convolution."""
 
-FINITE = (
-    "Abs",
-    "Ceil",
-    "Clip",
-    "Cos",
-    "Elu",
-    "Erf",
-    "Floor",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Mish",
-    "Neg",
-    "Relu",
-    "Round",
-    "Selu",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Softplus",
-    "Softsign",
-    "Tanh",
-    "ThresholdedRelu",
-    "com.microsoft.QuickGelu",
-)
-"""Operators on single elements that make finite ones of finite ones."""
-
 FROM_BLOCKS = "{r} := ReorderOutput({x}, channels=k, channels_last=0)"
 """Pattern of an operand that was blocked; others may use it too."""
-
-
-def _convolution(rng: np.random.Generator) -> tuple[Operands, Attributes]:
-    """Return operands and attributes of a convolution that can be blocked, of one of all kinds."""
-    kind = rng.choice(["plain", "padded", "depthwise", "grouped"])
-    if kind == "depthwise":
-        group = LEAST * int(rng.integers(1, 7))
-        operands, attributes = convolution(rng, groups=(group,), channels=(1, 2), rank=2)
-    elif kind == "grouped":
-        operands, attributes = convolution(rng, groups=(2,), channels=(16, 17), rank=2)
-    else:
-        operands, attributes = convolution(rng, groups=(1,), channels=(1, 40), rank=2)
-        inputs = int(rng.integers(1, 8)) if kind == "plain" else LEAST * int(rng.integers(1, 10))
-        batch, _, *spatial = operands["x"].shape
-        operands["x"] = rng.standard_normal((batch, inputs, *spatial))
-        operands["w"] = rng.standard_normal((operands["w"].shape[0], inputs, *operands["w"].shape[2:]))
-    return operands, attributes
-
-
-def _conv(rng: np.random.Generator) -> Sample:
-    operands, attributes = _convolution(rng)
-    return Sample(operands, frozenset("wb"), nodes={"c": attributes})
-
-
-def _fused_conv(rng: np.random.Generator) -> Sample:
-    operands, attributes = _convolution(rng)
-    if rng.integers(2):
-        attributes["activation"] = "Relu"
-    operands["z"] = rng.standard_normal(shape_of(operands, attributes)) if rng.integers(2) else None
-    if operands["z"] is not None and operands["w"].shape[0] % LEAST:
-        operands["z"] = None
-    return Sample(operands, frozenset("wb"), nodes={"c": attributes})
-
-
-def _conv_and_blocks(rng: np.random.Generator) -> Sample:
-    operands, attributes = _convolution(rng)
-    while -operands["w"].shape[0] % 16 != -operands["w"].shape[0] % 8:  # blocks of 8 and of 16 fill up alike
-        operands, attributes = _convolution(rng)
-    batch, channels, *spatial = shape_of(operands, attributes)
-    operands["z"] = rng.standard_normal((batch, channels + -channels % 16, *spatial))
-    return Sample(operands, frozenset("wb"), {"k": channels}, {"c": attributes})
-
-
-def _blocks(rng: np.random.Generator, batch: int = 2) -> tuple[np.ndarray, int]:
-    """Return an array in blocks of 8 or 16, and how many of its channels count."""
-    channels = 16 * int(rng.integers(1, 4))
-    shape = (batch, channels, *integers(rng, 5, 9, 2))
-    return rng.standard_normal(shape), channels - LEAST * int(rng.integers(2))
-
-
-def _from_blocks(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng)
-    return Sample({"x": x}, attributes={"k": channels})
-
-
-def _pooled(rng: np.random.Generator) -> Sample:
-    sample = _from_blocks(rng)
-    pool: Attributes = {
-        "kernel_shape": integers(rng, 2, 4, 2),
-        "strides": integers(rng, 1, 3, 2),
-        "pads": integers(rng, 0, 2, 4),
-        "dilations": integers(rng, 1, 3, 2),
-        "ceil_mode": int(rng.integers(2)),
-    }
-    return Sample(sample.values, attributes=sample.attributes, nodes={"p": pool})
-
-
-def _averaged(rng: np.random.Generator) -> Sample:
-    sample = _pooled(rng)
-    counted = {"ceil_mode": 0, "count_include_pad": 1} if rng.integers(2) else {}
-    return Sample(sample.values, attributes=sample.attributes, nodes={"p": {**sample.nodes["p"], **counted}})
-
-
-def _resized(rng: np.random.Generator) -> Sample:
-    sample = _from_blocks(rng)
-    scales = np.array([1, 1, *rng.integers(1, 4, 2)], np.float32)
-    names = ("coordinates", "rounding")
-    kind = ("asymmetric", "floor") if rng.integers(2) else ("half_pixel", "round_prefer_floor")
-    attributes = {**sample.attributes, **dict(zip(names, kind, strict=True))}
-    return Sample({**sample.values, "scales": scales}, frozenset({"scales"}), attributes)
-
-
-def _rest(rng: np.random.Generator, sums: bool = False) -> Sample:
-    x, _ = _blocks(rng)
-    operands: Operands = {"x": x, "w": rng.standard_normal((16, x.shape[1], 2, 3))}
-    rest = [operands["w"], rng.standard_normal(16) if rng.integers(2) or sums else None]
-    if sums:
-        rest.append(rng.standard_normal(shape_of(operands, {})))
-    return Sample({"x": x, "rest": [one for one in rest if one is not None]}, nodes={"c": {}})
-
-
-def _blocked_sum(rng: np.random.Generator) -> Sample:
-    sample = _rest(rng, sums=True)
-    w, b, z = sample.values["rest"]
-    bias = b if rng.integers(2) else None
-    return Sample({"x": sample.values["x"], "w": w, "b": bias, "z": z}, frozenset("wb"))
-
-
-def _padded(rng: np.random.Generator) -> Sample:
-    """Return a sample of a blocked convolution of what was blocked, with channels that do not count."""
-    x, channels = _blocks(rng)
-    group = x.shape[1] if rng.integers(2) else 1
-    filters, inputs = (x.shape[1], 1) if group > 1 else (16, x.shape[1])
-    operands = {
-        "x": x,
-        "w": rng.standard_normal((filters, inputs, 2, 2)),
-        "b": rng.standard_normal(filters) if rng.integers(2) else None,
-    }
-    if rng.integers(2):
-        operands["z"] = rng.standard_normal(shape_of(operands, {}))
-    return Sample(operands, frozenset("wb"), {"k": channels}, {"c": {"group": group}})
-
-
-def _padded_sum(rng: np.random.Generator) -> Sample:
-    operands = dict(_blocked_sum(rng).values)
-    return Sample(operands, frozenset("wb"), {"k": 16 - LEAST * int(rng.integers(2))})
-
-
-def _pair(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng)
-    return Sample({"x": x, "z": rng.standard_normal(x.shape)}, attributes={"k": channels})
-
-
-def _gated(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng, batch=1)
-    return Sample({"x": x, "z": rng.standard_normal((*x.shape[:2], 1, 1))}, attributes={"k": channels})
-
-
-def _parts(rng: np.random.Generator) -> Sample:
-    channels = 16 * int(rng.integers(1, 3))
-    xs = [rng.standard_normal((2, channels, 3, 4)) for _ in range(int(rng.integers(1, 4)))]
-    # The ReorderOutputs are the nodes without a name.
-    nodes: dict[str, Attributes] = {"": {"channels": channels}, "j": {}}
-    return Sample({"xs": xs}, attributes={"axis": int(rng.choice([1, -3]))}, nodes=nodes)
-
-
-def _normal(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng)
-    constants = {name: rng.standard_normal(channels) for name in ("scale", "shift", "mean")}
-    constants["variance"] = rng.uniform(0.5, 2, channels)
-    epsilon = float(rng.uniform(1e-5, 0.1))
-    return Sample({"x": x, **constants}, frozenset(constants), {"k": channels, "epsilon": epsilon})
-
-
-def _last(rng: np.random.Generator) -> Sample:
-    return Sample({"x": rng.standard_normal((2, 3, 4, LEAST * int(rng.integers(1, 6))))})
-
-
-def _reordered(rng: np.random.Generator) -> Sample:
-    x, _ = _blocks(rng)
-    last = int(rng.integers(2))
-    channels = x.shape[3 if last else 1]
-    return Sample({"x": x}, attributes={"k": channels, "last": last})
-
-
-def _back(rng: np.random.Generator) -> Sample:
-    x, _ = _blocks(rng)
-    return Sample({"x": x}, attributes={"k": x.shape[1], "last": int(rng.integers(2))})
 
 
 def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: str = "True") -> Rule:
@@ -252,14 +63,6 @@ def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: st
         shared=("r",),
         source=SOURCE,
     )
-
-
-def _unary(rng: np.random.Generator) -> Sample:
-    x, channels = _blocks(rng)
-    operator = str(rng.choice(FINITE))
-    rest = [np.array(-0.5), np.array(0.5)] if operator == "Clip" else []
-    values = {"x": x, "rest": rest}
-    return Sample(values, frozenset({"rest"}), {"k": channels}, operators={"p": operator})
 
 
 def _pool(name: str, sample: Sampler, known: str) -> tuple[Rule, Rule]:
@@ -295,18 +98,18 @@ RULES = (
         before="y = (c := Conv(x, w, [b]))",
         where=BLOCKABLE,
         after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, **more), channels=w.shape[0])",
-        sample=_conv,
+        sample=blocked.conv,
         source=SOURCE,
     ),
     Rule(
         "block-fused-conv",
         before="y = (c := FusedConv(x, w, [b], [z]))",
-        where=f"(not z or z.shape == y.shape and z.shape[1] % {LEAST} == 0) and {BLOCKABLE}",
+        where=f"(not z or z.shape == y.shape and z.shape[1] % {blocked.LEAST} == 0) and {BLOCKABLE}",
         after=f"""{BLOCK}
 added = ReorderInput(z) if z else None
 y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=w.shape[0])
 """,
-        sample=_fused_conv,
+        sample=blocked.fused_conv,
         source=SOURCE,
     ),
     Rule(
@@ -314,38 +117,41 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
         before=f"y = (c := FusedConv(x, w, [b], {FROM_BLOCKS.format(r='r', x='z')}))",
         where=f"z.shape[1] == k + -k % block and k == w.shape[0] and {BLOCKABLE}",
         after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, z, **more), channels=k)",
-        sample=_conv_and_blocks,
+        sample=blocked.conv_and_blocks,
         shared=("r",),
         source=SOURCE,
     ),
-    *_pool("MaxPool", _pooled, "True"),
+    *_pool("MaxPool", blocked.pooled, "True"),
     # With both, ONNX Runtime's blocked pool counts what lies beyond the padding, too.
-    *_pool("AveragePool", _averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
-    _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", _from_blocks),
-    _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", _from_blocks),
+    *_pool("AveragePool", blocked.averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
+    _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", blocked.from_blocks),
+    _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", blocked.from_blocks),
     Rule(
         "reorder-unary",
         before=f"y = (p := Unary({FROM_BLOCKS.format(r='r', x='x')}, *rest))",
-        where=f"p.operator in {FINITE}",
+        where=f"p.operator in {blocked.FINITE}",
         after="y = ReorderOutput(Same(p, x, *rest), channels=k)",
-        sample=_unary,
+        sample=blocked.unary,
         shared=("r",),
         source=SOURCE,
     ),
-    *(fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", _rest, SOURCE) for name in ACTIVATIONS),
+    *(
+        fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", blocked.rest, SOURCE)
+        for name in ACTIVATIONS
+    ),
     Rule(
         "blocked-conv-sum",
         before="y = Add(c := BlockedConv(x, w, [b]), z)",
         where="'activation' not in c and z.shape == y.shape",
         after="y = BlockedConv(x, w, b, z, **c)",
-        sample=_blocked_sum,
+        sample=blocked.blocked_sum,
         source=SOURCE,
     ),
     *(
         _pair_rule(
             f"reorder-{words(name)}",
             name,
-            _pair,
+            blocked.pair,
             "x.shape == z.shape",
             f"y = ReorderOutput({name}(x, z), channels=k)",
             SOURCE,
@@ -355,7 +161,7 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
     _pair_rule(
         "reorder-gate",
         "Mul",
-        _gated,
+        blocked.gated,
         "x.shape[0] == 1 and x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) and x.shape != z.shape",
         """
 channels = x.shape[1]
@@ -371,7 +177,7 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         where="axis in (1, -3)"
         " and all(x.shape == part.shape and x.shape[1] % block == 0 for x, part in zip(xs, parts))",
         after="y = ReorderOutput(Concat(*xs, axis=1), channels=y.shape[1])",
-        sample=_parts,
+        sample=blocked.parts,
         shared=("parts",),
         source=SOURCE,
     ),
@@ -384,7 +190,7 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         " and all(one >= 1 and one % 1 == 0 for one in scales.numbers)",
         after="y = ReorderOutput(BlockedUpsample(x, scales=tuple(int(one) for one in scales.numbers),"
         " mode='nearest'), channels=k)",
-        sample=_resized,
+        sample=blocked.resized,
         shared=("r",),
         source=SOURCE,
     ),
@@ -401,7 +207,7 @@ filled = x.shape[1] - k
 w = reshape(pad(factor, (0,), (filled,)), (x.shape[1], 1, 1, 1))
 y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[1]), channels=k)
 """,
-        sample=_normal,
+        sample=blocked.normal,
         shared=("r",),
         source=SOURCE,
     ),
@@ -410,7 +216,7 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
         before="y = ReorderInput(r := ReorderOutput(x, channels=k, channels_last=last), channels_last=last)",
         where="k == x.shape[1]",
         after="y = x",
-        sample=_back,
+        sample=blocked.back,
         shared=("r",),
         source=SOURCE,
     ),
@@ -419,7 +225,7 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
         before="y = ReorderOutput(r := ReorderInput(x, channels_last=last), channels=k, channels_last=last)",
         where="k == x.shape[3 if last else 1]",
         after="y = x",
-        sample=_reordered,
+        sample=blocked.reordered,
         shared=("r",),
         source="the same, in the other order",
     ),
@@ -433,7 +239,7 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
 inputs_too = 1 if c.get('group', 1) == 1 else 0
 y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] else w, b, z, **c)
 """,
-        sample=_padded,
+        sample=blocked.padded,
         shared=("i", "r"),
         source=SOURCE,
     ),
@@ -443,7 +249,7 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         f"{FROM_BLOCKS.format(r='r', x='z')}, channels_last=0)), channels=k, channels_last=0)",
         where="z.shape[1] == w.shape[0]",
         after="y = ReorderOutput(BlockedConv(x, w, b, z, **c), channels=k)",
-        sample=_padded_sum,
+        sample=blocked.padded_sum,
         shared=("i", "r"),
         source=SOURCE,
     ),
@@ -451,7 +257,7 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         "reorder-transpose",
         before=f"y = Transpose({FROM_BLOCKS.format(r='r', x='x')}, perm=[0, 2, 3, 1])",
         after="y = ReorderOutput(x, channels=k, channels_last=1)",
-        sample=_from_blocks,
+        sample=blocked.from_blocks,
         shared=("r",),
         source=SOURCE,
     ),
@@ -459,7 +265,7 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         "transpose-reorder",
         before="y = ReorderInput(t := Transpose(x, perm=[0, 3, 1, 2]), channels_last=0)",
         after="y = ReorderInput(x, channels_last=1)",
-        sample=_last,
+        sample=blocked.last,
         shared=("t",),
         source=SOURCE,
     ),

@@ -41,7 +41,8 @@ def _two_inputs(rng: np.random.Generator) -> Sample:
 
 def _joined(rng: np.random.Generator) -> Sample:
     operands, attributes = convolution(rng, groups=(1,), channels=(2, 5))
-    first = int(rng.integers(1, operands["x"].shape[1]))
+    channels: int = operands["x"].shape[1]
+    first = int(rng.integers(1, channels))
     operands["x"], operands["z"] = operands["x"][:, :first], operands["x"][:, first:]
     return Sample(operands, frozenset("wb"), nodes={"c": attributes})
 
@@ -62,7 +63,7 @@ def _small_beside_large(rng: np.random.Generator, fused: bool) -> Sample:
     filters = group * int(rng.integers(1, 3))
     small: Attributes = {**common, "pads": pads, "group": group}
     large = {**common, "pads": tuple(pad + reach[place % rank] for place, pad in enumerate(pads))}
-    operands = {
+    operands: Operands = {
         "x": x,
         "w": rng.standard_normal((filters, x.shape[1] // group, *window)),
         "b": rng.standard_normal(filters) if rng.integers(2) else None,
@@ -77,13 +78,13 @@ def _small_beside_large(rng: np.random.Generator, fused: bool) -> Sample:
 def _even(rng: np.random.Generator) -> Sample:
     operands, attributes = convolution(rng, groups=(2, 4, 6))
     rest = [] if operands["b"] is None else [operands["b"]]
-    values = {"x": operands["x"], "w": operands["w"], "rest": rest}
+    values: Operands = {"x": operands["x"], "w": operands["w"], "rest": rest}
     return Sample(values, frozenset({"w"}), nodes={"c": attributes})
 
 
 def _cut(rng: np.random.Generator) -> Sample:
     operands, attributes = convolution(rng, groups=(1,), channels=(3, 6))
-    filters = operands["w"].shape[0]
+    filters: int = operands["w"].shape[0]
     first = int(rng.integers(1, filters))
     rank = operands["w"].ndim
     operands["s"] = [np.array([first, filters - first])]
