@@ -86,7 +86,7 @@ class Rule:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes: those that nothing in the pattern uses, and whose nodes do not stay."""
+        """The values that `after` makes: those that the pattern does not use, of nodes that do not stay."""
         used = {name for statement in self.pattern for name in statement.operands}
         going = [statement for statement in self.pattern if statement.node.name not in self.shared]
         return tuple(name for statement in going for name in statement.outputs if name not in used)
