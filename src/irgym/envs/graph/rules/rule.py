@@ -92,6 +92,12 @@ class Rule:
         return tuple(name for statement in going for name in statement.outputs if name not in used)
 
     @cached_property
+    def _leaves(self) -> frozenset[str]:
+        """The values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        return frozenset(name for statement in self.pattern for name in statement.operands) - made
+
+    @cached_property
     def _where(self) -> CodeType:
         return compile(self.where, self.name, "eval")
 
@@ -113,6 +119,10 @@ class Rule:
         roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
         kept = {match.nodes[name].name for name in self.shared}
         removed = tuple(name for name in match.found if name not in kept)
+        given = [match.values[name] for name in self._leaves]
+        for value in [value for one in given for value in ([one] if isinstance(one, str) else one)]:
+            if graph.producers.get(value) in removed:
+                return None
         for name in removed:
             for value in graph.nodes[name].results:
                 if value in roots:
