@@ -1,8 +1,9 @@
 """Checks the rewrite rules of tensor graphs: each on random instances, all together on whole models.
 
-Each rule is verified in float64 on instances that it makes up itself. Then random sequences of rewrites are applied to
-ONNX files: each result is run by ONNX Runtime beside the file as it is, and has to agree with it, in its outputs and in
-the types of all values. The same rewrites, looked up again by their names, have to give the same graph.
+Each rule is verified in float64 on instances that it makes up itself. Then random sequences of rewrites are
+applied to ONNX files: each result is run by ONNX Runtime beside the file as it is, and has to agree with it,
+in its outputs and in the types of all values. The same rewrites, looked up again by their names, have to give
+the same graph.
 
     python benchmarks/graph_rules.py --instances 200 --models bert.onnx vit.onnx --sequences 5000
 """

@@ -25,7 +25,7 @@ def graph_of(
     weights: Mapping[str, Any],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a graph; inputs are of float32 where only a shape is given, and so are weights that are no integers."""
+    """Return a graph; inputs given as shapes are of float32, and so are weights of no whole numbers."""
     types = {
         name: kind if isinstance(kind, TensorType) else TensorType("float32", kind)
         for name, kind in inputs.items()

@@ -190,7 +190,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "concat": Function(_joined, lambda axis, *arrays: np.concatenate(arrays, axis)),
     "transpose": Function(
         lambda shape, order: tuple(shape[axis] for axis in order),
-        lambda array, order: np.ascontiguousarray(array.transpose(order)),
+        lambda array, order: array.transpose(order).copy(),  # keeps 0 dimensions
     ),
     "reshape": Function(lambda _, shape: shape, lambda array, shape: array.reshape(shape)),
     "matmul": Function(lambda left, right: (*left[:-1], right[-1]), np.matmul),

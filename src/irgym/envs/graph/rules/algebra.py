@@ -1,17 +1,17 @@
 """Rules of element-wise operators, joins and convolutions that TASO found, as far as no other file has them.
 
-TASO (Jia et al., SOSP 2019) generates its substitutions by enumerating small graphs of these operators; its file holds
-157 of them and Tensat's (Yang et al., MLSys 2021) 124 + 15, most of which follow from few laws: they are instances with
-operands that are equal, with another order of operands, or compositions. By law:
+TASO (Jia et al., SOSP 2019) generates its substitutions by enumerating small graphs of these operators; its
+file holds 157 of them and Tensat's (Yang et al., MLSys 2021) 124 + 15, most of which follow from few laws:
+they are instances with operands that are equal, with another order of operands, or compositions. By law:
 
 | TASO, Tensat | here |
 |---|---|
-| ewadd, ewmul are associative and commutative (in all arrangements of three and four) | `associate-first`, `-second` |
-| ewmul over ewadd, with operands shared or not | `linear`: `factor-mul`, `distribute-mul` |
-| matmul is associative (in all arrangements of three and four) | `linear`: `associate-left`, `-right`, `merge-weights` |
-| matmul is linear on both sides | `linear`: `factor-left`, `-right`, `distribute-right`, `bias-through` |
-| smul with ewmul, matmul, smul | `linear`: `scale-*`, `fold-scale`, `merge-muls`; `associate-*` |
-| transpose of transpose, ewadd, ewmul, smul, relu, matmul, concat, split | `movement`: `transpose-*`; `linear` |
+| ewadd, ewmul are associative and commutative (of three, of four) | `associate-first`, `-second` |
+| ewmul over ewadd, with operands shared or not | `scaling`: `factor-mul`, `distribute-mul` |
+| matmul is associative (of three, of four) | `linear`: `associate-left`, `-right`, `merge-weights` |
+| matmul is linear on both sides | `linear`: `factor-*`, `distribute-right`; `scaling`: `bias-through` |
+| smul with ewmul, matmul, smul | `scaling`: `scale-*`, `fold-scale`, `merge-muls` |
+| transpose of itself, ewadd, ewmul, relu, matmul, concat, split | `movement`; `scaling` |
 | split of concat, concat of split | `cutting`: `cancel-split`, `cancel-concat`, `join-neighbours` |
 | concat of concat, along one axis | `cutting`: `merge-concats` |
 | concat along two axes, exchanged | `exchange-concats` |
@@ -23,11 +23,11 @@ operands that are equal, with another order of operands, or compositions. By law
 | conv is linear in its input and in its weights | `add-weights`, `add-inputs`, `distribute-conv` |
 | conv(concat, concat) as a sum of convolutions | `sum-of-convs` |
 | conv of a concat over the batch, or with concatenated filters | `concat-conv-*` |
-| conv with relu fused or not; two convolutions of one input; enlarge, merge groups; pooling as conv | `convolutions` |
+| conv with relu fused; two convolutions of one input; enlarge; groups; pooling | `convolutions` |
 
-Not here: relu(a) and relu(b), or conv(a, w) and conv(b, w), of *unrelated* values as halves of one operator on a
-concat. The two share no operand, so that a graph has a place for every pair of nodes, and TASO itself needs a join to
-gain by them. Where there is a join, `concat-unary` and `concat-conv-batch` do it.
+Not here: relu(a) and relu(b), or conv(a, w) and conv(b, w), of *unrelated* values as halves of one operator
+on a concat. The two share no operand, so that a graph has a place for every pair of nodes, and TASO itself
+needs a join to gain by them. Where there is a join, `concat-unary` and `concat-conv-batch` do it.
 
 Rules of sums and products hold for real numbers and differ by rounding, as in `linear`.
 """
@@ -37,7 +37,6 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
@@ -50,6 +49,7 @@ from irgym.envs.graph.rules.operands import (
     sample,
     shape_of,
 )
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _SOURCE = "TASO"
 
@@ -278,7 +278,8 @@ RULES = (
     Rule(
         "exchange-concats",
         before="y = Concat(Concat(a, b, axis=m), Concat(c, d, axis=m), axis=k)",
-        where="front(k, y.rank) != front(m, y.rank) and a.shape[m] == c.shape[m] and b.shape[m] == d.shape[m]",
+        where="front(k, y.rank) != front(m, y.rank)"
+        " and a.shape[m] == c.shape[m] and b.shape[m] == d.shape[m]",
         after="y = Concat(Concat(a, c, axis=k), Concat(b, d, axis=k), axis=m)",
         sample=_grid,
         source=_SOURCE,
@@ -337,7 +338,8 @@ y = MatMul(x, wide)
     Rule(
         "add-weights",
         before="y = Add(c := Conv(x, w, [b]), d := Conv(x, v, [e]))",
-        where="y.floating and c.alike(d) and w.shape == v.shape and all([one.constant for one in (w, v, b, e) if one])",
+        where="y.floating and c.alike(d) and w.shape == v.shape"
+        " and all([one.constant for one in (w, v, b, e) if one])",
         after=f"{_ADDED}\ny = Same(c, x, add(w, v), *([bias] if bias else []))",
         sample=lambda rng: _convs(rng, inputs=1, equal=True),
         source=_SOURCE,
@@ -345,7 +347,8 @@ y = MatMul(x, wide)
     Rule(
         "add-inputs",
         before="y = Add(c := Conv(x, w, [b]), d := Conv(z, w, [e]))",
-        where="y.floating and c.alike(d) and x.shape == z.shape and all([one.constant for one in (b, e) if one])",
+        where="y.floating and c.alike(d) and x.shape == z.shape"
+        " and all([one.constant for one in (b, e) if one])",
         after=f"{_ADDED}\ny = Same(c, Add(x, z), w, *([bias] if bias else []))",
         sample=lambda rng: _convs(rng, inputs=2, equal=True),
         source=_SOURCE,

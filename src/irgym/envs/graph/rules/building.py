@@ -278,7 +278,8 @@ class Builder:
 
         Args:
             removed: Names of the nodes that go.
-            roots: For each value that stays, what makes it now. One that must keep its name, since a run returns
+            roots: For each value that stays, what makes it now. One that must keep its name, since a run
+            returns
                 it, and that another value is to stand for, becomes a copy of that.
             site: What names of new values begin with.
 

@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.rules.operands import (
+    Rng,
+    array,
+    axis_of,
+    either,
+    integers,
+    parts_of,
+    pick,
+    resized,
+    sample,
+    shape_of,
+)
 from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.operands import Rng, array, either, parts_of, pick, resized, sample, shape_of
 
 _SLICE = "Slice({}, *[whole(*column) for column in columns({})])"
 
@@ -59,7 +70,7 @@ def _neighbours(rng: Rng) -> Sample:
     one = _cut(rng)
     sizes = one.values["s"]
     place = int(rng.integers(len(sizes) - 1))
-    rest = [resized(one.values["x"].shape, int(one.attributes["k"]) % one.values["x"].ndim, 2)]  # type: ignore[arg-type]
+    rest = [resized(one.values["x"].shape, axis_of(one, one.values["x"].ndim), 2)]
     heads = [array(rng, *shape) for shape in rest * int(rng.integers(3))]
     tails = [array(rng, *shape) for shape in rest * int(rng.integers(1, 3))]
     values = {**one.values, "head": heads, "tail": tails}
@@ -87,7 +98,7 @@ def _cut_twice(rng: Rng) -> Sample:
     sizes = list(one.values["s"])
     place = int(rng.integers(len(sizes)))
     sizes[place] = 3
-    axis = int(one.attributes["k"]) % one.values["x"].ndim  # type: ignore[arg-type]
+    axis = axis_of(one, one.values["x"].ndim)
     x = array(rng, *resized(one.values["x"].shape, axis, sum(sizes)))
     inner = pick(rng, [1, 2], [1, 1, 1])
     counts = {"head": place, "tail": len(sizes) - place - 1, "parts": len(inner)}
@@ -106,7 +117,7 @@ def _joined_twice(rng: Rng) -> Sample:
 
 
 def _window(rng: Rng, shape: tuple[int, ...], axis: int, low: int, high: int) -> list[list[int]]:
-    """Return operands of a Slice that cuts along an axis somewhere between two places, and maybe another axis."""
+    """Return operands of a Slice that cuts along an axis between two places, and maybe along another."""
     start = int(rng.integers(low, high))
     end, step = int(rng.integers(start + 1, high + 1)), int(rng.integers(1, 3))
     lows, highs, axes, steps = [start], [end], [either(rng, axis, len(shape))], [step]
@@ -145,7 +156,7 @@ def _slice_of_part(rng: Rng) -> Sample:
     one = _cut(rng)
     x, sizes = one.values["x"], one.values["s"]
     place = int(rng.integers(len(sizes)))
-    axis = int(one.attributes["k"]) % x.ndim  # type: ignore[arg-type]
+    axis = axis_of(one, x.ndim)
     cut = _window(rng, x.shape, axis, 0, sizes[place])
     counts = {"head": place, "tail": len(sizes) - place - 1}
     return sample({**one.values, "cut": cut}, "s cut", attributes={"k": one.attributes["k"]}, counts=counts)
@@ -153,7 +164,7 @@ def _slice_of_part(rng: Rng) -> Sample:
 
 def _places(rng: Rng, low: int, high: int) -> Any:
     shape = pick(rng, (), (), (2,), (1, 2))
-    return np.asarray(rng.integers(low, high, shape), np.int64)
+    return integers(rng, low, high, shape)
 
 
 def _gather_of_slice(rng: Rng) -> Sample:
@@ -190,7 +201,7 @@ def _gathers(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     axis = int(rng.integers(x.ndim))
     size, count = x.shape[axis], int(rng.integers(1, 5))
-    first = np.asarray(rng.integers(-size, size, count))
+    first = integers(rng, -size, size, (count,))
     values = {"x": x, "i": first, "j": _places(rng, -count, count)}
     return sample(values, "i j", attributes={"k": either(rng, axis, x.ndim), "m": either(rng, axis, x.ndim)})
 
@@ -199,14 +210,14 @@ def _gather_of_transpose(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     order = tuple(rng.permutation(x.ndim).tolist())
     axis = int(rng.integers(x.ndim))
-    index = np.asarray(rng.integers(x.shape[order[axis]]))
+    index = integers(rng, 0, x.shape[order[axis]])
     return sample({"x": x, "i": index}, "i", attributes={"p": order, "k": either(rng, axis, x.ndim)})
 
 
 def _one_place(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     axis = int(rng.integers(x.ndim))
-    index = np.asarray(rng.integers(-x.shape[axis], x.shape[axis]))
+    index = integers(rng, -x.shape[axis], x.shape[axis])
     return sample({"x": x, "i": index}, "i", attributes={"k": either(rng, axis, x.ndim)})
 
 
@@ -217,7 +228,7 @@ RULES = (
         where="idle(c, x, rest, y)",
         after="y = x",
         sample=_idle,
-        source="ONNX Runtime's EliminateIdentity, EliminateDropout, NoopElimination, CastElimination and others",
+        source="ONNX Runtime's EliminateIdentity, EliminateDropout, NoopElimination and others",
     ),
     Rule(
         "remove-idle-left",
@@ -238,7 +249,8 @@ RULES = (
     ),
     Rule(
         "join-neighbours",
-        before="y = Concat(*head, a, b, *tail, axis=k); *before, a, b, *after = (s_ := Split(x, [s], axis=m))",
+        before="y = Concat(*head, a, b, *tail, axis=k);"
+        " *before, a, b, *after = (s_ := Split(x, [s], axis=m))",
         where="front(k, x.rank) == front(m, x.rank) and all((*before, *after))"
         " and (head or tail or before or after)",
         after="""
@@ -293,7 +305,8 @@ head, parts, tail = made[:first], made[first:last], made[last:]
     Rule(
         "slice-of-concat",
         before="y = Slice(c, *cut); c = (j := Concat(*head, x, *tail, axis=k))",
-        where="inside(window(c.shape, cut), front(k, c.rank), sum([one.shape[k] for one in head]), x.shape[k])",
+        where="inside(window(c.shape, cut), front(k, c.rank),"
+        " sum([one.shape[k] for one in head]), x.shape[k])",
         after=f"""
 moved = shifted(window(c.shape, cut), front(k, c.rank), -sum([one.shape[k] for one in head]))
 y = {_SLICE.format("x", "moved")}

@@ -2,14 +2,16 @@
 
 What to look for is written as Python that is parsed, never run:
 
-- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be left
-  out; `*xs` are any number of operands, as many as the others leave.
+- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be
+  left out; `*xs` are any number of operands, as many as the others leave.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
-- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, `*before, a, *after` one and
-  any number before and after it.
-- `*ys = [Add(x, b) for x, b in zip(xs, bs)]` are as many nodes as `*xs` (or `*ys`) are values: each uses one of them.
-  All have the same operator and attributes. What the comprehension does not name stands for the same in each.
-- `CLASSES` are operators that a rule treats alike: `Unary(x)` is a Relu, or an Exp, and so on. `Anything` is all.
+- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, `*before, a, *after` one
+  and any number before and after it.
+- `*ys = [Add(x, b) for x, b in zip(xs, bs)]` are as many nodes as `*xs` (or `*ys`) are values: each uses one
+  of them. All have the same operator and attributes. What the comprehension does not name stands for the same
+  in each.
+- `CLASSES` are operators that a rule treats alike: `Unary(x)` is a Relu, or an Exp, and so on. `Anything` is
+  all.
 - `1.0` as an operand is a weight of one element with that value.
 - `DOMAINS` says what operators of other domains than ONNX's own belong to.
 """
@@ -53,7 +55,10 @@ _UNARY = (
     "Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus Softsign Sqrt Tanh ThresholdedRelu"
 )
 _BINARY = "Add Sub Mul Div Pow Max Min And Or Xor Equal Greater GreaterOrEqual Less LessOrEqual"
-_IDLE = "Add Sub Mul Div Pow Cast Concat Dropout Expand Flatten Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
+_IDLE = (
+    "Add Sub Mul Div Pow "
+    "Cast Concat Dropout Expand Flatten Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
+)
 _REDUCE = "L1 L2 Max Mean Min Prod Sum SumSquare"
 
 CLASSES: Mapping[str, frozenset[str]] = {
@@ -138,7 +143,8 @@ class Statement:
         outputs: Names, in order.
         node: The node.
         several: Those names that stand for several outputs each.
-        each: For as many nodes as there are values: pairs of a name in the pattern of one node, and the name of
+        each: For as many nodes as there are values: pairs of a name in the pattern of one node, and the name
+        of
             the values. The nodes' outputs together have the one name of `outputs`.
     """
 

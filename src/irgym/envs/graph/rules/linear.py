@@ -1,13 +1,14 @@
-"""Rules of products of matrices: merged, factored, taken apart, and put in another order; and of splits of products.
+"""Rules of products of matrices: merged, factored, put in another order; and of splits of products.
 
-They hold for real numbers; results differ by rounding. Those that put one sum in the place of two products (or the
-other way round) are for floating-point numbers only. Where an operand is infinite, the order of a product of three
-may decide whether a result is infinite or no number, as in every compiler that reorders them.
+They hold for real numbers; results differ by rounding. Those that put one sum in the place of two products
+(or the other way round) are for floating-point numbers only. Where an operand is infinite, the order of a
+product of three may decide whether a result is infinite or no number, as in every compiler that reorders
+them.
 """
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import Rng, array, binary, parts_of, pick, plain_unary, sample, shape_of
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _TASO = "TASO"
 
@@ -135,7 +136,7 @@ def _two_weights(rng: Rng) -> Sample:
 
 
 def _merged(name: str, constant: bool) -> Rule:
-    """Return the rule that merges two products of one input, with weights or with values that are computed."""
+    """Return the rule that merges two products of one input, with weights or with computed values."""
     where = "v.constant and w.constant" if constant else "not (v.constant and w.constant)"
     joined = "concat(v.rank - 1, v, w)" if constant else "Concat(v, w, axis=v.rank - 1)"
     return Rule(

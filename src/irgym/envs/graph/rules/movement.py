@@ -1,11 +1,11 @@
 """Rules of Transpose: transpositions that cancel and merge, and where they move.
 
-All are exact. Rules that move Transpose past another operator come in pairs: down, towards the results, and up.
+All are exact. Rules that move Transpose past another operator come in pairs: down, towards the results, and
+up.
 """
 
 from collections.abc import Callable
 
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
@@ -21,6 +21,7 @@ from irgym.envs.graph.rules.operands import (
     shape_of,
     unary,
 )
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
 

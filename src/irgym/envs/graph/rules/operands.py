@@ -42,6 +42,18 @@ def either(rng: Rng, axis: int, rank: int) -> int:
     return axis - rank if rng.integers(2) else axis
 
 
+def axis_of(one: Sample, rank: int, name: str = "k") -> int:
+    """Return the axis that an attribute of a sample says, counted from the front."""
+    axis = one.attributes[name]
+    assert isinstance(axis, int)
+    return axis % rank
+
+
+def integers(rng: Rng, low: int, high: int, shape: tuple[int, ...] = ()) -> Array:
+    """Return an array of random whole numbers from `low` to below `high`."""
+    return np.asarray(rng.integers(low, high, shape), np.int64)
+
+
 def resized(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
     """Return a shape with another size along an axis."""
     return (*shape[:axis], size, *shape[axis + 1 :])

@@ -1,20 +1,19 @@
 """Rules that take products of inputs out of an unrolled recurrence, and join what is computed twice.
 
-A recurrence that was unrolled multiplies each time step of its input with the same weights. Each such product is a
-step of one product of all steps (`hoist-gather` and its kin). One such rewrite alone computes all steps to use one; it
-pays when the products that each step asks for are joined by `share`. Several weights are joined before or after by
-`merge-matmul`. The prototypes of this environment measured 15 to 41 % on NASRNN, one thread.
+A recurrence that was unrolled multiplies each time step of its input with the same weights. Each such product
+is a step of one product of all steps (`hoist-gather` and its kin). One such rewrite alone computes all steps
+to use one; it pays when the products that each step asks for are joined by `share`. Several weights are
+joined before or after by `merge-matmul`. The prototypes of this environment measured 15 to 41 % on NASRNN,
+one thread.
 """
 
 from typing import Any
 
-import numpy as np
-
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
     either,
+    integers,
     parts_of,
     pick,
     plain_unary,
@@ -22,6 +21,7 @@ from irgym.envs.graph.rules.operands import (
     sample,
     shape_of,
 )
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _SOURCE = "products of inputs, once for all steps: cuDNN's and others' recurrent layers"
 
@@ -31,9 +31,9 @@ def _steps(rng: Rng, **values: Any) -> Sample:
     shape = shape_of(rng, 2)
     axis = int(rng.integers(len(shape) - 1))
     size = shape[axis]
-    places = np.asarray(rng.integers(-size, size, pick(rng, (), (), (2,), (2, 1))))
+    places = integers(rng, -size, size, pick(rng, (), (), (2,), (2, 1)))
     out = int(rng.integers(1, 4))
-    given = {
+    given: dict[str, Any] = {
         "x": array(rng, *shape),
         "i": places,
         "w": array(rng, shape[-1], out),

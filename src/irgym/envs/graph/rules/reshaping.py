@@ -1,13 +1,12 @@
 """Rules of Reshape: reshapes that merge, and where they move.
 
 All are exact. Shapes are static, so each Reshape is to the sizes that its result has; Squeeze, Unsqueeze and
-Flatten are Reshapes in other words. Rules that move Reshape past another operator come in pairs: down, towards the
-results, and up.
+Flatten are Reshapes in other words. Rules that move Reshape past another operator come in pairs: down,
+towards the results, and up.
 """
 
 from collections.abc import Callable
 
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
@@ -19,6 +18,7 @@ from irgym.envs.graph.rules.operands import (
     shape_of,
     unary,
 )
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
 

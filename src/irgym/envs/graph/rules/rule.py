@@ -91,10 +91,16 @@ class Rule:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes: those that nothing in the pattern uses, and whose nodes do not stay."""
+        """The values that `after` makes: those that the pattern does not use, of nodes that do not stay."""
         used = {name for statement in self.pattern for name in statement.operands}
         going = [statement for statement in self.pattern if statement.node.name not in self.shared]
         return tuple(name for statement in going for name in statement.outputs if name not in used)
+
+    @cached_property
+    def _leaves(self) -> frozenset[str]:
+        """The values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        return frozenset(name for statement in self.pattern for name in statement.operands) - made
 
     @cached_property
     def _where(self) -> CodeType:
@@ -103,13 +109,6 @@ class Rule:
     @cached_property
     def _after(self) -> CodeType:
         return compile(self.after, self.name, "exec")
-
-    @cached_property
-    def _leaves(self) -> tuple[str, ...]:
-        """The values that the pattern's nodes are given from outside of it."""
-        made = {name for statement in self.pattern for name in statement.outputs}
-        used = {name for statement in self.pattern for name in statement.operands}
-        return tuple(sorted(used - made))
 
     @cached_property
     def _fuses(self) -> bool:

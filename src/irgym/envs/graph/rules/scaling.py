@@ -1,13 +1,13 @@
 """Rules of factors and biases: moved past products, merged, folded into weights; and Gemm in terms of MatMul.
 
-They hold for real numbers; results differ by rounding. What is moved into a sum or a product must be a weight, or a
-single number, so that finite results stay finite.
+They hold for real numbers; results differ by rounding. What is moved into a sum or a product must be a
+weight, or a single number, so that finite results stay finite.
 """
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.operands import Rng, array, pick, sample, shape_of
+from irgym.envs.graph.rules.rule import Rule, Sample
 
 _TASO = "TASO"
 
@@ -105,7 +105,8 @@ RULES = (
     Rule(
         "bias-through",
         before="y = MatMul(Add(a, b), w)",
-        where="y.floating and b.constant and w.constant and w.rank == 2 and a.rank and b.shape == a.shape[-1:]",
+        where="y.floating and b.constant and w.constant and w.rank == 2"
+        " and a.rank and b.shape == a.shape[-1:]",
         after="y = Add(MatMul(a, w), matmul(b, w))",
         sample=lambda rng: sample(
             {**(one := _sum_by_one(rng)).values, "b": array(rng, one.values["a"].shape[-1])}, "w b"
@@ -164,7 +165,8 @@ RULES = (
         Rule(
             f"scale-{name}",
             before=before,
-            where=f"y.floating and {finite} c.type.size == 1 and c.rank <= (min(x.rank, w.rank) if min(x.rank, w.rank) > 1 else 0)",
+            where=f"y.floating and {finite} c.type.size == 1"
+            " and (c.rank == 0 or 1 < min(x.rank, w.rank) >= c.rank)",
             after=after,
             sample=_scaled,
             source="TASO: smul and matmul",

@@ -1,4 +1,4 @@
-"""Functions of shapes and orders of axes, for conditions and results of rules. An axis may count from the end."""
+"""Functions of shapes and orders of axes, for rules. An axis may count from the end."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -54,7 +54,7 @@ def ones_moved(shape: Sequence[int], order: Sequence[int]) -> bool:
 
 
 def order_between(before: Shape, after: Shape) -> Shape:
-    """Return the order of axes that makes one shape of another by moving axes of size 1; empty where none does."""
+    """Return the order of axes that makes one shape another by moving axes of size 1; empty: none."""
     if len(before) != len(after) or [n for n in before if n != 1] != [n for n in after if n != 1]:
         return ()
     ones = iter([axis for axis, size in enumerate(before) if size == 1])
@@ -116,7 +116,7 @@ def _followed(order: Sequence[int], runs: Sequence[Shape]) -> bool:
 
 
 def pulled(before: Shape, after: Shape, order: Sequence[int]) -> Shape:
-    """Return the transposition that, done before a reshape, replaces `order` after it; empty: there is none."""
+    """Return the transposition before a reshape that replaces `order` after it; empty: none does."""
     parts = groups(before, after)
     filled = [axis for axis in order if after[axis] != 1]
     if not _followed(filled, [right for _, right in parts]):
@@ -127,7 +127,7 @@ def pulled(before: Shape, after: Shape, order: Sequence[int]) -> Shape:
 
 
 def pushed(shape: Shape, order: Sequence[int], after: Shape) -> tuple[Shape, Shape]:
-    """Return a reshape and a transposition in the place of a transposition of `shape` and a reshape to `after`.
+    """Return a reshape and a transposition that replace a transposition and a reshape to `after`.
 
     Both are empty where there are none.
     """
@@ -157,7 +157,7 @@ Window: TypeAlias = dict[int, tuple[int, int, int]]
 
 
 def window(shape: Shape, given: Sequence[Any]) -> Window | None:
-    """Return start, end and step by axis that a Slice takes; None where they are not known, or a step goes back.
+    """Return start, end and step by axis that a Slice takes; None: not known, or a step goes back.
 
     Args:
         shape: Shape of what is cut.
