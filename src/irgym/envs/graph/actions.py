@@ -2,9 +2,33 @@
 
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
-from irgym.envs.graph.rules import convolutions
+from irgym.envs.graph.rules import (
+    algebra,
+    convolutions,
+    cutting,
+    layout,
+    linear,
+    merging,
+    movement,
+    pools,
+    recurrence,
+    reshaping,
+    scaling,
+)
 
-RULES = convolutions.RULES
+RULES = (
+    *convolutions.RULES,
+    *merging.RULES,
+    *pools.RULES,
+    *layout.RULES,
+    *linear.RULES,
+    *scaling.RULES,
+    *recurrence.RULES,
+    *movement.RULES,
+    *reshaping.RULES,
+    *cutting.RULES,
+    *algebra.RULES,
+)
 """All rules."""
 
 CAPACITY = 512

@@ -23,8 +23,12 @@ class Finder:
         self.rules = tuple(rules)
         self.block = block
         self._by_operator: dict[str, list[tuple[int, Rule]]] = {}
+        self._of_any: list[tuple[int, Rule]] = []
         for place, rule in enumerate(self.rules):
-            self._by_operator.setdefault(rule.anchor, []).append((place, rule))
+            if rule.anchors is None:
+                self._of_any.append((place, rule))
+            for operator in rule.anchors or ():
+                self._by_operator.setdefault(operator, []).append((place, rule))
 
     @cached_property
     def _widest(self) -> int:
@@ -63,9 +67,9 @@ class Finder:
     def _at(self, graph: Graph, name: str, distance: int) -> Iterator[tuple[int, Site]]:
         """Return the sites at a node of the rules that look as far as a distance."""
         one = graph.nodes[name]
-        for place, rule in self._by_operator.get(one.operator, ()):
+        for place, rule in (*self._by_operator.get(one.operator, ()), *self._of_any):
             if rule.size >= distance:
-                for site in rule.sites(graph, one):
+                for site in rule.sites(graph, one, self.block):
                     yield place, site
 
 

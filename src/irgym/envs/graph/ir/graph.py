@@ -5,7 +5,7 @@ types and, above all, weights. A node is named by its first output, and keeps th
 there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -157,6 +157,11 @@ class Graph:
         return frozenset(value for one in self.nodes.values() for value in one.captured)
 
     @cached_property
+    def known(self) -> Mapping[str, str]:
+        """The names of weights by their digests."""
+        return {weight.digest: name for name, weight in self.weights.items()}
+
+    @cached_property
     def order(self) -> tuple[Node, ...]:
         """The nodes, each after those whose values it uses.
 
@@ -190,12 +195,21 @@ class Graph:
                 stack.extend(needed)
         return tuple(ordered)
 
-    def reaches(self, start: str, goals: Iterable[str]) -> bool:
-        """Say whether any of some nodes needs the result of node `start`, directly or through others."""
+    def reaches(self, start: str, goals: Iterable[str], beside: Container[str] = ()) -> bool:
+        """Say whether any of some nodes needs the result of node `start`, directly or through others.
+
+        Args:
+            start: The name of a node.
+            goals: Names of nodes.
+            beside: Nodes whose own use of the result does not count.
+        """
         wanted, seen, stack = set(goals), {start}, [start]
         while stack:
-            for value in self.nodes[stack.pop()].results:
+            name = stack.pop()
+            for value in self.nodes[name].results:
                 for user in self.users.get(value, ()):
+                    if name == start and user in beside:
+                        continue
                     if user in wanted:
                         return True
                     if user not in seen:

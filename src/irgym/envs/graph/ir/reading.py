@@ -66,7 +66,7 @@ def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str,
         model.graph.node.remove(one)
     for tensor in model.graph.initializer:
         array = numpy_helper.to_array(tensor)
-        if array.size > SMALL:
+        if array.size > SMALL or array.dtype.kind not in "biuf":
             contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
             arrays[tensor.name] = contiguous
             mark_apart(tensor, digest_of(TensorType(str(array.dtype), array.shape), contiguous.tobytes()))

@@ -131,7 +131,11 @@ def _padded(shape: tuple[int, ...], before: tuple[int, ...], after: tuple[int, .
     return tuple(size + low + high for size, low, high in zip(shape, before, after, strict=True))
 
 
-def _blocks(weights: Array, block: int, inputs_too: bool) -> Array:
+def _part(shape: tuple[int, ...], axis: int, start: int, stop: int) -> tuple[int, ...]:
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
+def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
     """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels; the shape stays.
 
     Output channels in blocks, and input channels too where `inputs_too` (OIHWBiBo, else OIHWBo).
@@ -144,6 +148,38 @@ def _blocks(weights: Array, block: int, inputs_too: bool) -> Array:
     return np.ascontiguousarray(cut.transpose(order)).reshape(weights.shape)
 
 
+def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool) -> Array:
+    """Return such weights with zeros for the channels that fill up blocks.
+
+    Of the input channels where `inputs_too`, else of the output channels, the first `channels` keep theirs.
+    """
+    out, into, *window = weights.shape
+    inner = block if inputs_too else 1
+    cut = weights.reshape(out // block, into // inner, *window, inner, block)
+    places: Array = np.arange(into if inputs_too else out) < channels
+    ones = (1,) * len(window)
+    shape = (1, into // inner, *ones, inner, 1) if inputs_too else (out // block, 1, *ones, 1, block)
+    kept = places.reshape(shape)
+    return np.where(kept, cut, 0).reshape(weights.shape)
+
+
+def _joined_groups(weights: Array, groups: int) -> Array:
+    """Return the weights of a convolution in which every two neighbouring groups are one, with zeros between.
+
+    Args:
+        weights: Shape (filters, channels of a group, *window).
+        groups: Number of groups; even.
+
+    Returns:
+        Shape (filters, 2 * channels of a group, *window).
+    """
+    filters, channels, *window = weights.shape
+    pairs = weights.reshape(groups // 2, 2, filters // groups, channels, *window)
+    joined = np.zeros((groups // 2, 2, filters // groups, 2, channels, *window), weights.dtype)
+    joined[:, 0, :, 0], joined[:, 1, :, 1] = pairs[:, 0], pairs[:, 1]
+    return joined.reshape(filters, 2 * channels, *window)
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "add": _elementwise(np.add),
     "subtract": _elementwise(np.subtract),
@@ -154,7 +190,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "concat": Function(_joined, lambda axis, *arrays: np.concatenate(arrays, axis)),
     "transpose": Function(
         lambda shape, order: tuple(shape[axis] for axis in order),
-        lambda array, order: np.ascontiguousarray(array.transpose(order)),
+        lambda array, order: array.transpose(order).copy(),  # keeps 0 dimensions
     ),
     "reshape": Function(lambda _, shape: shape, lambda array, shape: array.reshape(shape)),
     "matmul": Function(lambda left, right: (*left[:-1], right[-1]), np.matmul),
@@ -163,17 +199,31 @@ FUNCTIONS: Mapping[str, Function] = {
         lambda array, before, after: np.pad(array, list(zip(before, after, strict=True))),
     ),
     "zeros": Function(lambda _, shape: shape, lambda like, shape: np.zeros(shape, like.dtype)),
-    "block": Function(_same, _blocks),
+    "part": Function(
+        _part,
+        lambda array, axis, start, stop: array[(slice(None),) * axis + (slice(start, stop),)],
+    ),
+    "blocked": Function(_same, _blocked),
+    "without_padding": Function(_same, _without_padding),
+    "joined_groups": Function(lambda shape, _: (shape[0], 2 * shape[1], *shape[2:]), _joined_groups),
 }
 """Functions of weights, by name."""
 
 
 def computed(function: str, *arguments: Weight | Plain) -> Computed:
     """Return what a function makes of some weights; the elements are those of the first of them."""
+    if function == "concat":  # joined in whatever order, the same is the same
+        arguments = (arguments[0], *(part for one in arguments[1:] for part in _parts(one, arguments[0])))
     given = [one.type.shape if isinstance(one, Stored | Literal | Computed) else one for one in arguments]
     weights = [one for one in arguments if isinstance(one, Stored | Literal | Computed)]
     shape = FUNCTIONS[function].shape(*given)
     return Computed(function, arguments, TensorType(weights[0].type.dtype, shape))
+
+
+def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight | Plain, ...]:
+    """Return what a weight was joined of along an axis."""
+    joined = isinstance(one, Computed) and one.function == "concat" and one.arguments[0] == axis
+    return one.arguments[1:] if joined and isinstance(one, Computed) else (one,)
 
 
 class Weights:

@@ -1,13 +1,13 @@
 """Where a pattern occurs in a graph."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.weights import Literal
 from irgym.envs.graph.rules.defaults import default_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term
+from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
 
 Bound: TypeAlias = str | tuple[str, ...]
 
@@ -42,6 +42,11 @@ class Match:
             return self if known == value else None
         return Match(self.values, {**self.attributes, name: value}, self.nodes, self.found)
 
+    def without(self, names: Iterable[str]) -> "Match":
+        """Return this match without what some names stand for."""
+        left = {name: value for name, value in self.values.items() if name not in names}
+        return Match(left, self.attributes, self.nodes, self.found)
+
     def meet(self, one: Node, called: str) -> "Match | None":
         """Return this match with one more node; None where it is part of it already."""
         if one.name in self.found:
@@ -69,6 +74,11 @@ def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterato
     if not pattern:
         yield match
         return
+    if pattern[0].each:
+        found = _each(graph, pattern[0], match)
+        if found is not None:
+            yield from _others(graph, pattern[1:], found)
+        return
     for one in _candidates(graph, pattern[0], match):
         for longer in _statement(graph, pattern[0], one, match):
             yield from _others(graph, pattern[1:], longer)
@@ -77,36 +87,78 @@ def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterato
 def _candidates(graph: Graph, statement: Statement, match: Match) -> Iterator[Node]:
     """Return the nodes that a statement may describe: they make or use a value that is known."""
     for output in statement.outputs:
-        value = match.values.get(output)
-        if isinstance(value, str):
+        for value in _known(match, output)[:1]:
             maker = graph.producer(value)
             if maker is not None:
                 yield maker
             return
     for operand in statement.node.operands:
-        value = match.values.get(operand.name) if isinstance(operand, Any_) else None
-        if isinstance(value, str):
+        for value in _known(match, operand.name)[:1] if isinstance(operand, Any_) else ():
             for name in graph.users.get(value, ()):
                 yield graph.nodes[name]
             return
-    raise ValueError(f"{statement.node.operator} shares no value with the statements before it")
+    if not any(name in match.values for name in (*statement.outputs, *statement.operands)):
+        raise ValueError(f"{statement.node.operator} shares no value with the statements before it")
+
+
+def _known(match: Match, name: str) -> tuple[str, ...]:
+    value = match.values.get(name, ())
+    return (value,) if isinstance(value, str) else value
+
+
+def _each(graph: Graph, statement: Statement, match: Match) -> Match | None:
+    """Return the match with the nodes of a statement that has one for each of several values."""
+    [output] = statement.outputs
+    items = dict(statement.each)
+    by_output = output in match.values
+    given = match.values.get(output) if by_output else match.values.get(statement.each[0][1])
+    if not isinstance(given, tuple) or not given:
+        return None
+    columns: dict[str, list[str]] = {name: [] for name in (*items, output)}
+    for value in given:
+        if by_output:
+            maker = graph.producer(value)
+            nodes = [] if maker is None else [maker]
+            start = match
+        else:
+            nodes = [graph.nodes[name] for name in graph.users.get(value, ())]
+            start = match.bind(statement.each[0][0], value)
+        found = next(
+            ((one, longer) for one in nodes if start for longer in _one_of(graph, statement, one, start)),
+            None,
+        )
+        if found is None:
+            return None
+        one, longer = found
+        columns[output].append(one.outputs[0])
+        for item in items:
+            columns[item].append(str(longer.values[item]))
+        match = longer.without(items)
+    bound: Match | None = match
+    for name, values in {**{items[item]: columns[item] for item in items}, output: columns[output]}.items():
+        bound = bound and bound.bind(name, tuple(values))
+    return bound
+
+
+def _one_of(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
+    """Return the matches of one node of several, which has the operator and attributes of those before it."""
+    before = match.nodes.get(statement.node.name) if statement.node.name else None
+    if len(one.outputs) != 1:
+        return
+    if before and (before.operator, before.attributes) != (one.operator, one.attributes):
+        return
+    yield from _node(graph, statement.node, one, match)
 
 
 def _statement(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
-    count = len(statement.outputs)
-    if len(one.outputs) < count or (len(one.outputs) > count and not statement.rest):
-        return
-    bound: Match | None = match
-    for place, name in enumerate(statement.outputs):
-        last = statement.rest and place == count - 1
-        bound = bound.bind(name, one.outputs[place:] if last else one.outputs[place])
-        if bound is None:
-            return
-    yield from _node(graph, statement.node, one, bound)
+    outputs = [Any_(name, rest=name in statement.several) for name in statement.outputs]
+    for bound in _operands(graph, outputs, one.outputs, match):
+        yield from _node(graph, statement.node, one, bound)
 
 
 def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[Match]:
-    if one.operator != pattern.operator:
+    operators = operators_of(pattern)
+    if operators is not None and one.operator not in operators:
         return
     met = match.meet(one, pattern.name)
     if met is None:
@@ -120,7 +172,7 @@ def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[
         if met is None:
             return
     yield from _operands(graph, pattern.operands, one.inputs, met)
-    if pattern.commutative and one.inputs[0] != one.inputs[1]:
+    if pattern.commutative and len(one.inputs) == 2 and one.inputs[0] != one.inputs[1]:
         yield from _operands(graph, pattern.operands, one.inputs[::-1], met)
 
 
@@ -131,9 +183,11 @@ def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match:
         return
     term, rest = terms[0], terms[1:]
     if isinstance(term, Any_) and term.rest:
-        bound = match.bind(term.name, tuple(values))
-        if bound is not None:
-            yield bound
+        counts = range(len(values) + 1) if rest else [len(values)]
+        for count in counts:
+            bound = match.bind(term.name, tuple(values[:count]))
+            if bound is not None:
+                yield from _operands(graph, rest, values[count:], bound)
         return
     value = values[0] if values else ""
     if not value and not (isinstance(term, Any_) and term.optional):

@@ -1,7 +1,7 @@
 """A rewrite rule, and where it applies."""
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
@@ -12,8 +12,11 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import Any_, Operator, Statement, Term, parse_pattern
-from irgym.envs.graph.rules.matching import Match, matches
+from irgym.envs.graph.rules.language import DOMAINS, Operator, Statement, operators_of, parse_pattern
+from irgym.envs.graph.rules.matching import Bound, Match, matches
+
+FUSED_PRECISION = "float32"
+"""The floating-point type that ONNX Runtime's own operators compute in on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Sample:
         attributes: What the names of attributes' values stand for.
         nodes: More attributes of nodes, by the names that they are called by.
         counts: How many outputs names stand for that stand for several.
+        operators: The operators of nodes that a class describes, by the names that they are called by.
     """
 
     values: Mapping[str, Any]
@@ -34,6 +38,7 @@ class Sample:
     attributes: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     nodes: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict[str, Mapping[str, Attribute]])
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,8 @@ class Rule:
         after: What makes the values of `before` that nothing in `before` uses.
         sample: Returns a random instance of the pattern, which the rule applies to, to verify it with.
         where: A condition on what is found.
-        shared: Names of nodes that others may use too: they stay.
+        shared: Names of nodes that others may use too: they stay. Where a pattern has any number of nodes,
+            the name of what they make.
         source: Where the rule is from.
     """
 
@@ -81,15 +87,22 @@ class Rule:
         return parse_pattern(self.before)
 
     @cached_property
-    def anchor(self) -> str:
-        """The operator that the first statement of the pattern describes."""
-        return self.pattern[0].node.operator
+    def anchors(self) -> frozenset[str] | None:
+        """The operators that the first statement of the pattern describes; None for any."""
+        return operators_of(self.pattern[0].node)
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes."""
-        used = {name for statement in self.pattern for name in _operands(statement.node)}
-        return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
+        """The values that `after` makes: those that the pattern does not use, of nodes that do not stay."""
+        used = {name for statement in self.pattern for name in statement.operands}
+        going = [statement for statement in self.pattern if statement.node.name not in self.shared]
+        return tuple(name for statement in going for name in statement.outputs if name not in used)
+
+    @cached_property
+    def _leaves(self) -> frozenset[str]:
+        """The values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        return frozenset(name for statement in self.pattern for name in statement.operands) - made
 
     @cached_property
     def size(self) -> int:
@@ -105,31 +118,36 @@ class Rule:
         return compile(self.after, self.name, "exec")
 
     @cached_property
-    def _forwards(self) -> frozenset[str]:
-        """The roots that `after` gives a value of the match, and makes no node for."""
-        lines = [line for line in ast.parse(self.after).body if isinstance(line, ast.Assign)]
-        return frozenset(
-            target.id
-            for line in lines
-            for target in line.targets
-            if isinstance(target, ast.Name) and isinstance(line.value, ast.Name) and target.id in self.roots
-        )
+    def _fuses(self) -> bool:
+        """Whether `after` makes operators of ONNX Runtime's own domains."""
+        called = [one.func for one in ast.walk(ast.parse(self.after)) if isinstance(one, ast.Call)]
+        return any(isinstance(one, ast.Name) and one.id in DOMAINS for one in called)
 
-    def sites(self, graph: Graph, anchor: Node) -> Iterator[Site]:
-        """Return the places in a graph at which the rule applies and whose first node is `anchor`."""
+    def sites(
+        self, graph: Graph, anchor: Node, block: int, precision: str = FUSED_PRECISION
+    ) -> Iterator[Site]:
+        """Return the places in a graph at which the rule applies and whose first node is `anchor`.
+
+        Args:
+            graph: The graph.
+            anchor: One of its nodes.
+            block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+            precision: The floating-point type that operators of ONNX Runtime's own domains are there for.
+        """
         seen: set[str] = set()
         for match in matches(graph, self.pattern, anchor):
-            site = self._site(graph, match)
+            site = self._site(graph, match, block, precision)
             if site is not None and site.name not in seen:
                 seen.add(site.name)
                 yield site
 
-    def _site(self, graph: Graph, match: Match) -> Site | None:
+    def _site(self, graph: Graph, match: Match, block: int, precision: str) -> Site | None:
         bound = [match.values[name] for name in self.roots]
         roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
-        kept = {match.nodes[name].name for name in self.shared}
+        kept = {one for name in self.shared for one in _makers(graph, match, name)}
         removed = tuple(name for name in match.found if name not in kept)
-        if any(graph.is_output(str(match.values[name])) for name in self._forwards):
+        given = [value for name in self._leaves for value in _several(match.values.get(name, ()))]
+        if any(graph.producers.get(value) in removed for value in given):
             return None
         for name in removed:
             for value in graph.nodes[name].results:
@@ -144,18 +162,24 @@ class Rule:
         ]
         if any(value and value not in graph.types for value in values):
             return None
-        if self.where != "True" and not eval(self._where, {"__builtins__": BUILTINS}, names_of(graph, match)):
+        if self._fuses and not _in_precision(graph, values, roots, precision):
             return None
-        heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
+        if self.where != "True" and not self._holds(graph, match, block):
+            return None
+        heads = [one if isinstance(one, str) else one[0] for one in bound if one]
         name = "+".join(quote(one, safe="/.:_-") for one in heads)
-        site = Site(name, match, tuple(sorted(removed)), frozenset(graph.producers[value] for value in roots))
+        makers = frozenset(graph.producers[value] for value in roots)
+        site = Site(name, match, tuple(sorted(removed)), makers)
         return site if self.apart(graph, site) else None
 
     def apart(self, graph: Graph, site: Site) -> bool:
         """Say whether none of the values that the rule makes anew needs another: that would be a circle."""
         return len(site.makers) < 2 or not any(
-            graph.reaches(maker, site.makers - {maker}) for maker in site.makers
+            graph.reaches(maker, site.makers, beside=site.match.found) for maker in site.makers
         )
+
+    def _holds(self, graph: Graph, match: Match, block: int) -> bool:
+        return bool(eval(self._where, {"__builtins__": BUILTINS, **names_of(graph, match, block)}))
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -166,7 +190,7 @@ class Rule:
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         """
         builder = Builder(graph, block)
-        names = builder.run(self._after, names_of(graph, site.match))
+        names = builder.run(self._after, names_of(graph, site.match, block))
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
@@ -181,14 +205,18 @@ def _count(pattern: Operator) -> int:
     return 1 + sum(_count(term) for term in pattern.operands if isinstance(term, Operator))
 
 
-def _operands(pattern: Operator) -> Iterator[str]:
-    """Return the names of the values that a pattern's nodes use."""
-    for term in pattern.operands:
-        yield from _names(term)
+def _makers(graph: Graph, match: Match, name: str) -> tuple[str, ...]:
+    """Return the names of the nodes that a rule calls by a name, or that make what it calls so."""
+    if name in match.nodes:
+        return (match.nodes[name].name,)
+    return tuple(graph.producers[value] for value in _several(match.values[name]))
 
 
-def _names(term: Term) -> Iterator[str]:
-    if isinstance(term, Any_):
-        yield term.name
-    elif isinstance(term, Operator):
-        yield from _operands(term)
+def _several(bound: Bound) -> tuple[str, ...]:
+    return (bound,) if isinstance(bound, str) else bound
+
+
+def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
+    """Say whether the values that are made, and all floating-point ones but weights, are of a type."""
+    used = {graph.types[value].dtype for value in values if value and value not in graph.weights}
+    return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}

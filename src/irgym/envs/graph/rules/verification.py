@@ -5,7 +5,7 @@ Runtime's rounding hides would be found out.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
 from irgym.envs.graph.reference.operators import evaluate, types_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Term
+from irgym.envs.graph.rules.building import RuleError
+from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 Array = NDArray[Any]
@@ -42,10 +43,6 @@ class Instance:
     feeds: Mapping[str, Array]
     weights: Weights
     anchor: str
-
-
-class RuleError(AssertionError):
-    """A rule does not apply to an instance of its pattern, or changes what is computed."""
 
 
 def run(graph: Graph, feeds: Mapping[str, Array], weights: Weights, block: int) -> list[Array]:
@@ -82,17 +79,39 @@ class _Instances:
         pending = list(self.rule.pattern)
         while pending:
             made = {name for statement in pending for name in statement.outputs}
-            statement = next(one for one in pending if not made & set(_leaves(one.node)))
+            statement = next(one for one in pending if not made & one.operands)
             pending.remove(statement)
-            outputs = list(statement.outputs)
-            if statement.rest:
-                last = outputs.pop()
-                outputs += [f"{last}.{place}" for place in range(self.sample.counts[last])]
-            name = self._node(statement.node, outputs, block)
+            name = self._each(statement, block) if statement.each else self._statement(statement, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
-        outputs = [name for root in self.rule.roots for name in self._named(root)]
+        used = {name for statement in self.rule.pattern for name in statement.operands}
+        made = [name for statement in self.rule.pattern for name in statement.outputs if name not in used]
+        outputs = [name for one in made for name in self._named(one)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
+
+    def _statement(self, statement: Statement, block: int) -> str:
+        outputs: list[str] = []
+        for name in statement.outputs:
+            count = self.sample.counts[name] if name in statement.several else None
+            outputs += [name] if count is None else [f"{name}.{place}" for place in range(count)]
+        return self._node(statement.node, outputs, block)
+
+    def _each(self, statement: Statement, block: int) -> str:
+        """Make a node for each of several values."""
+        [output] = statement.outputs
+        columns = {item: self._several(values) for item, values in statement.each}
+        names = [
+            self._node(_with(statement.node, row), [f"{output}.{place}"], block)
+            for place, row in enumerate(
+                {item: column[place] for item, column in columns.items()}
+                for place in range(len(next(iter(columns.values()))))
+            )
+        ]
+        return names[0]
+
+    def _several(self, name: str) -> list[str]:
+        """Return the names of the values that a name stands for."""
+        return self._term(Any_(name, rest=True), 0)
 
     def _named(self, root: str) -> list[str]:
         return [root] if root in self.types else [name for name in self.types if name.startswith(f"{root}.")]
@@ -102,11 +121,14 @@ class _Instances:
         for term in pattern.operands:
             inputs += self._term(term, block)
         attributes: dict[str, Attribute] = dict(self.sample.nodes.get(pattern.name, {}))
+        operators = operators_of(pattern)
+        single = operators is not None and pattern.operator in operators
+        operator = pattern.operator if single else self.sample.operators[pattern.name]
         for name, value in pattern.attributes:
             attributes[name] = self.sample.attributes[value.name] if isinstance(value, Named) else value
         known = [self._known(name) for name in inputs]
         types = types_of(
-            pattern.operator,
+            operator,
             [self.types[name] if name else None for name in inputs],
             attributes,
             known,
@@ -114,9 +136,7 @@ class _Instances:
             block=block,
         )
         self.types.update(zip(outputs, types, strict=True))
-        self.nodes.append(
-            Node(pattern.operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items())))
-        )
+        self.nodes.append(Node(operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items()))))
         return outputs[0]
 
     def _known(self, name: str) -> Array | None:
@@ -135,6 +155,9 @@ class _Instances:
             return [term.name]
         value = self.sample.values.get(term.name)
         if term.rest:
+            made = [one for one in self.types if one.startswith(f"{term.name}.")]
+            if made:
+                return made
             return [self._leaf(f"{term.name}.{place}", one, term) for place, one in enumerate(value or ())]
         return [""] if value is None else [self._leaf(term.name, value, term)]
 
@@ -157,13 +180,17 @@ class _Instances:
             self.weights[name] = Stored(name, digest_of(kind, array.tobytes()), kind)
 
 
-def _leaves(pattern: Operator) -> list[str]:
-    names: list[str] = []
-    for term in pattern.operands:
-        names += (
-            _leaves(term) if isinstance(term, Operator) else [term.name] if isinstance(term, Any_) else []
-        )
-    return names
+def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:
+    """Return a pattern with other names for some values."""
+    operands = tuple(
+        replace(term, name=names.get(term.name, term.name))
+        if isinstance(term, Any_)
+        else _with(term, names)
+        if isinstance(term, Operator)
+        else term
+        for term in pattern.operands
+    )
+    return replace(pattern, operands=operands)
 
 
 def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
@@ -174,7 +201,7 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
     """
     instance = _Instances(rule, rule.sample(rng)).build(block)
     graph = instance.graph
-    sites = list(rule.sites(graph, graph.nodes[instance.anchor]))
+    sites = list(rule.sites(graph, graph.nodes[instance.anchor], block, "float64"))
     if not sites:
         raise RuleError(f"{rule.name} does not apply to an instance of its own pattern")
     expected = run(graph, instance.feeds, instance.weights, block)
@@ -189,13 +216,13 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
                 raise RuleError(
                     f"{rule.name}: {name} was {before.dtype}{before.shape}, is {now.dtype}{now.shape}"
                 )
-            error = _error(before, now)
+            error = error_of(before, now)
             if not error <= ALLOWED:
                 raise RuleError(f"{rule.name}: {name} is off by {error:.1e} of its greatest value")
     return instance
 
 
-def _error(wanted: Array, got: Array) -> float:
+def error_of(wanted: Array, got: Array) -> float:
     """Return the greatest difference as a share of the greatest value; infinite if only one is no number."""
     if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else float("inf")
