@@ -44,7 +44,10 @@ class _Nudged(Weights):
 
 
 def nudged(array: Array, seed: int) -> Array:
-    """Return floating-point numbers moved by a few of their last bits, up or down."""
+    """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
+
+    Whole numbers are exponents and masks more often than they were rounded.
+    """
     if array.dtype.kind != "f":
         return array
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
@@ -52,7 +55,7 @@ def nudged(array: Array, seed: int) -> Array:
     with np.errstate(over="ignore"):
         moved = (array * np.where(up, 1 + step, 1 - step)).astype(array.dtype)
     # Masks hold the greatest number there is: one that became infinite would say nothing.
-    return np.where(np.isfinite(moved), moved, array)
+    return np.where(np.isfinite(moved) & (array != np.trunc(array)), moved, array)
 
 
 def feeds_of(path: str, seed: int) -> dict[str, Array]:
