@@ -134,6 +134,31 @@ def test_whole_numbers_are_not_factored():
                 {"s": [2, 2]},
             ),
         ),
+        # what is joined is of one type, and what it is made of is not
+        (
+            "concat-unary",
+            lambda: (
+                [
+                    node("Cast", ["x"], ["a"], to=1),
+                    node("Cast", ["z"], ["b"], to=1),
+                    node("Concat", ["a", "b"], ["y"], axis=0),
+                ],
+                {"x": TensorType("int64", (2,)), "z": TensorType("float64", (2,))},
+                {},
+            ),
+        ),
+        (
+            "concat-binary",
+            lambda: (
+                [
+                    node("Greater", ["x", "x"], ["a"]),
+                    node("Greater", ["z", "z"], ["b"]),
+                    node("Concat", ["a", "b"], ["y"], axis=0),
+                ],
+                {"x": TensorType("int64", (2,)), "z": TensorType("float64", (2,))},
+                {},
+            ),
+        ),
         # the index is not known
         (
             "gather-of-concat",
