@@ -8,9 +8,18 @@ from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph, Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules import algebra, cutting, linear, movement, recurrence, reshaping, scaling
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
 
-FILES = (movement, reshaping, cutting, linear, scaling, recurrence, algebra)
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = {rule.name: rule for file in FILES for rule in file.RULES}
 ONES = np.ones((4, 4))
 
