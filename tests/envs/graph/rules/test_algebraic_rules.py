@@ -2,11 +2,20 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, in_float32, run_in_ort
 
-from irgym.envs.graph.rules import algebra, cutting, linear, movement, recurrence, reshaping, scaling
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.rules.verification import verify
 
-FILES = (movement, reshaping, cutting, linear, scaling, recurrence, algebra)
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = [rule for file in FILES for rule in file.RULES]
 SEEDS = 200
 

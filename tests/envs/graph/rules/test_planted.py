@@ -8,12 +8,21 @@ from small_graphs import BLOCK, applied, graph_of, operators_of, sites_of
 
 from irgym.envs.graph.ir.graph import node
 from irgym.envs.graph.reference.calls import OperatorError
-from irgym.envs.graph.rules import algebra, cutting, linear, movement, recurrence, reshaping, scaling
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
 from irgym.envs.graph.rules.operands import Rng, array, pick, sample
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.verification import RuleError, verify
 
-FILES = (movement, reshaping, cutting, linear, scaling, recurrence, algebra)
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 SOUND = {rule.name: rule for file in FILES for rule in file.RULES}
 
 

@@ -8,10 +8,19 @@ from random_graphs import Maker
 from small_graphs import BLOCK, sites_of
 
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules import algebra, cutting, linear, movement, recurrence, reshaping, scaling
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
 from irgym.envs.graph.rules.verification import run
 
-FILES = (movement, reshaping, cutting, linear, scaling, recurrence, algebra)
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = [rule for file in FILES for rule in file.RULES]
 
 

@@ -8,9 +8,18 @@ from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph, Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules import algebra, cutting, linear, movement, recurrence, reshaping, scaling
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
 
-FILES = (movement, reshaping, cutting, linear, scaling, recurrence, algebra)
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = {rule.name: rule for file in FILES for rule in file.RULES}
 ONES = np.ones((4, 4))
 
@@ -132,6 +141,31 @@ def test_whole_numbers_are_not_factored():
                 [node("Split", ["x", "s"], ["a", "b"], axis=1), node("Concat", ["b", "a"], ["y"], axis=1)],
                 {"x": (2, 4)},
                 {"s": [2, 2]},
+            ),
+        ),
+        # what is joined is of one type, and what it is made of is not
+        (
+            "concat-unary",
+            lambda: (
+                [
+                    node("Cast", ["x"], ["a"], to=1),
+                    node("Cast", ["z"], ["b"], to=1),
+                    node("Concat", ["a", "b"], ["y"], axis=0),
+                ],
+                {"x": TensorType("int64", (2,)), "z": TensorType("float64", (2,))},
+                {},
+            ),
+        ),
+        (
+            "concat-binary",
+            lambda: (
+                [
+                    node("Greater", ["x", "x"], ["a"]),
+                    node("Greater", ["z", "z"], ["b"]),
+                    node("Concat", ["a", "b"], ["y"], axis=0),
+                ],
+                {"x": TensorType("int64", (2,)), "z": TensorType("float64", (2,))},
+                {},
             ),
         ),
         # the index is not known

@@ -231,6 +231,7 @@ RULES = (
     Rule(
         "concat-unary",
         before="y = Concat(*ts, axis=k); *ts = [(u := Unary(x)) for x in xs]",
+        where="len(set([x.type.dtype for x in xs])) == 1",
         after="y = Same(u, Concat(*xs, axis=k))",
         sample=_joined_unary,
         source=_SOURCE,
@@ -245,7 +246,8 @@ RULES = (
     Rule(
         "concat-binary",
         before="y = Concat(*ts, axis=k); *ts = [(u := Binary(x, z)) for x, z in zip(xs, zs)]",
-        where="all([x.shape == z.shape for x, z in zip(xs, zs)])",
+        where="all([x.shape == z.shape for x, z in zip(xs, zs)])"
+        " and len(set([(x.type.dtype, z.type.dtype) for x, z in zip(xs, zs)])) == 1",
         after="y = Same(u, Concat(*xs, axis=k), Concat(*zs, axis=k))",
         sample=_joined_binary,
         source=_SOURCE,

@@ -183,8 +183,8 @@ y, z = Split(both, whole(y.shape[1], z.shape[1]), outputs=2, axis=1)
     Rule(
         "split-binary",
         before="*parts = Split(x, s, axis=k); *ys = [(u := Binary(a, b)) for a, b in zip(parts, bs)]",
-        where="front(k, x.rank) == x.rank - 1 and all([b.constant and b.shape == (a.shape[-1],)"
-        " for a, b in zip(parts, bs)])",
+        where="front(k, x.rank) == x.rank - 1 and len(set([b.type.dtype for b in bs])) == 1"
+        " and all([b.constant and b.shape == (a.shape[-1],) for a, b in zip(parts, bs)])",
         after="ys = Split(Same(u, x, concat(0, *bs)), s, outputs=len(ys), axis=k)",
         sample=_split_bias,
         source="biases of merged products",
