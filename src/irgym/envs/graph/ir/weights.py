@@ -249,5 +249,5 @@ class Weights:
                 for one in weight.arguments
             ]
             array = FUNCTIONS[weight.function].array(*arguments)
-            self._computed[weight.digest] = np.asarray(array, weight.type.dtype)
+            self._computed[weight.digest] = np.asarray(array, weight.type.dtype, order="C")
         return self._computed[weight.digest]

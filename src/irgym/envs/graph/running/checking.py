@@ -53,9 +53,11 @@ def nudged(array: Array, seed: int) -> Array:
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
     step = NUDGE * float(np.finfo(array.dtype).eps)
     with np.errstate(over="ignore"):
-        moved = (array * np.where(up, 1 + step, 1 - step)).astype(array.dtype)
+        moved = np.array(array * np.where(up, 1 + step, 1 - step), array.dtype, order="C")
     # Masks hold the greatest number there is: one that became infinite would say nothing.
-    return np.where(np.isfinite(moved) & (array != np.trunc(array)), moved, array)
+    kept = ~np.isfinite(moved) | (array == np.trunc(array))
+    moved[kept] = array[kept]
+    return moved
 
 
 def feeds_of(path: str, seed: int) -> dict[str, Array]:
