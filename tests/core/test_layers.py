@@ -27,6 +27,8 @@ TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {
     Path("envs/linalg/programs/networks.py"),
     Path("envs/linalg/importing/torch_import.py"),
+    Path("envs/graph/programs/exporting.py"),
+    *(path.relative_to(ROOT) for path in (ROOT / "envs/graph/programs/models").glob("*.py")),
 }  # imported on use only
 
 

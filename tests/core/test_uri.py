@@ -186,6 +186,56 @@ def test_a_fragment_names_a_part_of_a_file(tmp_path: Path):
         whole.parse(f"toy:{file}#crc32")
 
 
+BOUND = Grammar("toy", FAMILIES, Files((".c",), bindings=True))
+
+
+@given(
+    st.dictionaries(st.text(st.characters(exclude_characters="&=?#"), min_size=1), st.integers(1, 99)),
+    st.randoms(use_true_random=False),
+)
+def test_names_of_a_file_are_bound_in_any_order(tmp_path_factory, bindings, random):
+    file = tmp_path_factory.getbasetemp() / "bound.c"
+    file.write_text("")
+    words = [f"{name}={number}" for name, number in bindings.items()]
+    random.shuffle(words)
+    named = BOUND.parse(f"toy:{file}?{'&'.join(words)}")
+    assert named.bindings == tuple(sorted(bindings.items())) and named.path == file
+    assert BOUND.parse(named.uri) == named and named.uri.endswith("?") is False
+    assert named.uri == BOUND.parse(f"toy:{file}?{'&'.join(sorted(words))}").uri
+
+
+def test_bindings_stand_before_the_part_of_a_file(tmp_path: Path):
+    file = tmp_path / "a.c"
+    file.write_text("")
+    grammar = replace(GRAMMAR, files=Files((".c",), fragments=True, bindings=True))
+    named = grammar.parse(f"toy:{file}?n=007&batch=1#crc32")
+    assert named.uri == f"toy:{file}?batch=1&n=7#crc32"
+    assert (named.bindings, named.fragment) == ((("batch", 1), ("n", 7)), "crc32")
+    assert BOUND.parse(f"toy:{file}").bindings == BOUND.parse(f"toy:{file}?").bindings == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("batch", "'batch' binds no name; write name=number, joined by &"),
+        ("=1", "'=1' binds no name"),
+        ("a=1&", "'' binds no name"),
+        ("a=1&a=1", "a is given twice"),
+        ("a=0", "a must be a whole number in 1 to 999999999"),
+        ("a=-1", "a must be a whole number"),
+        ("a=x", "a must be a whole number"),
+    ],
+)
+def test_wrong_bindings_are_one_sentence(tmp_path: Path, query: str, words: str):
+    file = tmp_path / "a.c"
+    file.write_text("")
+    with pytest.raises(ProgramError) as caught:
+        BOUND.parse(f"toy:{file}?{query}")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(ProgramError, match=r"name it \*\.c"):
+        replace(BOUND, files=Files((".c",))).parse(f"toy:{file}?a=1")
+
+
 def test_options_stand_elsewhere_too():
     options = (Option("count", 100, high=9), Option("seed", 0, low=0))
     assert read_options("name:count=3,seed=0", "count=3,seed=0", options, "it", ",") == {

@@ -21,6 +21,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "hlo": "irgym.envs.hlo.environment:HLO",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
+        "graph": "irgym.envs.graph.environment:GRAPH",
     },
     expected="irgym.core.environment:Environment",
 )

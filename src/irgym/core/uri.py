@@ -1,5 +1,8 @@
 """The URIs of all environments: `scheme://family/sizes?name=value&...` and `scheme:FILE`.
 
+After a file may stand what names of its own are bound to, `scheme:FILE?name=value&...`, and a part of it,
+`scheme:FILE#name`.
+
 An environment declares its families, sizes, options and files as a `Grammar`, which reads URIs, refuses wrong
 ones in one sentence, and gives each program one canonical text: options in order of their names, those left
 out that have their defaults.
@@ -121,10 +124,13 @@ class Files:
     Attributes:
         suffixes: The last suffixes of their names, in lower case.
         fragments: Whether a part of a file may be named: `c:zlib.c#crc32`.
+        bindings: Whether names that the file leaves open may be bound to whole numbers from 1 on:
+            `graph:model.onnx?batch=1&sequence=128`. Which names there are, only the file says.
     """
 
     suffixes: tuple[str, ...]
     fragments: bool = False
+    bindings: bool = False
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,7 @@ class ProgramUri:
         values: Every option of the family and its value, in the family's order.
         path: The file, as it was given; None for a member of a family.
         fragment: Which part of the file; empty for the whole.
+        bindings: What names of the file are bound to, in order of the names.
     """
 
     uri: str
@@ -148,6 +155,7 @@ class ProgramUri:
     values: tuple[tuple[str, Value], ...] = ()
     path: Path | None = None
     fragment: str = ""
+    bindings: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -222,6 +230,10 @@ class Grammar:
             name, mark, fragment = name.partition("#")
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
+        bindings: dict[str, int] = {}
+        if files.bindings:
+            name, _, query = name.partition("?")
+            bindings = _read_bindings(uri, query)
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -230,7 +242,13 @@ class Grammar:
             raise ProgramError(f"{uri!r}: {self.scheme} reads no such file; name it {names}")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        return ProgramUri(uri, path=path, fragment=fragment)
+        bound = tuple(sorted(bindings.items()))
+        text = (
+            f"{self.scheme}:{name}"
+            + (f"?{'&'.join(f'{own}={number}' for own, number in bound)}" if bound else "")
+            + (f"#{fragment}" if fragment else "")
+        )
+        return ProgramUri(text, path=path, fragment=fragment, bindings=bound)
 
     def _member(self, uri: str) -> ProgramUri:
         match = re.fullmatch(r"[^:]*://([^?/]*)(?:/([^?]*))?(?:\?(.*))?", uri, re.DOTALL)
@@ -299,6 +317,26 @@ def read_options(
             raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
         given[name] = known[name].read(uri, text)
     return given
+
+
+def _read_bindings(uri: str, query: str) -> dict[str, int]:
+    """Return what names of a file are bound to.
+
+    Raises:
+        ProgramError: A part is no name=number, or a name is given twice.
+    """
+    bindings: dict[str, int] = {}
+    for word in query.split("&") if query else ():
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ProgramError(f"{uri!r}: {word!r} binds no name; write name=number, joined by &")
+        if name in bindings:
+            raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
+        number = whole_number(text)
+        if not number:
+            raise ProgramError(f"{uri!r}: {name} must be a whole number in 1 to {LARGEST}")
+        bindings[name] = number
+    return bindings
 
 
 def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:

@@ -18,6 +18,7 @@ from irgym.core.candidates import CandidateObservation
 from irgym.core.errors import IrgymError
 from irgym.nets.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
 from irgym.nets.layout import ActionLayout
+from irgym.nets.ragged import Ragged
 
 CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """States, shape [B, F]; their candidates, shape [M, G]; and how many of these each state has, shape [B]."""
@@ -145,9 +146,12 @@ class Candidates(CandidateEncoder):
 
     def separate(self, batch: CandidateBatch) -> list[CandidateObservation]:
         """Return the observations."""
-        states, rows, counts = (part.numpy() for part in batch)
-        parts = np.split(rows, counts.cumsum()[:-1])
-        return [CandidateObservation(state, part) for state, part in zip(states, parts, strict=True)]
+        states, rows, counts = batch
+        parts = Ragged(rows, counts).separate()
+        return [
+            CandidateObservation(state.numpy(), part.numpy())
+            for state, part in zip(states, parts, strict=True)
+        ]
 
     def join(self, batches: Sequence[CandidateBatch]) -> CandidateBatch:
         """Return the observations of all batches as one."""
@@ -157,10 +161,8 @@ class Candidates(CandidateEncoder):
     def select(self, batch: CandidateBatch, rows: Tensor | slice) -> CandidateBatch:
         """Return some observations."""
         states, candidates, counts = batch
-        begins, chosen = (counts.cumsum(0) - counts)[rows], counts[rows]
-        moved = begins - (chosen.cumsum(0) - chosen)
-        places = moved.repeat_interleave(chosen) + torch.arange(int(chosen.sum()))
-        return states[rows], candidates[places], chosen
+        chosen = Ragged(candidates, counts).select(rows)
+        return states[rows], chosen.rows, chosen.counts
 
     def encode(self, batch: CandidateBatch) -> Encoded:
         """Return the features of the states and of their candidates."""
@@ -168,12 +170,8 @@ class Candidates(CandidateEncoder):
         if self.norm is not None and self.candidate_norm is not None:
             states, rows = self.norm.forward(states), self.candidate_norm.forward(rows)
         each = cast(Tensor, self.each(rows))
-        owners = torch.arange(len(counts)).repeat_interleave(counts)
-        none = each.new_zeros(len(counts), each.shape[1])
-        mean = none.index_add(0, owners, each) / counts.clamp(min=1)[:, None]
-        greatest = none.scatter_reduce(0, owners[:, None].expand_as(each), each, "amax", include_self=False)
-        number = counts[:, None].log1p()
-        whole = cast(Tensor, self.whole(torch.cat([states, mean, greatest, number], dim=-1)))
+        own, number = Ragged(each, counts), counts[:, None].log1p()
+        whole = cast(Tensor, self.whole(torch.cat([states, own.mean(), own.greatest(), number], dim=-1)))
         return Encoded(whole, each, counts)
 
     def adapt(self, batch: CandidateBatch) -> None:

@@ -312,6 +312,7 @@ ENCODERS: Registry[type[EncoderSpec]] = Registry(
         "mlp": "irgym.nets.encoders:MlpSpec",
         "lstm": "irgym.nets.lstm:LstmSpec",
         "candidates": "irgym.nets.candidates:CandidateSpec",
+        "graph": "irgym.nets.graphs:GraphSpec",
     },
 )
 

@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from irgym.core.graph_observation import graph_space
 from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.envs.hlo.features import FEATURES, features
 from irgym.envs.hlo.opcodes import OPCODES
@@ -40,12 +41,12 @@ def _analysis(task: Any, state: HloState) -> NDArray[np.float32]:
 def _graph(task: Any, state: HloState) -> spaces.GraphInstance:
     nodes, edges = task.modules.graph(state.path)
     return spaces.GraphInstance(
-        nodes=nodes.astype(np.float32), edges=edges[:, 2].astype(np.int64), edge_links=edges[:, :2].copy()
+        nodes.astype(np.float32), np.eye(2, dtype=np.float32)[edges[:, 2]], edges[:, :2].copy()
     )
 
 
 def _graph_space() -> spaces.Graph:
-    return spaces.Graph(node_space=spaces.Box(0.0, np.inf, (3,), np.float32), edge_space=spaces.Discrete(2))
+    return graph_space(3, 2, 0.0, np.inf)
 
 
 VIEWS = views_of(
@@ -82,7 +83,7 @@ VIEWS = views_of(
     ObservationView(
         "graph",
         "the module as a graph: nodes are opcode, computation and elements, float32, [N, 3]; edges lead from "
-        "operands to users (0) and from what is called to its callers (1)",
+        "operands to users, or from what is called to its callers, one-hot, float32, [E, 2]",
         _graph_space,
         _graph,
     ),

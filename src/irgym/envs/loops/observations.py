@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from irgym.core.graph_observation import graph_space
 from irgym.core.observation import ObservationView, array_view, box, views_of
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.loops import actions
@@ -127,8 +128,7 @@ def _text() -> Any:
 
 
 def _graph() -> Any:
-    stride = spaces.Box(0, np.inf, (1,), np.float32)
-    return spaces.Graph(spaces.Box(-np.inf, np.inf, (NODE_WIDTH,), np.float32), stride)
+    return graph_space(NODE_WIDTH, 1, -np.inf, np.inf)
 
 
 VIEWS = views_of(

@@ -1,0 +1,71 @@
+"""Graphs as policies see them, with or without candidates among their nodes."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+def _none() -> Any:
+    return np.zeros((0, 0), dtype=np.float32)
+
+
+def _nobody() -> Any:
+    return np.zeros((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphObservation:
+    """A graph, what it is as a whole, and the candidates that a state has in it.
+
+    Attributes:
+        nodes: Shape [N, F]; N is at least 1.
+        edges: Shape [E, G].
+        links: Shape [E, 2]; the nodes that each edge leads from and to.
+        state: Shape [S]; the state as a whole.
+        candidates: Shape [C, K]; a row for each pair of the mask's `candidates`, in that order.
+        members: Shape [M, 2]; pairs of a candidate and a node that it is about.
+    """
+
+    encoder: ClassVar[str] = "graph"
+
+    nodes: FloatArray
+    edges: FloatArray
+    links: IntArray
+    state: FloatArray = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+    candidates: FloatArray = field(default_factory=_none)
+    members: IntArray = field(default_factory=_nobody)
+
+    @property
+    def instance(self) -> spaces.GraphInstance:
+        """The graph as Gymnasium shows it."""
+        return spaces.GraphInstance(self.nodes, self.edges, self.links)
+
+
+def graph_space(node: int, edge: int, low: float, high: float) -> spaces.Graph:
+    """Return the Gymnasium space of such graphs.
+
+    Args:
+        node: F, the length of a node's features.
+        edge: G, the length of an edge's features.
+        low: Least value of a feature.
+        high: Greatest value of a feature.
+    """
+    return spaces.Graph(
+        spaces.Box(low, high, (node,), np.float32), spaces.Box(low, high, (edge,), np.float32)
+    )
+
+
+def as_graph(observation: Any) -> GraphObservation | None:
+    """Return an observation as a graph; None for what is none."""
+    if isinstance(observation, spaces.GraphInstance):
+        nodes, edges, links = (cast("NDArray[Any] | None", part) for part in observation)
+        return (
+            None if nodes is None or edges is None or links is None else GraphObservation(nodes, edges, links)
+        )
+    return observation if isinstance(observation, GraphObservation) else None

@@ -1,0 +1,46 @@
+"""The actions: each rule is a kind, and its candidates are the places where it applies."""
+
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
+from irgym.envs.graph.rules import (
+    algebra,
+    convolutions,
+    cutting,
+    identities,
+    layout,
+    linear,
+    merging,
+    movement,
+    pools,
+    recurrence,
+    reshaping,
+    scaling,
+)
+
+RULES = (
+    *convolutions.RULES,
+    *merging.RULES,
+    *pools.RULES,
+    *layout.RULES,
+    *linear.RULES,
+    *scaling.RULES,
+    *recurrence.RULES,
+    *identities.RULES,
+    *movement.RULES,
+    *reshaping.RULES,
+    *cutting.RULES,
+    *algebra.RULES,
+)
+"""All rules."""
+
+CAPACITY = 512
+"""Candidates that flat views of the actions have places for."""
+
+STOP = 0
+"""The kind that ends a schedule."""
+
+SPACE = ActionSpace(
+    (ActionKind("stop", ends="episode"), *(ActionKind(rule.name, candidates=True) for rule in RULES)),
+    capacity=CAPACITY,
+)
+"""`stop`, then the rules in the order of `RULES`."""

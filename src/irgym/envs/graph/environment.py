@@ -1,0 +1,169 @@
+"""What `irgym` commands and Gymnasium reach by the name `graph`."""
+
+import re
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
+from irgym.core.errors import BackendError
+from irgym.core.objective import TIME, Objective
+from irgym.core.reward import LogSpeedup
+from irgym.core.target import Target
+from irgym.envs.graph import datasets
+from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
+from irgym.envs.graph.programs.uris import SUFFIX, parse_program
+from irgym.envs.graph.task import NODES, GraphTask
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.machine import core_count, threads_text, timing_core
+from irgym.measure.target import target_of
+
+BACKEND = "ort"
+"""The back end: ONNX Runtime on one thread, `ort:N` on N."""
+
+RUNNING = Limits(timeout_s=120.0, memory_bytes=12 * GIB)
+"""What running a candidate may take."""
+
+
+class GraphEnvironment(Environment):
+    """Rewriting of ONNX models.
+
+    Models are exported and read in a child process that starts on first use and ends with this process.
+    """
+
+    name = "graph"
+    summary = "rewrite ONNX models for ONNX Runtime (X-RLflow, MLSys 2023); cost: time"
+    default_dataset = datasets.DEFAULT
+    default_reward = LogSpeedup()
+    reference_baseline = "ort-all"
+    default_methods = ("base", "random", "greedy", "beam", "evolutionary", "ort-all")
+    validation_inputs = 3
+    accepts = "an ONNX file"
+
+    def __init__(self) -> None:
+        self._sources: Sources | None = None
+        self._reader: Child | None = None
+        self._models: dict[str, tuple[str, Any]] = {}
+
+    def backends(self) -> list[BackendStatus]:
+        """Return whether ONNX Runtime is here."""
+        try:
+            detail = f"{toolchain()}; {threads_text(1)}, on N with {BACKEND}:N"
+        except BackendError as error:
+            return [BackendStatus(BACKEND, False, str(error).partition(":")[0], INSTALL)]
+        return [BackendStatus(BACKEND, True, detail)]
+
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> GraphTask:
+        """Return the task of a `graph:` URI.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: ONNX Runtime or what exports the model is missing, there is no such back end, or the
+                target is another than this machine, for which alone ONNX Runtime has kernels.
+            IrgymError: There is no such objective.
+        """
+        threads = threads_of(backend)
+        versions = toolchain()
+        program = parse_program(uri)
+        made_for = target_of(target)
+        if self._sources is None:
+            self._sources = Sources()
+            weakref.finalize(self, self._sources.close)
+        path, graph = self._read(str(self._sources.file(program)), program.uri)
+        return under(GraphTask(program.uri, path, graph, made_for, threads, versions), objective)
+
+    def _read(self, file: str, uri: str) -> tuple[str, Any]:
+        if file not in self._models:
+            if self._reader is None:
+                self._reader = Child(LIMITS)
+                weakref.finalize(self, self._reader.close)
+            call = Call("irgym.envs.graph.running.artefacts:kept", (file,))
+            self._models[file] = tuple(answer(self._reader, call, uri))
+        return self._models[file]
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of an ONNX file."""
+        del inputs
+        return f"graph:{program}" if isinstance(program, Path) and program.suffix.lower() == SUFFIX else None
+
+    def objectives(self) -> Sequence[Objective]:
+        """Return time and the number of operators."""
+        return (TIME, NODES)
+
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+        return list(datasets.DATASETS)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set."""
+        return datasets.dataset(name)
+
+    def family(self, uri: str) -> str:
+        """Return the architecture of a program; the name of the file for a file."""
+        program = parse_program(uri)
+        return program.family or (program.path.stem if program.path else "")
+
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
+        """Start a child process on as many pinned cores as the back end has threads, or what a farm has.
+
+        Raises:
+            BackendError: There is no such back end.
+        """
+        from irgym.measure.bench import MeasuringBench
+
+        threads = threads_of(backend)
+        limits = replace(RUNNING, core=timing_core(), threads=threads)
+        return MeasuringBench(limits=limits, farm=farm)
+
+    def baselines(self) -> list[Baseline]:
+        """Return ONNX Runtime's own optimiser at each level."""
+        return [
+            Baseline(
+                f"ort-{level}",
+                f"ONNX Runtime's optimiser at level {level}",
+                INSTALL,
+            )
+            for level in ("off", "basic", "extended", "all")
+        ]
+
+
+def threads_of(backend: str | None) -> int:
+    """Return the threads of a back end.
+
+    Raises:
+        BackendError: There is no such back end.
+    """
+    match = re.fullmatch(rf"{BACKEND}(?::([1-9]\d{{0,3}}))?", backend or BACKEND)
+    if match is None:
+        raise BackendError(f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N")
+    threads = int(match[1] or 1)
+    if threads > core_count():
+        raise BackendError(f"{backend} needs more than the {core_count()} cores here: choose fewer threads")
+    return threads
+
+
+def toolchain() -> str:
+    """Return the versions of what runs models.
+
+    Raises:
+        BackendError: ONNX or ONNX Runtime is not installed.
+    """
+    try:
+        return f"onnxruntime {version('onnxruntime')}; onnx {version('onnx')}"
+    except PackageNotFoundError as error:
+        raise BackendError(f"{error.name} is not installed: run {INSTALL}") from error
+
+
+GRAPH = GraphEnvironment()
+"""The environment."""

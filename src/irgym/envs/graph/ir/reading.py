@@ -1,0 +1,251 @@
+"""From ONNX models to tensor graphs. Runs in a child process: ONNX's parser and checks are native code."""
+
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Stored, Weight, digest_of, literal
+
+Array = NDArray[Any]
+
+OPSETS = range(13, 27)
+"""Versions of ONNX's own operators that are read."""
+
+FOLDED = 1 << 26
+"""Greatest number of bytes of a constant that is computed when a model is read."""
+
+
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
+"""Operators whose results nobody can compare."""
+
+
+SMALL = 64
+"""Elements of the largest weight whose values rules may look at."""
+
+
+def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str, Array]]:
+    """Do with a model what need be done but once.
+
+    Args:
+        model: The model: everything inside, its inputs of fixed shapes.
+        path: Its file, for messages.
+
+    Returns:
+        The model, with constants folded and shapes inferred; and its larger weights, which are no part of it
+        any more.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled.
+    """
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    _check(model, path)
+    # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    model = onnx.shape_inference.infer_shapes(_folded(model), data_prop=True)
+    arrays: dict[str, Array] = {}
+    for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
+        model.graph.initializer.append(numpy_helper.from_array(_constant(one, path), one.output[0]))
+        model.graph.node.remove(one)
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        if array.size > SMALL or array.dtype.kind not in "biuf":
+            contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
+            arrays[tensor.name] = contiguous
+            mark_apart(tensor, digest_of(TensorType(str(array.dtype), array.shape), contiguous.tobytes()))
+    return model, arrays
+
+
+def read(path: Path) -> tuple[Graph, dict[str, Array]]:
+    """Return the graph of a file whose inputs have fixed shapes, and its larger weights.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled.
+    """
+    model, arrays = prepared_model(onnx.load(str(path)), path)
+    return read_graph(model), arrays
+
+
+def mark_apart(tensor: TensorProto, digest: str) -> None:
+    """Make an initializer one whose content is elsewhere.
+
+    Args:
+        tensor: The initializer.
+        digest: What tells its content from others.
+    """
+    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+        tensor.ClearField(field)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=digest)
+
+
+def _check(model: ModelProto, path: Path) -> None:
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    if version not in OPSETS:
+        raise ProgramError(
+            f"{path} is of opset {version}, and those from {OPSETS[0]} to {OPSETS[-1]} are read: convert it, "
+            "for instance with onnx.version_converter"
+        )
+    if model.graph.sparse_initializer:
+        raise ProgramError(f"{path} has sparse weights, which are not handled: make them dense")
+    operators = {one.op_type for one in _all_nodes(model.graph)}
+    if found := sorted(operators & RANDOM):
+        raise ProgramError(
+            f"{path} draws random numbers ({found[0]}), so that results cannot be compared: remove it"
+        )
+
+
+def _folded(model: ModelProto) -> ModelProto:
+    """Return the model with everything computed that depends on no input."""
+    import onnx_ir
+    from onnx_ir.passes.common import RemoveUnusedNodesPass
+    from onnxscript.optimizer import fold_constants
+
+    own = onnx_ir.serde.deserialize_model(model)
+    fold_constants(own, onnx_shape_inference=True, input_size_limit=FOLDED, output_size_limit=FOLDED)
+    RemoveUnusedNodesPass()(own)
+    return onnx_ir.serde.serialize_model(own)
+
+
+def read_graph(model: ModelProto) -> Graph:
+    """Return the graph of what `prepared_model` returned.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled.
+    """
+    own = model.graph
+    types = dict(_types([*own.value_info, *own.input, *own.output]))
+    weights: dict[str, Weight] = {}
+    for tensor in own.initializer:
+        kind = TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
+        types[tensor.name] = kind
+        if tensor.data_location == TensorProto.EXTERNAL:
+            weights[tensor.name] = Stored(tensor.name, tensor.external_data[0].value, kind)
+        else:
+            weights[tensor.name] = literal(numpy_helper.to_array(tensor), kind.dtype)
+    same: dict[str, str] = {}
+    nodes: list[Node] = []
+    outputs = {value.name for value in own.output}
+    for proto in own.node:
+        one = _node(proto, same)
+        if proto.op_type == "Identity" and not proto.domain and one.name not in outputs:
+            same[one.name] = one.inputs[0]
+        else:
+            nodes.append(one)
+    inputs = [value.name for value in own.input if value.name not in weights]
+    opsets = {(entry.domain, entry.version) for entry in model.opset_import}
+    return Graph.of(nodes, types, weights, inputs, [value.name for value in own.output], opsets)
+
+
+def _constant(proto: NodeProto, path: Path) -> Array:
+    [attribute] = proto.attribute
+    value = helper.get_attribute_value(attribute)
+    if attribute.name == "value":
+        return numpy_helper.to_array(value)
+    kinds = {
+        "value_float": np.float32,
+        "value_floats": np.float32,
+        "value_int": np.int64,
+        "value_ints": np.int64,
+    }
+    if attribute.name not in kinds:
+        raise ProgramError(
+            f"{path}: the constant {proto.output[0]} holds texts or is sparse, which is not handled"
+        )
+    return np.array(value, kinds[attribute.name])
+
+
+def _types(values: Iterable[onnx.ValueInfoProto]) -> Iterator[tuple[str, TensorType]]:
+    """Return the types of values whose sizes are all known."""
+    for value in values:
+        kind = value.type.tensor_type
+        known = value.type.HasField("tensor_type") and kind.HasField("shape") and kind.elem_type
+        if known and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+            yield (
+                value.name,
+                TensorType(_dtype(kind.elem_type), tuple(dim.dim_value for dim in kind.shape.dim)),
+            )
+
+
+def _dtype(kind: int) -> str:
+    """Return numpy's name of a type of ONNX."""
+    return "str" if kind == TensorProto.STRING else str(helper.tensor_dtype_to_np_dtype(kind))
+
+
+def _node(proto: NodeProto, same: Mapping[str, str]) -> Node:
+    domain = "" if proto.domain in ("", "ai.onnx") else f"{proto.domain}."
+    outputs = list(proto.output)
+    while outputs and not outputs[-1]:
+        outputs.pop()
+    inputs = [same.get(value, value) for value in proto.input]
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    return Node(
+        domain + proto.op_type,
+        tuple(inputs),
+        tuple(outputs),
+        tuple(sorted((one.name, _attribute(one)) for one in proto.attribute)),
+        tuple(sorted(_captured(proto))),
+    )
+
+
+def _attribute(proto: AttributeProto) -> Attribute:
+    kinds = AttributeProto
+    if proto.type == kinds.INT:
+        return proto.i
+    if proto.type == kinds.FLOAT:
+        return proto.f
+    if proto.type == kinds.STRING:
+        return proto.s.decode()
+    if proto.type == kinds.INTS:
+        return tuple(proto.ints)
+    if proto.type == kinds.FLOATS:
+        return tuple(proto.floats)
+    if proto.type == kinds.STRINGS:
+        return tuple(text.decode() for text in proto.strings)
+    return Opaque(proto.type, proto.SerializeToString(deterministic=True))
+
+
+def _captured(proto: NodeProto) -> set[str]:
+    """Return the values that graphs within an operator use from outside."""
+    names: set[str] = set()
+    for attribute in proto.attribute:
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            own |= {output for one in graph.node for output in one.output}
+            used = {value for one in graph.node for value in one.input} | {
+                value.name for value in graph.output
+            }
+            names |= (used | {value for one in graph.node for value in _captured(one)}) - own - {""}
+    return names
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    for one in graph.node:
+        yield one
+        for attribute in one.attribute:
+            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                yield from _all_nodes(inner)
+
+
+def content_of(path: Path) -> str:
+    """Return the digest of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

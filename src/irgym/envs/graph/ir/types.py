@@ -1,0 +1,22 @@
+"""Types of tensors."""
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Type of the elements, and sizes.
+
+    Attributes:
+        dtype: numpy's name, such as `float32`; `str` for texts.
+        shape: Sizes; all are known.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)

@@ -1,0 +1,111 @@
+"""From tensor graphs to ONNX models."""
+
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+from numpy.typing import NDArray
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from irgym.envs.graph.ir.graph import Graph, Node, Opaque
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Weight, Weights
+
+IR_VERSION = 10
+"""Version of the format that is written: one that all runtimes of the last years read."""
+
+OWN_DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
+"""Domains of ONNX Runtime's operators, all of version 1."""
+
+SMALL = 1024
+"""Greatest number of elements of a weight that always is part of the model, where shapes may depend on it."""
+
+APART = "apart"
+"""Where models without their weights say that these are: a file that is not there."""
+
+
+def used_weights(graph: Graph) -> list[str]:
+    """Return the names of the weights that the graph's nodes use, in order of their first use, each once."""
+    values = (value for one in graph.order for value in one.operands)
+    named = dict.fromkeys(value for value in (*values, *graph.outputs) if value in graph.weights)
+    return list(named)
+
+
+def model_of(graph: Graph, weights: Weights, *, whole: bool) -> ModelProto:
+    """Return a graph as a model.
+
+    Args:
+        graph: The graph.
+        weights: The arrays.
+        whole: Whether all arrays become part of the model. Otherwise only small ones do; the others are
+            declared as external data, and given to a session as `arrays_apart`.
+
+    Raises:
+        ScheduleError: The graph has a circle.
+    """
+    initializers = [_initializer(name, graph, weights, whole) for name in used_weights(graph)]
+    proto = helper.make_graph(
+        [_node(one) for one in graph.order],
+        "irgym",
+        [_value(name, graph.types[name]) for name in graph.inputs],
+        [_output(name, graph) for name in graph.outputs],
+        initializers,
+    )
+    domains = {domain for domain, _ in graph.opsets}
+    used = {one.operator.rpartition(".")[0] for one in graph.order}
+    opsets = [*graph.opsets, *((domain, 1) for domain in OWN_DOMAINS if domain in used - domains)]
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets]
+    return helper.make_model(proto, opset_imports=imports, ir_version=IR_VERSION, producer_name="irgym")
+
+
+def _apart(weight: Weight) -> bool:
+    return weight.type.size > SMALL
+
+
+def _initializer(name: str, graph: Graph, weights: Weights, whole: bool) -> TensorProto:
+    weight = graph.weights[name]
+    if whole or not _apart(weight):
+        return numpy_helper.from_array(weights.array(weight), name)
+    kind = helper.np_dtype_to_tensor_dtype(_numpy(weight.type))
+    tensor = TensorProto(
+        name=name, data_type=kind, dims=weight.type.shape, data_location=TensorProto.EXTERNAL
+    )
+    tensor.external_data.add(key="location", value=APART)
+    return tensor
+
+
+def _numpy(kind: TensorType) -> Any:
+    import numpy as np
+
+    return np.dtype(kind.dtype)
+
+
+def _value(name: str, kind: TensorType) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(_numpy(kind)), kind.shape)
+
+
+def _output(name: str, graph: Graph) -> onnx.ValueInfoProto:
+    kind = graph.types.get(name)
+    return _value(name, kind) if kind else onnx.ValueInfoProto(name=name)
+
+
+def _node(one: Node) -> NodeProto:
+    domain, _, operator = one.operator.rpartition(".")
+    proto = NodeProto(op_type=operator, domain=domain, name=one.name, input=one.inputs, output=one.outputs)
+    for name, value in one.attributes:
+        if isinstance(value, Opaque):
+            proto.attribute.append(AttributeProto.FromString(value.content))
+        elif value == ():
+            proto.attribute.append(AttributeProto(name=name, type=AttributeProto.INTS))
+        else:
+            proto.attribute.append(helper.make_attribute(name, value))
+    return proto
+
+
+def arrays_apart(graph: Graph, weights: Weights) -> list[tuple[str, NDArray[Any]]]:
+    """Return the weights that are no part of a model that is not `whole`, with their arrays."""
+    names: Sequence[str] = used_weights(graph)
+    return [(name, weights.array(graph.weights[name])) for name in names if _apart(graph.weights[name])]

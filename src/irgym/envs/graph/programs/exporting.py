@@ -1,0 +1,139 @@
+"""From torch modules to ONNX, by torch's own exporter; imports torch."""
+
+# torch leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import onnx
+import torch
+from torch import Tensor, nn
+
+from irgym.core.errors import ProgramError
+from irgym.envs.graph.programs.metadata import write_ranges
+from irgym.envs.graph.programs.models.catalogue import BUILDERS
+from irgym.envs.graph.programs.models.model import Model, enliven
+from irgym.envs.graph.programs.uris import parse_program
+from irgym.envs.graph.programs.weights import MOST, too_large
+
+SEED = 20210
+"""What weights are drawn from."""
+
+# Operators whose results are random; an exported module that is in evaluation mode has none.
+_RANDOM = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
+
+# What exporting raises; anything else is an error in the module's own code.
+_REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
+
+
+def build(uri: str) -> Model:
+    """Return the model of a URI; the same URI has the same weights.
+
+    Raises:
+        ProgramError: The URI is malformed.
+    """
+    program = parse_program(uri)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        model = BUILDERS[program.family](program.numbers)
+        model.module.eval()
+        enliven(model)
+    return model
+
+
+def export(uri: str) -> bytes:
+    """Return the model of a URI as a file of ONNX.
+
+    Raises:
+        ProgramError: The URI is malformed, or the model cannot be exported.
+    """
+    return exported(build(uri), uri)
+
+
+def exported(model: Model, uri: str) -> bytes:
+    """Return a model as a file of ONNX, the ranges of its inputs in its metadata.
+
+    Raises:
+        ProgramError: It cannot be exported.
+    """
+    found = to_onnx(model.module, tuple(model.inputs.values()), uri, tuple(model.inputs))
+    write_ranges(found, model.ranges)
+    return found.SerializeToString(deterministic=True)
+
+
+def to_onnx(
+    module: nn.Module, inputs: Sequence[Any], name: str, names: Sequence[str] | None = None
+) -> onnx.ModelProto:
+    """Export a module with all its weights, shapes fixed, as `torch.onnx.export` does it by default.
+
+    Args:
+        module: In evaluation mode.
+        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        name: What messages call it.
+        names: What the inputs are called; None: as the module calls them.
+
+    Raises:
+        ProgramError: torch cannot export it, or it has too many weights, draws random numbers, or changes
+            its buffers or inputs.
+    """
+    if any(not isinstance(value, Tensor) for value in inputs):
+        raise ProgramError(
+            f"the inputs of {name} must be tensors: wrap it in a module that takes tensors only"
+        )
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # torch and its exporter warn of their own deprecated calls
+        try:
+            program = torch.onnx.export(
+                module, tuple(inputs), dynamo=True, verbose=False, input_names=list(names) if names else None
+            )
+        except _REFUSALS as error:
+            raise ProgramError(f"torch.onnx cannot export {name}: {_reason(error)}") from error
+        assert program is not None and program.exported_program is not None
+        signature = program.exported_program.graph_signature
+        if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
+            raise ProgramError(
+                f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place"
+            )
+        weights = program.model.graph.initializers.values()
+        size = sum(weight.const_value.nbytes for weight in weights if weight.const_value is not None)
+        if size > MOST:
+            raise too_large(name, size)
+        model = program.model_proto
+    for node in model.graph.node:
+        if node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2):
+            raise ProgramError(f"{name} draws random numbers ({node.op_type}): call .eval() on it")
+    _strip(model)
+    return model
+
+
+def _strip(model: onnx.ModelProto) -> None:
+    """Remove what the exporter notes on nodes and values: where in whose files they came from."""
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        del part.metadata_props[:]
+        part.doc_string = ""
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of what was wrong, rather than of what the exporter was doing then."""
+    for cause in _causes(error):
+        for line in str(cause).splitlines():
+            if line.strip() and not line.startswith("Failed to"):
+                return line.strip()
+    return type(error).__name__
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what an error came of, the innermost first, and then the error."""
+    if error.__cause__ is not None:
+        yield from _causes(error.__cause__)
+    yield error

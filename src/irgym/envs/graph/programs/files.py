@@ -1,0 +1,121 @@
+"""Files of ONNX as programs: everything inside, and the dimensions that they leave open bound."""
+
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import load_external_data_for_model
+
+from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.graph.programs.weights import files_of
+
+
+def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
+    """Return a model as its file has it, and the other files that hold its weights.
+
+    Raises:
+        ProgramError: It is no ONNX model, it was cut off, or weights are missing or too large.
+        StorageError: It cannot be read.
+    """
+    try:
+        model = onnx.load_model_from_string(path.read_bytes())
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except (DecodeError, RuntimeError, ValueError) as error:
+        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew") from error
+    if not model.ir_version or not model.graph.node:
+        raise ProgramError(f"{path} holds no operations: export the model anew")
+    return model, files_of(model, path)
+
+
+def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
+    """Return a file's model with everything inside and fixed shapes of inputs.
+
+    Args:
+        path: The file.
+        bindings: Numbers for the dimensions that it leaves open, by their names in the file. One without a
+            name is called by the input and the axis: `pixels.0`.
+
+    Raises:
+        ProgramError: It is no valid ONNX model, dimensions are left open, or others are named than it has.
+        StorageError: A file cannot be read.
+    """
+    file = Path(path)
+    model, beside = read(file)
+    try:
+        if beside:
+            load_external_data_for_model(model, str(file.parent))
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        raise ProgramError(f"{path} is no valid ONNX model: {_first_line(error)}") from error
+    except OSError as error:
+        raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
+    bind(model, dict(bindings), path)
+    return model.SerializeToString(deterministic=True)
+
+
+def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
+    """Fix the dimensions that a model's inputs leave open, and work out the other shapes anew.
+
+    Args:
+        model: It is changed.
+        bindings: The dimensions' sizes by their names.
+        path: What messages call the model.
+
+    Raises:
+        ProgramError: Dimensions are left open, others are named than it has, or an input is no tensor.
+    """
+    dimensions = list(_open(model, path))
+    names = dict.fromkeys(name for name, _ in dimensions)
+    for name in bindings:
+        if name not in names:
+            raise ProgramError(
+                f"{path} leaves no dimension {name!r} open; those that it does: {', '.join(names) or 'none'}"
+            )
+    missing = [name for name in names if name not in bindings]
+    if missing:
+        query = "&".join(f"{name}={bindings.get(name, 1)}" for name in sorted(names))
+        raise ProgramError(
+            f"{path} leaves open how large {', '.join(missing)} is: bind it, as in graph:{path}?{query}"
+        )
+    if not names:
+        return
+    for name, dimension in dimensions:
+        dimension.dim_value = bindings[name]
+    for value in model.graph.output:
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in bindings:
+                dimension.dim_value = bindings[dimension.dim_param]
+            elif dimension.HasField("dim_param"):
+                dimension.ClearField("dim_param")
+    del model.graph.value_info[:]
+    model.CopyFrom(onnx.shape_inference.infer_shapes(model, data_prop=True))
+
+
+def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the dimensions of inputs that have no size, with their names."""
+    given = {tensor.name for tensor in model.graph.initializer}
+    for value in model.graph.input:
+        if value.name in given:
+            continue
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise ProgramError(f"{path}: the input {value.name} is no tensor: export it with tensors only")
+        if not value.type.tensor_type.HasField("shape"):
+            raise ProgramError(
+                f"{path}: nobody knows the rank of the input {value.name}: export it with shapes"
+            )
+        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.dim_param:
+                yield dimension.dim_param, dimension
+            elif dimension.dim_value <= 0:
+                yield f"{value.name}.{axis}", dimension
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

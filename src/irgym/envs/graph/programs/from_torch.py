@@ -1,0 +1,49 @@
+"""From modules of torch to programs of graph."""
+
+from pathlib import Path
+from typing import Any
+
+from irgym.core.errors import BackendError, ProgramError
+from irgym.core.files import write_files
+from irgym.envs.graph.programs.sources import INSTALL_MODELS, STORE
+from irgym.envs.graph.programs.uris import SUFFIX
+from irgym.measure.store import digest, stem_of
+
+
+def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
+    """Write a torch module as ONNX, weights inside and shapes fixed, and return the URI of the program.
+
+    torch's own exporter writes it, in this process.
+
+    Args:
+        module: A `torch.nn.Module` in evaluation mode.
+        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        path: Where to write, *.onnx; in the user's cache folder, under a name made of its content, if None.
+
+    Raises:
+        BackendError: torch, onnx or onnxscript is not installed.
+        ProgramError: The module cannot be exported; the message names what is in the way.
+        StorageError: The file cannot be written.
+    """
+    try:
+        import onnx  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import onnxscript  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        from torch import nn
+    except ImportError as error:
+        raise BackendError(
+            f"from_torch needs {error.name}, which is not installed: run {INSTALL_MODELS}"
+        ) from error
+    if not isinstance(module, nn.Module):
+        raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
+    if path is not None and Path(path).suffix.lower() != SUFFIX:
+        raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
+    from irgym.envs.graph.programs.exporting import to_onnx
+
+    name = type(module).__name__
+    content = to_onnx(module, inputs, name).SerializeToString(deterministic=True)
+    if path is None:
+        target = STORE.put(f"{stem_of(name)}-{digest(content)}", content)
+    else:
+        target = Path(path)
+        write_files({target: content})
+    return f"graph:{target}"

@@ -1,0 +1,119 @@
+"""Random values for a model's inputs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from irgym.core.errors import ProgramError
+from irgym.envs.graph.programs.metadata import PREFIX, read_ranges
+from irgym.envs.graph.programs.ranges import derived_range
+
+MASK = (0, 2)
+"""The range of masks."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a model.
+
+    Attributes:
+        name: Its name in the model.
+        dtype: The type of its elements.
+        shape: Its sizes.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+def inputs_of(model: onnx.ModelProto) -> tuple[Input, ...]:
+    """Return the inputs that a model must be given, in order.
+
+    Raises:
+        ProgramError: One is no tensor of numbers or truth values, or has dimensions that are not fixed.
+    """
+    given = {tensor.name for tensor in model.graph.initializer}
+    return tuple(_input(value) for value in model.graph.input if value.name not in given)
+
+
+def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
+    """Return for each input of whole numbers the least value and the one after the greatest.
+
+    They stand in the model's metadata, or follow from what the model does with the input: `derived_range`.
+
+    Raises:
+        ProgramError: They do neither, or the metadata is malformed.
+    """
+    known = read_ranges(model)
+    ranges: dict[str, tuple[int, int]] = {}
+    for one in inputs_of(model):
+        if not np.issubdtype(one.dtype, np.integer):
+            continue
+        found = known.get(one.name) or derived_range(model, one.name)
+        if found is None:
+            raise ProgramError(
+                f"nobody can tell which numbers the input {one.name} may hold: "
+                f"write LOW,HIGH into the model's metadata as {PREFIX}{one.name}"
+            )
+        ranges[one.name] = found
+    return ranges
+
+
+def draw(
+    model_inputs: Sequence[Input], ranges: Mapping[str, tuple[int, int]], seed: int
+) -> dict[str, NDArray[Any]]:
+    """Return values of inputs by their names; the same seed gives the same.
+
+    Floats are drawn from the standard normal distribution, whole numbers evenly from their range, truth
+    values by a fair coin. In masks, which are those of two values that have rows, the first of each row is 1:
+    where everything is masked a softmax has no result.
+
+    Args:
+        model_inputs: The inputs.
+        ranges: Least value, and the one after the greatest, of each input of whole numbers.
+        seed: What the values depend on, and on the input's place.
+    """
+    return {
+        one.name: _draw(one, ranges, np.random.default_rng((seed, place)))
+        for place, one in enumerate(model_inputs)
+    }
+
+
+def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:
+    if one.dtype == np.bool_:
+        bounds = MASK
+    elif np.issubdtype(one.dtype, np.integer):
+        bounds = ranges[one.name]
+    else:
+        return np.asarray(random.standard_normal(one.shape)).astype(one.dtype)
+    values = np.asarray(random.integers(*bounds, one.shape))
+    if bounds == MASK and len(one.shape) > 1:
+        values[..., 0] = 1
+    return values.astype(one.dtype)
+
+
+def _input(value: onnx.ValueInfoProto) -> Input:
+    tensor = value.type.tensor_type
+    dimensions = [dimension.dim_value for dimension in tensor.shape.dim]
+    if not tensor.HasField("shape") or any(size <= 0 for size in dimensions):
+        raise ProgramError(
+            f"the input {value.name} has no fixed shape: bind its dimensions in the program's URI"
+        )
+    if tensor.elem_type in _REFUSED:
+        kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        raise ProgramError(f"the input {value.name} holds {kind}: export the model with inputs of numbers")
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    return Input(value.name, dtype, tuple(dimensions))
+
+
+_REFUSED = {
+    onnx.TensorProto.UNDEFINED,
+    onnx.TensorProto.STRING,
+    onnx.TensorProto.COMPLEX64,
+    onnx.TensorProto.COMPLEX128,
+}

@@ -1,0 +1,1 @@
+"""The models, in torch. Imported in the exporting child only."""

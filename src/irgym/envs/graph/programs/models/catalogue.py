@@ -1,0 +1,14 @@
+"""Which builder makes the models of which family."""
+
+from irgym.envs.graph.programs.models import dalle, emformer, images, language, recurrent, unet
+from irgym.envs.graph.programs.models.model import Builder
+
+BUILDERS: dict[str, Builder] = {
+    **images.BUILDERS,
+    **language.BUILDERS,
+    **recurrent.BUILDERS,
+    **dalle.BUILDERS,
+    **emformer.BUILDERS,
+    **unet.BUILDERS,
+}
+"""What makes the models of each family."""

@@ -1,0 +1,116 @@
+"""Programs as files of ONNX: each is exported or read once, and kept in the user's cache folder."""
+
+import os
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from irgym.core.cost import Call
+from irgym.core.errors import BackendError, ProgramError
+from irgym.core.uri import ProgramUri
+from irgym.envs.graph.programs.families import PACKAGES
+from irgym.envs.graph.programs.uris import SUFFIX
+from irgym.measure.evaluators import error_of, failure_of
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.store import Store, digest, stem_of
+from irgym.measure.variables import keyed
+
+LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB)
+"""What making a program may take."""
+
+STORE = Store("graph/programs", SUFFIX)
+"""Programs: models of ONNX with everything inside and fixed shapes of inputs."""
+
+INSTALL = "pip install 'irgym[graph]'"
+"""The command that installs what files need."""
+
+INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
+"""The command that installs what models need."""
+
+RECIPE = ("envs/graph/programs",)
+"""What makes programs."""
+
+
+class Sources:
+    """Turns what URIs name into files of ONNX. Close it, or let it go with the process."""
+
+    def __init__(self) -> None:
+        self._child = Child(LIMITS)
+
+    def file(self, program: ProgramUri) -> Path:
+        """Return the file of a program, which has everything inside; it is made first where there is none.
+
+        Raises:
+            BackendError: onnx is missing, or for a model torch or a package that has it.
+            ProgramError: The file is no model, it leaves dimensions open, or the model cannot be exported.
+            StorageError: A file cannot be read or the cache folder cannot be written.
+        """
+        common = (_recipe(), keyed(os.environ))
+        if program.path is None:
+            needed = ("torch", "onnx", "onnxscript", "onnx-ir", *_package(program.family))
+            versions = (_version(package, program.uri, INSTALL_MODELS) for package in needed)
+            name = f"{program.family}-{digest(program.uri, *versions, *common)}"
+            call = Call("irgym.envs.graph.programs.exporting:export", (program.uri,))
+        else:
+            installed = _version("onnx", program.uri, INSTALL)
+            contents = _contents(program.path)
+            name = (
+                f"{stem_of(program.path.stem)}-{digest(*contents, str(program.bindings), installed, *common)}"
+            )
+            call = Call("irgym.envs.graph.programs.files:bound", (str(program.path), program.bindings))
+        return STORE.get(name, lambda: answer(self._child, call, program.uri))
+
+    def close(self) -> None:
+        """End the child process."""
+        self._child.close()
+
+
+def answer(child: Child, call: Call, what: str) -> Any:
+    """Return what a call returns in a child.
+
+    Args:
+        child: Where to run it.
+        call: The function and its arguments.
+        what: What errors call the program.
+
+    Raises:
+        ProgramError: The function refuses the program, or does not survive it.
+    """
+    reply = child.call(call)
+    if isinstance(reply, Raised):
+        raise error_of(call, reply)
+    if isinstance(reply, Crashed):
+        raise ProgramError(f"{what}: onnx or torch crashed on it ({reply.detail}): choose another program")
+    if not isinstance(reply, Returned):
+        raise ProgramError(
+            f"{what} cannot be made here ({failure_of(reply).detail}): choose a smaller program"
+        )
+    return reply.value
+
+
+def _package(family: str) -> tuple[str, ...]:
+    # transformers imports torchvision where that is installed, so no version of it matters.
+    return (PACKAGES[family],) if family in PACKAGES else ()
+
+
+def _version(package: str, what: str, install: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError as error:
+        raise BackendError(f"{what} needs {package}, which is not installed: run {install}") from error
+
+
+def _contents(path: Path) -> list[bytes]:
+    """Return the contents of a model's files, its own first."""
+    from irgym.envs.graph.programs.files import read
+
+    return [file.read_bytes() for file in (path, *read(path)[1])]
+
+
+@cache
+def _recipe() -> str:
+    """Return what stands for the source of everything that makes programs."""
+    return hash_of(files_of(RECIPE), ROOT)

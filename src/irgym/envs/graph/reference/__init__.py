@@ -1,0 +1,1 @@
+"""What operators mean: their values in numpy, in the precision of their inputs, and their types."""

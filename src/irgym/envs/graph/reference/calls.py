@@ -1,0 +1,137 @@
+"""What all operators share: how they are called, and what says their meaning and their types."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import IrgymError
+from irgym.envs.graph.ir.types import TensorType
+
+Array: TypeAlias = NDArray[Any]
+Meaning: TypeAlias = Callable[..., "Array | Sequence[Array]"]
+"""From a call and the inputs, each an argument of its own (None where left out), to the outputs."""
+TypeRule: TypeAlias = Callable[..., "TensorType | Sequence[TensorType]"]
+"""From a call and the inputs' types, in the same form, to the types of the outputs."""
+
+
+class OperatorError(IrgymError):
+    """An operator is not known here, or has attributes or inputs that are not."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator.
+
+    Attributes:
+        meaning: Its values.
+        types: Their types.
+    """
+
+    meaning: Meaning
+    types: TypeRule
+
+
+@dataclass(frozen=True)
+class Call:
+    """What an operator is called with, besides its inputs.
+
+    Attributes:
+        operator: Its name.
+        attributes: By name, with plain values; tensors are arrays.
+        outputs: Number of outputs wanted.
+        block: Channels of a block, for the operators of `com.microsoft.nchwc`.
+        constants: For type rules: values of inputs that are known.
+    """
+
+    operator: str
+    attributes: Mapping[str, Any]
+    outputs: int = 1
+    block: int = 16
+    constants: Sequence[Array | None] = ()
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an attribute.
+
+        Raises:
+            OperatorError: It is missing and has no default. So do the next ones.
+        """
+        return int(self._get(name, default))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return an attribute."""
+        return float(self._get(name, default))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return an attribute."""
+        return str(self._get(name, default))
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """Return an attribute."""
+        return tuple(int(value) for value in self._get(name, default))
+
+    def numbers(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        """Return an attribute."""
+        return tuple(float(value) for value in self._get(name, default))
+
+    def known(self, index: int) -> Array:
+        """Return the value of an input on which the types of the outputs depend.
+
+        Raises:
+            OperatorError: It is not known.
+        """
+        value = self.constants[index] if index < len(self.constants) else None
+        if value is None:
+            raise OperatorError(
+                f"the type of {self.operator} depends on its input {index}: give its value as a constant"
+            )
+        return value
+
+    def refusal(self, what: str) -> OperatorError:
+        """Return the error that says what of a call is not known here."""
+        return OperatorError(f"{self.operator} is not known here with {what}; leave such operators alone")
+
+    def _get(self, name: str, default: Any) -> Any:
+        value = self.attributes.get(name, default)
+        if value is None:
+            raise OperatorError(f"{self.operator} needs the attribute {name!r}")
+        return value
+
+
+def same(call: Call, first: TensorType, *others: TensorType | None) -> TensorType:
+    """Return the type of the first input."""
+    return first
+
+
+def broadcast(call: Call, first: TensorType, *others: TensorType) -> TensorType:
+    """Return the type of all inputs broadcast together, with elements as in the first."""
+    shapes = [first.shape, *(other.shape for other in others)]
+    return TensorType(first.dtype, np.broadcast_shapes(*shapes))
+
+
+def by_view(meaning: Meaning) -> TypeRule:
+    """Return the type rule of an operator that only looks at its first input in another way.
+
+    It calls the meaning with an array of the right shape without memory behind it, and with the known values
+    of the other inputs.
+    """
+
+    def rule(call: Call, first: TensorType, *others: TensorType | None) -> TensorType | list[TensorType]:
+        view = np.broadcast_to(np.empty((), first.dtype), first.shape)
+        known = [None if other is None else call.known(index) for index, other in enumerate(others, 1)]
+        result = meaning(call, view, *known)
+        return type_of(result) if isinstance(result, np.ndarray) else [type_of(one) for one in result]
+
+    return rule
+
+
+def type_of(array: Array) -> TensorType:
+    """Return the type of an array."""
+    return TensorType("str" if array.dtype.kind in "UO" else array.dtype.name, array.shape)
+
+
+def positive_axis(axis: int, rank: int) -> int:
+    """Return an axis, counted from the front."""
+    return axis + rank if axis < 0 else axis

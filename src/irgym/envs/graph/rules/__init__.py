@@ -1,0 +1,1 @@
+"""Rewrite rules: their language, their matching, and the rules themselves."""

@@ -1,0 +1,233 @@
+"""Whether a rule keeps what is computed: random instances, evaluated in float64 before and after.
+
+The meaning of operators is numpy's (`irgym.envs.graph.reference`), not ONNX Runtime's: a rule that only ONNX
+Runtime's rounding hides would be found out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
+from irgym.envs.graph.reference.operators import evaluate, types_of
+from irgym.envs.graph.rules.building import RuleError
+from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
+from irgym.envs.graph.rules.rule import Rule, Sample
+
+Array = NDArray[Any]
+
+ALLOWED = 1e-9
+"""Greatest error in float64, as a share of the greatest value."""
+
+SMALL = 64
+"""Elements of the largest weight whose values rules may look at."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A graph that is an instance of a pattern, and what it is run on.
+
+    Attributes:
+        graph: The graph.
+        feeds: Arrays of its inputs.
+        weights: Arrays of its weights.
+        anchor: Name of the node that the pattern's first statement describes.
+    """
+
+    graph: Graph
+    feeds: Mapping[str, Array]
+    weights: Weights
+    anchor: str
+
+
+def run(graph: Graph, feeds: Mapping[str, Array], weights: Weights, block: int) -> list[Array]:
+    """Return what a graph computes, by the reference."""
+    values = dict(feeds)
+    for one in graph.order:
+        operands = [_operand(graph, weights, values, name) for name in one.inputs]
+        results = evaluate(one.operator, operands, dict(one.attributes), len(one.outputs), block=block)
+        values.update({name: array for name, array in zip(one.outputs, results, strict=True) if name})
+    return [values[name] if name in values else weights.array(graph.weights[name]) for name in graph.outputs]
+
+
+def _operand(graph: Graph, weights: Weights, values: Mapping[str, Array], name: str) -> Array | None:
+    if not name:
+        return None
+    return values[name] if name in values else weights.array(graph.weights[name])
+
+
+class _Instances:
+    """Builds the graph of an instance, statement by statement."""
+
+    def __init__(self, rule: Rule, sample: Sample) -> None:
+        self.rule = rule
+        self.sample = sample
+        self.nodes: list[Node] = []
+        self.types: dict[str, TensorType] = {}
+        self.arrays: dict[str, Array] = {}
+        self.weights: dict[str, Weight] = {}
+        self.feeds: dict[str, Array] = {}
+
+    def build(self, block: int) -> Instance:
+        """Return the instance."""
+        anchor = ""
+        pending = list(self.rule.pattern)
+        while pending:
+            made = {name for statement in pending for name in statement.outputs}
+            statement = next(one for one in pending if not made & one.operands)
+            pending.remove(statement)
+            name = self._each(statement, block) if statement.each else self._statement(statement, block)
+            anchor = name if statement is self.rule.pattern[0] else anchor
+        used = {name for statement in self.rule.pattern for name in statement.operands}
+        made = [name for statement in self.rule.pattern for name in statement.outputs if name not in used]
+        outputs = [name for one in made for name in self._named(one)]
+        graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
+        return Instance(graph, self.feeds, Weights(self.arrays), anchor)
+
+    def _statement(self, statement: Statement, block: int) -> str:
+        outputs: list[str] = []
+        for name in statement.outputs:
+            count = self.sample.counts[name] if name in statement.several else None
+            outputs += [name] if count is None else [f"{name}.{place}" for place in range(count)]
+        return self._node(statement.node, outputs, block)
+
+    def _each(self, statement: Statement, block: int) -> str:
+        """Make a node for each of several values."""
+        [output] = statement.outputs
+        columns = {item: self._several(values) for item, values in statement.each}
+        names = [
+            self._node(_with(statement.node, row), [f"{output}.{place}"], block)
+            for place, row in enumerate(
+                {item: column[place] for item, column in columns.items()}
+                for place in range(len(next(iter(columns.values()))))
+            )
+        ]
+        return names[0]
+
+    def _several(self, name: str) -> list[str]:
+        """Return the names of the values that a name stands for."""
+        return self._term(Any_(name, rest=True), 0)
+
+    def _named(self, root: str) -> list[str]:
+        return [root] if root in self.types else [name for name in self.types if name.startswith(f"{root}.")]
+
+    def _node(self, pattern: Operator, outputs: Sequence[str], block: int) -> str:
+        inputs: list[str] = []
+        for term in pattern.operands:
+            inputs += self._term(term, block)
+        attributes: dict[str, Attribute] = dict(self.sample.nodes.get(pattern.name, {}))
+        operators = operators_of(pattern)
+        single = operators is not None and pattern.operator in operators
+        operator = pattern.operator if single else self.sample.operators[pattern.name]
+        for name, value in pattern.attributes:
+            attributes[name] = self.sample.attributes[value.name] if isinstance(value, Named) else value
+        known = [self._known(name) for name in inputs]
+        types = types_of(
+            operator,
+            [self.types[name] if name else None for name in inputs],
+            attributes,
+            known,
+            len(outputs),
+            block=block,
+        )
+        self.types.update(zip(outputs, types, strict=True))
+        self.nodes.append(Node(operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items()))))
+        return outputs[0]
+
+    def _known(self, name: str) -> Array | None:
+        weight = self.weights.get(name)
+        return weight.array if isinstance(weight, Literal) else None
+
+    def _term(self, term: Term, block: int) -> list[str]:
+        if isinstance(term, Operator):
+            name = f"{term.name or 'inner'}_{len(self.nodes)}"
+            return [self._node(term, [name], block)]
+        if isinstance(term, Number):
+            name = f"number_{len(self.weights)}"
+            self._weight(name, np.array(term.value))
+            return [name]
+        if term.name in self.types:
+            return [term.name]
+        value = self.sample.values.get(term.name)
+        if term.rest:
+            made = [one for one in self.types if one.startswith(f"{term.name}.")]
+            if made:
+                return made
+            return [self._leaf(f"{term.name}.{place}", one, term) for place, one in enumerate(value or ())]
+        return [""] if value is None else [self._leaf(term.name, value, term)]
+
+    def _leaf(self, name: str, value: Any, term: Any_) -> str:
+        array = np.asarray(value)
+        if term.name in self.sample.weights:
+            self._weight(name, array)
+        elif name not in self.types:
+            self.feeds[name] = array
+            self.types[name] = TensorType(str(array.dtype), array.shape)
+        return name
+
+    def _weight(self, name: str, array: Array) -> None:
+        kind = TensorType(str(array.dtype), array.shape)
+        self.types[name] = kind
+        if array.size <= SMALL:
+            self.weights[name] = literal(array, kind.dtype)
+        else:
+            self.arrays[name] = array
+            self.weights[name] = Stored(name, digest_of(kind, array.tobytes()), kind)
+
+
+def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:
+    """Return a pattern with other names for some values."""
+    operands = tuple(
+        replace(term, name=names.get(term.name, term.name))
+        if isinstance(term, Any_)
+        else _with(term, names)
+        if isinstance(term, Operator)
+        else term
+        for term in pattern.operands
+    )
+    return replace(pattern, operands=operands)
+
+
+def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
+    """Apply a rule to a random instance of its pattern, and compare what is computed before and after.
+
+    Raises:
+        RuleError: It does not apply, or changes the results or their types.
+    """
+    instance = _Instances(rule, rule.sample(rng)).build(block)
+    graph = instance.graph
+    sites = list(rule.sites(graph, graph.nodes[instance.anchor], block, "float64"))
+    if not sites:
+        raise RuleError(f"{rule.name} does not apply to an instance of its own pattern")
+    expected = run(graph, instance.feeds, instance.weights, block)
+    for site in sites:
+        after = graph.rewritten(rule.rewrite(graph, site, block))
+        if after.outputs != graph.outputs:
+            raise RuleError(f"{rule.name} changes the names of outputs")
+        for name, before, now in zip(
+            graph.outputs, expected, run(after, instance.feeds, instance.weights, block), strict=True
+        ):
+            if (str(now.dtype), now.shape) != (str(before.dtype), before.shape):
+                raise RuleError(
+                    f"{rule.name}: {name} was {before.dtype}{before.shape}, is {now.dtype}{now.shape}"
+                )
+            error = error_of(before, now)
+            if not error <= ALLOWED:
+                raise RuleError(f"{rule.name}: {name} is off by {error:.1e} of its greatest value")
+    return instance
+
+
+def error_of(wanted: Array, got: Array) -> float:
+    """Return the greatest difference as a share of the greatest value; infinite if only one is no number."""
+    if wanted.dtype.kind not in "fc":
+        return 0.0 if np.array_equal(wanted, got) else float("inf")
+    if not np.array_equal(np.isfinite(wanted), np.isfinite(got)):
+        return float("inf")
+    there = np.isfinite(wanted)
+    greatest = float(np.abs(wanted[there]).max(initial=1e-30))
+    return float(np.abs(wanted[there] - got[there]).max(initial=0.0)) / greatest

@@ -1,0 +1,118 @@
+"""Models that were read once: their structure as ONNX, their weights in a file that is mapped into memory."""
+
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+import json
+import mmap
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from irgym.core.errors import StorageError
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
+from irgym.envs.graph.ir.weights import Weights
+from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.store import Store, digest, stem_of
+
+STORE = Store("graph/models", ".onnx")
+"""Models as they were read: constants folded, shapes inferred; weights beside them."""
+
+RECIPE = ("envs/graph/ir",)
+"""What makes them."""
+
+WEIGHTS = ".safetensors"
+
+
+class Kept(NamedTuple):
+    """A model that was read.
+
+    Attributes:
+        path: Its structure.
+        graph: Its graph.
+    """
+
+    path: str
+    graph: Graph
+
+
+def kept(path: str) -> Kept:
+    """Return the model of a file, which is read where that was not done before.
+
+    Args:
+        path: An ONNX file with everything inside, its inputs of fixed shapes.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled.
+        StorageError: The cache folder cannot be written.
+    """
+    source = Path(path)
+    recipe = hash_of(files_of(RECIPE), ROOT)
+    name = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__)}"
+    found = STORE.find(name)
+    if found is None:
+        model, arrays = prepared_model(onnx.load(path), source)
+        found = STORE.put(name, model.SerializeToString(deterministic=True), {WEIGHTS: save(arrays)})
+    return Kept(str(found), model_at(str(found)).graph)
+
+
+class Loaded(NamedTuple):
+    """A model in memory.
+
+    Attributes:
+        proto: Its structure.
+        graph: Its graph.
+        weights: Its weights, and what was computed of them.
+    """
+
+    proto: onnx.ModelProto
+    graph: Graph
+    weights: Weights
+
+
+@lru_cache(maxsize=2)
+def model_at(path: str) -> Loaded:
+    """Return the model that `kept` wrote.
+
+    Raises:
+        StorageError: It is gone.
+    """
+    try:
+        proto = onnx.load(path, load_external_data=False)
+        arrays = mapped(Path(path).with_suffix(WEIGHTS))
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be read ({error.strerror}): run the command again, which makes it anew"
+        ) from error
+    return Loaded(proto, read_graph(proto), Weights(arrays))
+
+
+def mapped(path: Path) -> Mapping[str, NDArray[Any]]:
+    """Return the arrays of a file of safetensors: read where they are used, and shared by processes."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        kind = np.dtype(_DTYPES[entry["dtype"]])
+        flat = np.frombuffer(memory, kind, (end - begin) // kind.itemsize, 8 + length + begin)
+        arrays[name] = flat.reshape(entry["shape"])
+    return arrays
+
+
+_DTYPES = {
+    "F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "I32": "int32", "I16": "int16",
+    "I8": "int8", "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64", "BOOL": "bool",
+}  # fmt: skip
+"""numpy's names of the types that safetensors tells apart, and numpy has."""

@@ -1,0 +1,98 @@
+"""What rewritten models are checked on: random inputs, and how far rounding may take each result.
+
+That is found out by the original itself, with inputs and weights that differ in their last bits: a fused
+operator adds up in another order, which does no more than that.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.graph.ir.weights import Weight, Weights
+from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
+from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.sessions import Program
+from irgym.measure.checking.expected import rounded
+from irgym.measure.checking.problem import Problem, best_problem, problem
+
+Array = NDArray[Any]
+
+SEED = 20261122
+"""Seed of the inputs on which candidates are checked and timed."""
+
+NUDGE = 4.0
+"""How many times their precision inputs and weights are moved by, relatively, to see what that does."""
+
+ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
+"""What is allowed, in words."""
+
+
+class _Nudged(Weights):
+    """Weights that differ from others in their last bits."""
+
+    def __init__(self, weights: Weights, seed: int) -> None:
+        super().__init__({})
+        self._of = weights
+        self._seed = seed
+
+    def array(self, weight: Weight) -> Array:
+        """Return a weight's array, moved."""
+        return nudged(self._of.array(weight), self._seed)
+
+
+def nudged(array: Array, seed: int) -> Array:
+    """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
+
+    Whole numbers are exponents and masks more often than they were rounded.
+    """
+    if array.dtype.kind != "f":
+        return array
+    up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
+    step = NUDGE * float(np.finfo(array.dtype).eps)
+    with np.errstate(over="ignore"):
+        moved = np.array(array * np.where(up, 1 + step, 1 - step), array.dtype, order="C")
+    # Masks hold the greatest number there is: one that became infinite would say nothing.
+    kept = ~np.isfinite(moved) | (array == np.trunc(array))
+    moved[kept] = array[kept]
+    return moved
+
+
+def feeds_of(path: str, seed: int) -> dict[str, Array]:
+    """Return random inputs of a model.
+
+    Raises:
+        ProgramError: Nobody can tell which numbers an input may hold.
+    """
+    proto = model_at(path).proto
+    return draw(inputs_of(proto), ranges_of(proto), seed)
+
+
+@lru_cache(maxsize=4)
+def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
+    """Return what a model's results must be on random inputs, and the inputs by name."""
+    loaded = model_at(path)
+    original = Program(loaded.graph, loaded.weights, threads=1)
+    moved = Program(loaded.graph, _Nudged(loaded.weights, seed), threads=1)
+    drawn = feeds_of(path, seed)
+
+    def tried(scale: float) -> Problem:
+        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
+        results = original.run(feeds)
+        near = [
+            program.run({name: nudged(array, seed + 1) for name, array in feeds.items()})
+            for program in (moved,)
+        ]
+        near.append(moved.run(feeds))
+        expected = [rounded(one, list(others)) for one, *others in zip(results, *near, strict=True)]
+        other = original.run(feeds_of(path, seed + 1))
+        return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
+
+    found = best_problem(tried)
+    return found, dict(zip(drawn, found.inputs, strict=True))
+
+
+def _scaled(array: Array, scale: float) -> Array:
+    return array if scale == 1.0 or array.dtype.kind != "f" else (array * scale).astype(array.dtype)

@@ -1,0 +1,145 @@
+"""Graphs: what a rewrite changes, shares and refuses."""
+
+import numpy as np
+import pytest
+
+from irgym.core.errors import ScheduleError
+from irgym.envs.graph.ir.digest import Digests
+from irgym.envs.graph.ir.graph import Graph, Node, Rewrite, node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Weights, computed, literal
+
+ROW = TensorType("float32", (4,))
+
+
+def graph_of(*nodes: Node, outputs: tuple[str, ...], inputs: tuple[str, ...] = ("x",)) -> Graph:
+    names = {value for one in nodes for value in (*one.operands, *one.results)}
+    return Graph.of(nodes, dict.fromkeys(names, ROW), {}, inputs, outputs, [("", 20)])
+
+
+CHAIN = graph_of(
+    node("Relu", ["x"], ["a"]),
+    node("Tanh", ["a"], ["b"]),
+    node("Add", ["a", "b"], ["y"]),
+    node("Exp", ["b"], ["unused"]),
+    outputs=("y",),
+)
+
+
+def test_what_no_output_needs_is_left_out():
+    assert list(CHAIN.nodes) == ["a", "b", "y"]
+    assert CHAIN.users["b"] == ("y",) and CHAIN.producer("unused") is None
+
+
+def test_a_rewrite_takes_what_nothing_needs_then_with_it():
+    after = CHAIN.rewritten(Rewrite(("y",), (node("Abs", ["x"], ["y"]),)))
+    assert list(after.nodes) == ["y"] and after.users == {"x": ("y",)}
+    assert list(CHAIN.nodes) == ["a", "b", "y"], "the original is as it was"
+
+
+def test_what_is_left_alone_is_shared():
+    after = CHAIN.rewritten(Rewrite(("y",), (node("Mul", ["a", "b"], ["y"]),)))
+    assert all(after.nodes[name] is CHAIN.nodes[name] for name in ("a", "b"))
+
+
+def test_one_value_stands_for_another():
+    after = CHAIN.rewritten(Rewrite(("b",), replaced={"b": "a"}))
+    assert after.nodes["y"].inputs == ("a", "a") and after.users["a"] == ("y",)
+
+
+def test_a_value_that_is_needed_cannot_go():
+    with pytest.raises(ScheduleError, match="b is still needed"):
+        CHAIN.rewritten(Rewrite(("b",)))
+
+
+def test_a_circle_is_told():
+    after = CHAIN.rewritten(Rewrite(("a",), (node("Relu", ["y"], ["a"]),)))
+    with pytest.raises(ScheduleError, match="its own result"):
+        _ = after.order
+
+
+def test_values_that_inner_graphs_use_keep_their_names():
+    inner = Node("If", ("c",), ("y",), captured=("a",))
+    graph = graph_of(node("Relu", ["x"], ["a"]), inner, outputs=("y",), inputs=("x", "c"))
+    assert graph.users["a"] == ("y",)
+    with pytest.raises(ScheduleError, match="nothing can stand for it"):
+        graph.rewritten(Rewrite(("a",), replaced={"a": "x"}))
+
+
+def test_reaches():
+    assert CHAIN.reaches("a", ["y"]) and CHAIN.reaches("b", ["y"])
+    assert not CHAIN.reaches("y", ["a", "b"]) and not CHAIN.reaches("b", ["a"])
+
+
+def test_fresh_names():
+    assert CHAIN.fresh("new") == "new"
+    assert CHAIN.fresh("a") == "a.2" and CHAIN.fresh("a", ["a.2"]) == "a.3"
+
+
+def random_graph(rng: np.random.Generator, names: list[str]) -> Graph:
+    """A random graph; the same numbers give the same graph but for the names of its values."""
+    values = ["x", "z"]
+    nodes: list[Node] = []
+    for name in names:
+        operator, arity = [("Relu", 1), ("Tanh", 1), ("Add", 2), ("Sub", 2)][rng.integers(4)]
+        inputs = [values[rng.integers(len(values))] for _ in range(arity)]
+        nodes.append(node(operator, inputs, [name]))
+        values.append(name)
+    return graph_of(*nodes, outputs=(values[-1],), inputs=("x", "z"))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_digest_does_not_depend_on_names_and_order(seed: int):
+    names = [f"v{place}" for place in range(12)]
+    one = random_graph(np.random.default_rng(seed), names)
+    other = random_graph(np.random.default_rng(seed), [f"w{place}" for place in reversed(range(12))])
+    turned = Graph.of(
+        reversed(list(one.nodes.values())), one.types, one.weights, one.inputs, one.outputs, one.opsets
+    )
+    assert len({Digests().of(graph) for graph in (one, other, turned)}) == 1
+
+
+def program_of(graph: Graph) -> tuple[object, ...]:
+    """What a graph computes as nested tuples: the oracle of the digest."""
+    known: dict[str, object] = {name: f"input {place}" for place, name in enumerate(graph.inputs)}
+    for one in graph.order:
+        known[one.name] = (one.operator, *(known[value] for value in one.inputs))
+    return tuple(known[value] for value in graph.outputs)
+
+
+def test_equal_digests_mean_equal_graphs():
+    graphs = [
+        random_graph(np.random.default_rng(seed), [f"v{place}" for place in range(4)]) for seed in range(600)
+    ]
+    shared = Digests()
+    digests = [shared.of(graph) for graph in graphs]
+    programs = [program_of(graph) for graph in graphs]
+    assert len(set(digests)) == len(set(programs)) > 100
+    assert len(set(zip(digests, programs, strict=True))) == len(set(programs))
+    assert digests == [Digests().of(graph) for graph in graphs], "what is kept changes nothing"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        node("Relu", ["x"], ["y"], axis=2),
+        node("Relu", ["x"], ["y"], axis=1, keepdims=0),
+        node("Tanh", ["x"], ["y"], axis=1),
+        Node("Relu", ("x",), ("y", "more"), (("axis", 1),)),
+        Node("com.microsoft.Relu", ("x",), ("y",), (("axis", 1),)),
+    ],
+)
+def test_attributes_outputs_and_domains_change_the_digest(changed: Node):
+    first = graph_of(node("Relu", ["x"], ["y"], axis=1), outputs=("y",))
+    assert Digests().of(first) != Digests().of(graph_of(changed, outputs=("y",)))
+
+
+def test_weights_are_computed_once_and_when_needed():
+    left, right = literal([[1.0, 2.0]], "float32"), literal([[3.0]], "float32")
+    joined = computed("concat", 1, left, right)
+    assert joined.type == TensorType("float32", (1, 3))
+    weights = Weights({})
+    array = weights.array(computed("multiply", joined, right))
+    assert array.tolist() == [[3.0, 6.0, 9.0]] and array.dtype == np.float32
+    assert weights.array(joined) is weights.array(computed("concat", 1, left, right))
+    assert computed("concat", 1, right, left).digest != joined.digest

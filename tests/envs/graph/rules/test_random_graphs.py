@@ -1,0 +1,52 @@
+"""All rules at all places of random graphs: what no sample of a rule thinks of."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from random_graphs import Maker
+from small_graphs import BLOCK, sites_of
+
+from irgym.envs.graph.ir.weights import Weights
+from irgym.envs.graph.rules import (
+    algebra,
+    cutting,
+    identities,
+    linear,
+    movement,
+    recurrence,
+    reshaping,
+    scaling,
+)
+from irgym.envs.graph.rules.verification import run
+
+FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
+RULES = [rule for file in FILES for rule in file.RULES]
+
+
+def check(seed: int) -> Counter[str]:
+    """Check all places of a random graph; returns how often each rule applied."""
+    maker = Maker(np.random.default_rng(seed))
+    graph, feeds, weights = maker.graph(14), maker.feeds(), Weights({})
+    expected = run(graph, feeds, weights, BLOCK)
+    counts: Counter[str] = Counter()
+    for rule in RULES:
+        sites = sites_of(rule, graph)
+        assert len({site.name for site in sites}) == len(sites)
+        for site in sites:
+            after = graph.rewritten(rule.rewrite(graph, site, BLOCK))
+            assert after.outputs == graph.outputs
+            for wanted, got in zip(expected, run(after, feeds, weights, BLOCK), strict=True):
+                assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), (rule.name, site.name)
+                there = ~np.isnan(wanted)  # where it was no number, another order may give infinity
+                np.testing.assert_allclose(
+                    got[there], wanted[there], 1e-9, 1e-9, err_msg=f"{rule.name}@{site.name}"
+                )
+        counts[rule.name] += len(sites)
+    return counts
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+def test_rules_keep_what_random_graphs_compute(start: int):
+    for seed in range(start, start + 100):
+        check(seed)

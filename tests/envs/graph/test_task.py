@@ -1,0 +1,118 @@
+"""The task: rewriting small models of real exporters. Laws of the states, and results in ONNX Runtime."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from irgym.core.errors import BackendError, IrgymError, ScheduleError
+from irgym.core.schedule import Schedule, replay
+from irgym.envs.graph import runner
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.ir.graph import Rewrite
+from irgym.envs.graph.running.checking import feeds_of
+from irgym.envs.graph.task import GraphTask
+
+TINY = [*GRAPH.dataset("tiny").train, *GRAPH.dataset("tiny").test]
+CONVOLUTIONS = TINY[0]
+
+
+def walk(task: GraphTask, seed: int, steps: int = 25):
+    """A random way, without `stop`: its states and actions."""
+    rng = np.random.default_rng(seed)
+    states, taken = [task.initial()], []
+    for _ in range(steps):
+        pairs = task.mask(states[-1]).candidates
+        if not pairs:
+            break
+        kind, name = pairs[rng.integers(len(pairs))]
+        taken.append(task.space.parse(f"{task.space.kinds[kind].name}@{name}"))
+        states.append(task.step(states[-1], taken[-1]))
+    return states, taken
+
+
+@pytest.mark.parametrize("uri", TINY)
+def test_random_ways(uri: str):
+    task = GRAPH.task(uri)
+    for seed in range(3):
+        states, taken = walk(task, seed)
+        text = Schedule(tuple(taken)).text(task.space)
+        again = replay(task, Schedule.parse(text, task.space))
+        assert again == states[-1] and task.key(again) == task.key(states[-1])
+        assert task.mask(again).candidates == task.mask(states[-1]).candidates
+        for state in states:
+            found = {
+                (rule, site.name) for sites in task.finder.all(state.graph).values() for rule, site in sites
+            }
+            assert found == task.named(state).keys(), "sites that are kept up to date are all sites"
+
+
+@pytest.mark.parametrize("uri", TINY)
+def test_all_that_the_mask_allows_can_be_done(uri: str):
+    task = GRAPH.task(uri)
+    state = walk(task, 1, 5)[0][-1]
+    for kind, name in task.mask(state).candidates:
+        after = task.step(state, task.space.parse(f"{task.space.kinds[kind].name}@{name}"))
+        assert after.graph.inputs == state.graph.inputs and after.graph.outputs == state.graph.outputs
+    with pytest.raises(ScheduleError, match="does not apply here"):
+        task.step(state, task.space.parse(f"{task.space.kinds[1].name}@nowhere"))
+
+
+@pytest.mark.parametrize("uri", TINY)
+def test_rewritten_models_compute_the_same(uri: str):
+    task = GRAPH.task(uri)
+    for seed in range(2):
+        state = walk(task, seed)[0][-1]
+        found = runner.validate(task.path, state.graph, inputs=1, seed=seed, threads=1)
+        assert found.ok and not found.blind, found
+
+
+def test_an_exported_model_runs_on_plain_onnx_runtime(tmp_path: Path):
+    task = GRAPH.task(CONVOLUTIONS)
+    state = walk(task, 0)[0][-1]
+    [path] = task.export(state, tmp_path / "fast.onnx")
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    original = ort.InferenceSession(str(task.export(task.initial(), tmp_path / "slow.onnx")[0]))
+    feeds = feeds_of(task.path, 0)
+    for ours, theirs in zip(session.run(None, feeds), original.run(None, feeds), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)
+    notes = session.get_modelmeta().custom_metadata_map
+    assert notes["irgym.program"] == CONVOLUTIONS and "ORT_DISABLE_ALL" in notes["irgym.session"]
+    with pytest.raises(IrgymError, match=r"end the name in one of \.onnx"):
+        task.export(state, tmp_path / "fast.txt")
+
+
+def test_jobs_and_objectives():
+    task = GRAPH.task(CONVOLUTIONS)
+    first, last = task.initial(), walk(task, 0)[0][-1]
+    assert task.job(first).original and not task.job(last).original
+    assert task.job(first).schedule != task.job(last).schedule
+    counted = task.under("nodes")
+    known = counted.job(last).known
+    assert known is not None and known.cost == len(last.graph.nodes)
+    with pytest.raises(IrgymError, match="graph has no objective 'speed'"):
+        task.under("speed")
+    stopped = task.step(last, task.space.parse("stop"))
+    assert task.terminal(stopped) and not task.mask(stopped).candidates and stopped != last
+
+
+def test_back_ends():
+    assert GRAPH.task(CONVOLUTIONS, "ort:2").threads == 2
+    with pytest.raises(BackendError, match="graph has no back end 'gpu'"):
+        GRAPH.task(CONVOLUTIONS, "gpu")
+    with pytest.raises(BackendError, match="needs more than"):
+        GRAPH.task(CONVOLUTIONS, "ort:512")
+
+
+def test_a_wrong_model_is_told():
+    task = GRAPH.task(CONVOLUTIONS)
+    graph = task.initial().graph
+    relu = next(one for one in graph.nodes.values() if one.operator == "Relu")
+    wrong = graph.rewritten(Rewrite((relu.name,), (replace(relu, operator="Sigmoid"),)))
+    assert not runner.validate(task.path, wrong, 2, 0, 1).ok
+    measured = runner.measure(task.path, wrong, 1)
+    assert measured.outcome.value == "wrong result"
+    refused = graph.rewritten(Rewrite((relu.name,), (replace(relu, operator="Nothing"),)))
+    assert "refuses" in runner.measure(task.path, refused, 1).detail

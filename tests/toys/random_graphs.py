@@ -1,0 +1,329 @@
+"""Random tensor graphs of few small operators, with broadcasting, odd ranks and shared values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Literal, Weight, literal
+from irgym.envs.graph.reference.calls import OperatorError
+from irgym.envs.graph.reference.operators import evaluate, types_of
+
+Rng = np.random.Generator
+SIZES = (1, 2, 2, 3)
+
+
+class Maker:
+    """Makes a graph, operator by operator. What does not fit is tried again with other operands."""
+
+    def __init__(self, rng: Rng) -> None:
+        self.rng = rng
+        self.types: dict[str, TensorType] = {}
+        self.weights: dict[str, Weight] = {}
+        self.inputs: list[str] = []
+        self.nodes: list[Node] = []
+        for _ in range(4):
+            self._leaf(self._shape())
+
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(int(self.rng.choice(SIZES)) for _ in range(int(self.rng.integers(0, 5))))
+
+    def _leaf(self, shape: tuple[int, ...]) -> str:
+        name = f"v{len(self.types)}"
+        kind = "int64" if self.rng.random() < 0.1 else "float64"
+        self.types[name] = TensorType(kind, shape)
+        if self.rng.random() < 0.5:
+            array = np.asarray(
+                self.rng.integers(-1, 2, shape) if self.rng.random() < 0.4 else self.rng.normal(size=shape)
+            )
+            self.weights[name] = literal(array, kind)
+        else:
+            self.inputs.append(name)
+        return name
+
+    def constant(self, *numbers: int) -> str:
+        name = f"v{len(self.types)}"
+        self.weights[name] = literal(numbers, "int64")
+        self.types[name] = self.weights[name].type
+        return name
+
+    def any(self, rank: int = 0) -> str:
+        """Return a value of at least some rank; late ones are likelier."""
+        fit = [name for name, kind in self.types.items() if len(kind.shape) >= rank and not self._whole(name)]
+        if not fit or self.rng.random() < 0.15:
+            return self._leaf((*self._shape(), *(2 for _ in range(rank))))
+        place = len(fit) - 1 - int(len(fit) * self.rng.random() ** 2)
+        return fit[place]
+
+    def _whole(self, name: str) -> bool:
+        return self.types[name].dtype == "int64" and name in self.weights
+
+    def axis(self, name: str) -> int:
+        rank = len(self.types[name].shape)
+        return int(self.rng.integers(-rank, rank))
+
+    def add(
+        self, operator: str, inputs: list[str], outputs: int = 1, **attributes: Attribute
+    ) -> list[str] | None:
+        if not self._in_range(operator, inputs, attributes):
+            return None
+        known = [one.array if isinstance(one := self.weights.get(name), Literal) else None for name in inputs]
+        given = [self.types[name] for name in inputs]
+        if len({kind.dtype for kind in given[: 1 if operator in MOVES else None]}) > 1:
+            return None
+        try:
+            kinds = types_of(operator, given, attributes, known, outputs)
+            arrays = [
+                np.ones(kind.shape, kind.dtype) if array is None else array
+                for array, kind in zip(known, given, strict=True)
+            ]
+            evaluate(operator, arrays, attributes, outputs)
+        except (OperatorError, ValueError, IndexError):
+            return None
+        if not all(0 < kind.size <= 200 for kind in kinds):
+            return None
+        names = [f"v{len(self.types) + place}" for place in range(outputs)]
+        self.types.update(zip(names, kinds, strict=True))
+        self.nodes.append(Node(operator, tuple(inputs), tuple(names), tuple(sorted(attributes.items()))))
+        return names
+
+    def _in_range(self, operator: str, inputs: list[str], attributes: dict[str, Attribute]) -> bool:
+        """Say whether axes are; the reference takes more than ONNX allows."""
+        rank = len(self.types[inputs[0]].shape)
+        axes = [attributes["axis"]] if "axis" in attributes else []
+        place = 3 if operator == "Slice" else 1 if operator.startswith("Reduce") else len(inputs)
+        if place < len(inputs):
+            weight = self.weights.get(inputs[place])
+            axes += weight.array.ravel().tolist() if isinstance(weight, Literal) else [99]
+        return all(isinstance(axis, int) and -rank <= axis < rank for axis in axes)
+
+    def same_type(self, name: str) -> str:
+        """Return a value of the same type, if need be a new one."""
+        others = [one for one, kind in self.types.items() if kind == self.types[name] and one != name]
+        if others and self.rng.random() < 0.6:
+            return others[int(self.rng.integers(len(others)))]
+        return self._leaf(self.types[name].shape)
+
+    def graph(self, count: int) -> Graph:
+        while len(self.nodes) < count:
+            STEPS[int(self.rng.integers(len(STEPS)))](self)
+        used = {value for one in self.nodes for value in one.inputs}
+        made = [value for one in self.nodes for value in one.outputs]
+        outputs = [name for name in made if name not in used or self.rng.random() < 0.1]
+        return Graph.of(self.nodes, self.types, self.weights, self.inputs, outputs, [("", 20)])
+
+    def feeds(self) -> dict[str, Any]:
+        kinds = {name: self.types[name] for name in self.inputs}
+        return {
+            name: np.asarray(
+                self.rng.normal(size=kind.shape)
+                if kind.dtype == "float64"
+                else self.rng.integers(-2, 3, kind.shape)
+            )
+            for name, kind in kinds.items()
+        }
+
+
+MOVES = frozenset(
+    {
+        "Reshape",
+        "Split",
+        "Slice",
+        "Gather",
+        "Squeeze",
+        "Unsqueeze",
+        "Expand",
+        "ReduceSum",
+        "ReduceMax",
+        "ReduceMean",
+    }
+)
+
+
+def _unary(maker: Maker) -> None:
+    name = maker.any()
+    if maker.types[name].dtype == "float64":
+        maker.add(str(maker.rng.choice(["Relu", "Relu", "Tanh", "Neg"])), [name])
+
+
+def _binary(maker: Maker) -> None:
+    operator = str(maker.rng.choice(["Add", "Add", "Mul", "Mul", "Sub", "Max"]))
+    maker.add(operator, [maker.any(), maker.any()])
+
+
+def _matmul(maker: Maker) -> None:
+    left = maker.any(1)
+    inner = maker.types[left].shape[-1]
+    for _ in range(4):
+        right = maker.any(1)
+        if maker.add("MatMul", [left, right]):
+            return
+    maker.add("MatMul", [left, maker._leaf((inner, 2))])
+
+
+def _transpose(maker: Maker) -> None:
+    name = maker.any()
+    rank = len(maker.types[name].shape)
+    maker.add("Transpose", [name], perm=tuple(maker.rng.permutation(rank).tolist()))
+
+
+def _reshape(maker: Maker) -> None:
+    name = maker.any()
+    left, sizes = maker.types[name].size, list[int]()
+    while left > 1 or maker.rng.random() < 0.4:
+        size = int(maker.rng.choice([one for one in (1, 2, 3, left) if left % one == 0]))
+        sizes.append(size)
+        left //= size
+    if len(sizes) < 6:
+        maker.add("Reshape", [name, maker.constant(*sizes)])
+
+
+def _squeeze(maker: Maker) -> None:
+    name = maker.any()
+    ones = [axis for axis, size in enumerate(maker.types[name].shape) if size == 1]
+    if ones and maker.rng.random() < 0.5:
+        maker.add("Squeeze", [name, maker.constant(ones[0])])
+    else:
+        maker.add("Unsqueeze", [name, maker.constant(0)])
+
+
+def _split(maker: Maker) -> None:
+    name = maker.any(1)
+    axis = maker.axis(name)
+    size = maker.types[name].shape[axis]
+    if size > 1:
+        maker.add("Split", [name, maker.constant(1, size - 1)], 2, axis=axis)
+
+
+def _concat(maker: Maker) -> None:
+    name = maker.any(1)
+    axis = maker.axis(name)
+    for _ in range(3):
+        names = [name, *(maker.any(1) for _ in range(int(maker.rng.integers(1, 3))))]
+        if maker.add("Concat", names, axis=axis):
+            return
+    maker.add("Concat", [name, name], axis=axis)
+
+
+def _slice(maker: Maker) -> None:
+    name = maker.any(1)
+    axis = maker.axis(name)
+    size = maker.types[name].shape[axis]
+    start = int(maker.rng.integers(-size, size))
+    ends = [maker.constant(start), maker.constant(int(maker.rng.choice([size, 99, -1])))]
+    names = [name, *ends, maker.constant(axis), maker.constant(int(maker.rng.choice([1, 1, 2, -1])))]
+    maker.add("Slice", names)
+
+
+def _gather(maker: Maker) -> None:
+    name = maker.any(1)
+    axis = maker.axis(name)
+    size = maker.types[name].shape[axis]
+    index = literal(maker.rng.integers(-size, size, ((), (), (2,))[int(maker.rng.integers(3))]), "int64")
+    place = f"v{len(maker.types)}"
+    maker.weights[place], maker.types[place] = index, index.type
+    maker.add("Gather", [name, place], axis=axis)
+
+
+def _reduce(maker: Maker) -> None:
+    name = maker.any(1)
+    operator = str(maker.rng.choice(["ReduceSum", "ReduceMax"]))
+    maker.add(operator, [name, maker.constant(maker.axis(name))], keepdims=int(maker.rng.integers(2)))
+
+
+def _softmax(maker: Maker) -> None:
+    name = maker.any(1)
+    if maker.types[name].dtype == "float64":
+        maker.add("Softmax", [name], axis=maker.axis(name))
+
+
+def _twice(maker: Maker) -> None:
+    """Apply an operator that is there to another operand."""
+    if maker.nodes:
+        one = maker.nodes[int(maker.rng.integers(len(maker.nodes)))]
+        inputs = list(one.inputs)
+        if maker.rng.random() < 0.8:
+            inputs[0] = maker.any()
+        maker.add(one.operator, inputs, len(one.outputs), **dict(one.attributes))
+
+
+def _siblings(maker: Maker) -> None:
+    """Apply one operator to all parts of a Split, or to all that a Concat joins next."""
+    splits = [one for one in maker.nodes if one.operator == "Split"]
+    if not splits:
+        return
+    parts = splits[int(maker.rng.integers(len(splits)))].outputs
+    other = maker.any()
+    kind = int(maker.rng.integers(4))
+    made: list[str] = []
+    for part in parts:
+        if kind == 0:
+            one = maker.add("Tanh", [part]) if maker.types[part].dtype == "float64" else None
+        elif kind == 1:
+            one = maker.add("MatMul", [part, other])
+        elif kind == 2:
+            one = maker.add("Mul", [part, maker.any()])
+        else:
+            one = maker.add("Add", [part, other])
+        made += one or []
+    if made and len(maker.types[made[0]].shape) and maker.rng.random() < 0.7:
+        maker.add("Concat", made, axis=maker.axis(made[0]))
+
+
+def _twins(maker: Maker) -> None:
+    """Make a node that differs in one operand from another, and join both in one way or another."""
+    pairs = [
+        one for one in maker.nodes if one.operator in ("MatMul", "Mul", "Add", "Transpose", "Relu", "Tanh")
+    ]
+    if not pairs:
+        return
+    one = pairs[int(maker.rng.integers(len(pairs)))]
+    inputs = list(one.inputs)
+    place = int(maker.rng.integers(len(inputs)))
+    inputs[place] = maker.same_type(inputs[place])
+    twin = maker.add(one.operator, inputs, **dict(one.attributes))
+    if not twin:
+        return
+    kind = str(maker.rng.choice(["Add", "Sub", "Mul", "MatMul", "Concat", "none"]))
+    if kind == "Concat" and maker.types[one.name].shape:
+        maker.add("Concat", [one.name, twin[0]], axis=maker.axis(one.name))
+    elif kind in ("Add", "Sub", "Mul", "MatMul"):
+        maker.add(kind, [one.name, twin[0]])
+
+
+def _constant(maker: Maker) -> None:
+    """Add or multiply a small weight."""
+    name = maker.any()
+    shape = maker.types[name].shape
+    if maker.types[name].dtype != "float64":
+        return
+    small = shape[int(maker.rng.integers(len(shape) + 1)) :]
+    array = maker.rng.normal(size=tuple(1 if maker.rng.random() < 0.3 else size for size in small))
+    weight = f"v{len(maker.types)}"
+    maker.weights[weight] = literal(np.asarray(array), "float64")
+    maker.types[weight] = maker.weights[weight].type
+    operator = str(maker.rng.choice(["Add", "Mul", "Mul", "Div"]))
+    maker.add(operator, [name, weight] if maker.rng.random() < 0.7 else [weight, name])
+
+
+def _layer(maker: Maker) -> None:
+    """Multiply by a weight."""
+    name = maker.any(1)
+    if maker.types[name].dtype == "float64":
+        weight = f"v{len(maker.types)}"
+        maker.weights[weight] = literal(maker.rng.normal(size=(maker.types[name].shape[-1], 2)), "float64")
+        maker.types[weight] = maker.weights[weight].type
+        made = maker.add("MatMul", [name, weight])
+        if made and maker.rng.random() < 0.3:
+            rank = len(maker.types[made[0]].shape)
+            order = (*range(rank - 2), rank - 1, rank - 2) if rank > 1 else (0,)
+            maker.add("Transpose", made, perm=order)
+
+
+STEPS: tuple[Callable[[Maker], None], ...] = (
+    _unary, _binary, _binary, _matmul, _matmul, _transpose, _transpose, _reshape, _reshape, _squeeze,
+    _split, _split, _concat, _concat, _slice, _gather, _reduce, _softmax, _twice, _siblings, _siblings,
+    _twins, _twins, _twins, _twins, _constant, _constant, _constant, _layer, _layer,
+)  # fmt: skip
