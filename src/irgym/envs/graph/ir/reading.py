@@ -14,7 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Stored, Weight, digest_of
+from irgym.envs.graph.ir.weights import Weight, weight_of
 
 Array = NDArray[Any]
 
@@ -187,10 +187,9 @@ def _store(
 ) -> None:
     """Take a weight of the file."""
     contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
-    kind = TensorType(str(array.dtype), array.shape)
     arrays[name] = contiguous
-    weights[name] = Stored(name, digest_of(kind, contiguous.tobytes()), kind)
-    types[name] = kind
+    weights[name] = weight_of(name, contiguous)
+    types[name] = weights[name].type
 
 
 def _constant(proto: NodeProto, path: Path) -> Array:

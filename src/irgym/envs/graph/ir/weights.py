@@ -5,6 +5,7 @@ known at once; `Weights` computes the array, once, where the model is made to ru
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,11 +30,16 @@ class Stored:
         name: Its name there.
         digest: Digest of type and content.
         type: Its type.
+        greatest: The greatest magnitude of its elements; infinite where one is no number, or nobody looked.
+        causal: Whether its last two dimensions are a causal mask: 0 up to the diagonal, beyond it less than
+            any score (-1e30 at most).
     """
 
     name: str
     digest: str
     type: TensorType
+    greatest: float = math.inf
+    causal: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,16 @@ class Literal:
     def array(self) -> Array:
         """The array; it cannot be written to."""
         return np.frombuffer(self.content, self.type.dtype).reshape(self.type.shape)
+
+    @cached_property
+    def greatest(self) -> float:
+        """As `Stored.greatest`."""
+        return greatest_of(self.array)
+
+    @cached_property
+    def causal(self) -> bool:
+        """As `Stored.causal`."""
+        return is_causal(self.array)
 
 
 @dataclass(frozen=True)
@@ -91,6 +107,40 @@ def digest_of(kind: TensorType, content: bytes | memoryview) -> str:
     digest = hashlib.blake2b(f"{kind.dtype}{kind.shape}".encode(), digest_size=16)
     digest.update(content)
     return digest.hexdigest()
+
+
+SMALL = 64
+"""Elements of the largest weight whose values rules may look at."""
+
+MASKED = -1e30
+"""What is added to a score that a softmax shall not see, or less."""
+
+
+def weight_of(name: str, array: Array) -> Stored | Literal:
+    """Return an array of a model's file as a weight: a literal where it is small."""
+    kind = TensorType(str(array.dtype), array.shape)
+    if array.size <= SMALL and array.dtype.kind in "biuf":
+        return Literal(kind, array.tobytes())
+    return Stored(name, digest_of(kind, array.tobytes()), kind, greatest_of(array), is_causal(array))
+
+
+def greatest_of(array: Array) -> float:
+    """Return the greatest magnitude of an array's elements; infinite where one is no number."""
+    if array.dtype.kind not in "biuf":
+        return math.inf
+    greatest = max(abs(float(array.max(initial=0))), abs(float(array.min(initial=0))))
+    return math.inf if math.isnan(greatest) else greatest
+
+
+def is_causal(array: Array) -> bool:
+    """Say whether the last two dimensions of an array are a causal mask, the same one for all others."""
+    if array.dtype.kind != "f" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
+        return False
+    rows = array.reshape(-1, *array.shape[-2:])
+    if rows[0, 0, 0] or (array.shape[-1] > 1 and rows[0, 0, -1] > MASKED):
+        return False
+    seen = np.tri(array.shape[-1], dtype=bool)
+    return not rows[:, seen].any() and bool((rows[:, ~seen] <= MASKED).all())
 
 
 def literal(array: Any, dtype: str) -> Literal:

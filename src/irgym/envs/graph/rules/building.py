@@ -12,7 +12,7 @@ from typing import Any
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Weight, computed, literal
+from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Stored, Weight, computed, literal
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
@@ -21,6 +21,10 @@ BUILTINS = {
     one.__name__: one for one in (abs, all, any, dict, enumerate, len, list, max, min, range, sum, tuple, zip)
 }
 """Python's own functions that rules may use."""
+
+
+VARIADIC = frozenset({"Split"})
+"""Operators all of whose outputs must have a name; others leave out those that nothing uses."""
 
 
 class Value:
@@ -32,12 +36,15 @@ class Value:
         weight: The weight that it is; None for what depends on inputs.
     """
 
-    __slots__ = ("name", "type", "weight")
+    __slots__ = ("_graph", "name", "type", "weight")
 
-    def __init__(self, name: str, kind: TensorType, weight: Weight | None = None) -> None:
+    def __init__(
+        self, name: str, kind: TensorType, weight: Weight | None = None, graph: Graph | None = None
+    ) -> None:
         self.name = name
         self.type = kind
         self.weight = weight
+        self._graph = graph
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,6 +60,26 @@ class Value:
     def constant(self) -> bool:
         """Whether it is a weight."""
         return self.weight is not None
+
+    @property
+    def floating(self) -> bool:
+        """Whether its elements are floating-point numbers."""
+        return "float" in self.type.dtype
+
+    @property
+    def finite(self) -> bool:
+        """Whether it surely holds neither infinities nor NaN; see `irgym.envs.graph.ir.finiteness`."""
+        return self._graph is not None and self.name in self._graph.finite
+
+    @property
+    def zero(self) -> bool:
+        """Whether it is a weight of zeros."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.greatest == 0
+
+    @property
+    def causal(self) -> bool:
+        """Whether it is a weight whose last two dimensions are a causal mask; see `Stored`."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.causal
 
     @property
     def number(self) -> float:
@@ -71,7 +98,10 @@ class Value:
 
 
 def names_of(graph: Graph, match: Match) -> dict[str, Any]:
-    """Return what the names of a match stand for: values, attributes' values, and attributes of nodes."""
+    """Return what the names of a match stand for: values, attributes' values, and attributes of nodes.
+
+    `opset` is the version of ONNX's operators that the graph is written in.
+    """
     known: dict[str, Any] = {}
     for name, bound in match.values.items():
         known[name] = (
@@ -79,12 +109,13 @@ def names_of(graph: Graph, match: Match) -> dict[str, Any]:
         )
     known.update(match.attributes)
     known.update({name: dict(one.attributes) for name, one in match.nodes.items()})
+    known["opset"] = dict(graph.opsets).get("", 0)
     return known
 
 
 def value_of(graph: Graph, name: str) -> Value | None:
     """Return a value of a graph, whose type must be known; None for one that is left out."""
-    return Value(name, graph.types[name], graph.weights.get(name)) if name else None
+    return Value(name, graph.types[name], graph.weights.get(name), graph) if name else None
 
 
 class Names(dict[str, Any]):
@@ -122,8 +153,8 @@ class Builder:
     def run(self, code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
         """Run what makes nodes, and return what names stand for then."""
         functions = {name: self._function(name) for name in FUNCTIONS}
-        names = Names({**functions, **self._shapes(), **known}, self._operator)
-        exec(code, {"__builtins__": BUILTINS}, names)
+        names = Names({**functions, **self._shapes(), **known, "__builtins__": BUILTINS}, self._operator)
+        exec(code, names)
         return dict(names)
 
     def _operator(self, operator: str) -> Callable[..., Any]:
@@ -137,7 +168,10 @@ class Builder:
                 operator, [one and one.type for one in operands], given, arrays, outputs, block=self.block
             )
             values = tuple(Value("", kind) for kind in types)
-            self._made.append((operator, operands, values, given))
+            needed = operands
+            while needed and needed[-1] is None:
+                needed = needed[:-1]
+            self._made.append((operator, needed, values, given))
             return values if outputs > 1 else values[0]
 
         return make
@@ -175,7 +209,12 @@ class Builder:
             else:
                 replaced[name] = value.name
         taken: list[str] = []
-        used = [value for _, operands, values, _ in self._made for value in (*operands, *values) if value]
+        used = [
+            value
+            for operator, operands, values, _ in self._made
+            for value in (*operands, *(values if operator in VARIADIC else values[:1]))
+            if value
+        ]
         for value in dict.fromkeys([*used, *roots.values()]):
             if not value.name:
                 value.name = self.graph.fresh(f"{site}.{len(taken) + 1}", taken)
@@ -189,7 +228,7 @@ class Builder:
             )
             for operator, operands, values, attributes in self._made
         )
-        new = {value.name: value for value in used}
+        new = {value.name: value for value in [*used, *roots.values()]}
         return Rewrite(
             removed,
             nodes,

@@ -5,7 +5,8 @@ What to look for is written as Python that is parsed, never run:
 - `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be left
   out; `*xs` are all the operands that are left.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
-- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number.
+- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number; `_` is an output that is
+  left out.
 - `1.0` as an operand is a weight of one element with that value.
 - `DOMAINS` says what operators of other domains than ONNX's own belong to.
 """
@@ -18,15 +19,21 @@ from typing import TypeAlias
 MICROSOFT = "com.microsoft"
 NCHWC = "com.microsoft.nchwc"
 
+ABSENT = "_"
+"""The name of outputs that are left out."""
+
 DOMAINS: Mapping[str, str] = {
     "Attention": MICROSOFT,
     "BiasGelu": MICROSOFT,
+    "FastGelu": MICROSOFT,
     "FusedConv": MICROSOFT,
     "FusedGemm": MICROSOFT,
     "FusedMatMul": MICROSOFT,
     "MultiHeadAttention": MICROSOFT,
     "QuickGelu": MICROSOFT,
     "SkipLayerNormalization": MICROSOFT,
+    "SkipSimplifiedLayerNormalization": MICROSOFT,
+    "MicrosoftGelu": MICROSOFT,
     "BlockedAveragePool": NCHWC,
     "BlockedConv": NCHWC,
     "BlockedGlobalAveragePool": NCHWC,
@@ -34,7 +41,10 @@ DOMAINS: Mapping[str, str] = {
     "ReorderInput": NCHWC,
     "ReorderOutput": NCHWC,
 }
-"""Domains of operators that are not ONNX's own. `Blocked` is no part of a name there: it tells nchwc's apart."""
+"""Domains of operators that are not ONNX's own."""
+
+PREFIXES = ("Blocked", "Microsoft", "Standard")
+"""What is no part of an operator's name, but tells it from another: nchwc's, Microsoft's or ONNX's own."""
 
 COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Max", "Min", "Equal"})
 """Operators whose two operands may be exchanged."""
@@ -117,7 +127,8 @@ class Statement:
 def operator_named(name: str) -> str:
     """Return an operator with its domain."""
     domain = DOMAINS.get(name)
-    return f"{domain}.{name.removeprefix('Blocked')}" if domain else name
+    bare = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
+    return f"{domain}.{bare}" if domain else bare
 
 
 def parse_pattern(text: str) -> tuple[Statement, ...]:

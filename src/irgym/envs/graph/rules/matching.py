@@ -7,7 +7,7 @@ from typing import TypeAlias
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.weights import Literal
 from irgym.envs.graph.rules.defaults import default_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term
+from irgym.envs.graph.rules.language import ABSENT, Any_, Named, Number, Operator, Statement, Term
 
 Bound: TypeAlias = str | tuple[str, ...]
 
@@ -99,6 +99,10 @@ def _statement(graph: Graph, statement: Statement, one: Node, match: Match) -> I
     bound: Match | None = match
     for place, name in enumerate(statement.outputs):
         last = statement.rest and place == count - 1
+        if name == ABSENT:
+            if one.outputs[place]:
+                return
+            continue
         bound = bound.bind(name, one.outputs[place:] if last else one.outputs[place])
         if bound is None:
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import Any_, Operator, Statement, Term, parse_pattern
+from irgym.envs.graph.rules.language import ABSENT, Any_, Operator, Statement, Term, parse_pattern
 from irgym.envs.graph.rules.matching import Match, matches
 
 
@@ -85,9 +85,23 @@ class Rule:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes."""
-        used = {name for statement in self.pattern for name in _operands(statement.node)}
-        return tuple(name for statement in self.pattern for name in statement.outputs if name not in used)
+        """The values that `after` makes: those that nothing in `before` uses, and others that it names."""
+        used = {name for statement in self.pattern for name in _operands(statement.node)} - self._assigned
+        return tuple(
+            name
+            for statement in self.pattern
+            for name in statement.outputs
+            if name not in used and name != ABSENT
+        )
+
+    @cached_property
+    def _assigned(self) -> frozenset[str]:
+        """The names that `after` gives values."""
+        return frozenset(
+            one.id
+            for one in ast.walk(ast.parse(self.after))
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        )
 
     @cached_property
     def _where(self) -> CodeType:
@@ -137,11 +151,14 @@ class Rule:
         ]
         if any(value and value not in graph.types for value in values):
             return None
-        if self.where != "True" and not eval(self._where, {"__builtins__": BUILTINS}, names_of(graph, match)):
+        if self.where != "True" and not eval(
+            self._where, {**names_of(graph, match), "__builtins__": BUILTINS}
+        ):
             return None
-        makers = {graph.producers[value] for value in roots}
-        if len(makers) > 1 and any(graph.reaches(maker, makers - {maker}) for maker in makers):
-            return None
+        if len({graph.producers[value] for value in roots}) > 1:
+            users = {user for value in roots for user in graph.users.get(value, ())} - set(removed)
+            if any(graph.reaches(user, removed) for user in users):
+                return None
         heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
 

@@ -13,18 +13,15 @@ from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
+from irgym.envs.graph.ir.weights import Literal, Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import evaluate, types_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Term
+from irgym.envs.graph.rules.language import ABSENT, Any_, Named, Number, Operator, Term
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 Array = NDArray[Any]
 
 ALLOWED = 1e-9
 """Greatest error in float64, as a share of the greatest value."""
-
-SMALL = 64
-"""Elements of the largest weight whose values rules may look at."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +72,7 @@ class _Instances:
         self.arrays: dict[str, Array] = {}
         self.weights: dict[str, Weight] = {}
         self.feeds: dict[str, Array] = {}
+        self.inner = 0
 
     def build(self, block: int) -> Instance:
         """Return the instance."""
@@ -84,7 +82,7 @@ class _Instances:
             made = {name for statement in pending for name in statement.outputs}
             statement = next(one for one in pending if not made & set(_leaves(one.node)))
             pending.remove(statement)
-            outputs = list(statement.outputs)
+            outputs = ["" if name == ABSENT else name for name in statement.outputs]
             if statement.rest:
                 last = outputs.pop()
                 outputs += [f"{last}.{place}" for place in range(self.sample.counts[last])]
@@ -113,7 +111,7 @@ class _Instances:
             len(outputs),
             block=block,
         )
-        self.types.update(zip(outputs, types, strict=True))
+        self.types.update({name: kind for name, kind in zip(outputs, types, strict=True) if name})
         self.nodes.append(
             Node(pattern.operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items())))
         )
@@ -125,8 +123,8 @@ class _Instances:
 
     def _term(self, term: Term, block: int) -> list[str]:
         if isinstance(term, Operator):
-            name = f"{term.name or 'inner'}_{len(self.nodes)}"
-            return [self._node(term, [name], block)]
+            self.inner += 1
+            return [self._node(term, [f"{term.name or 'inner'}_{self.inner}"], block)]
         if isinstance(term, Number):
             name = f"number_{len(self.weights)}"
             self._weight(name, np.array(term.value))
@@ -148,13 +146,9 @@ class _Instances:
         return name
 
     def _weight(self, name: str, array: Array) -> None:
-        kind = TensorType(str(array.dtype), array.shape)
-        self.types[name] = kind
-        if array.size <= SMALL:
-            self.weights[name] = literal(array, kind.dtype)
-        else:
-            self.arrays[name] = array
-            self.weights[name] = Stored(name, digest_of(kind, array.tobytes()), kind)
+        self.arrays[name] = array
+        self.weights[name] = weight_of(name, array)
+        self.types[name] = self.weights[name].type
 
 
 def _leaves(pattern: Operator) -> list[str]:
