@@ -45,7 +45,26 @@ class Made(Protocol):
 
 
 _MOVES = frozenset(
-    ["Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where", "Max", "Min"]
+    [
+        "Concat",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Identity",
+        "MaxPool",
+        "Reshape",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+        "Max",
+        "Min",
+    ]
 )
 """Results are elements of the operands."""
 
@@ -53,7 +72,59 @@ _BOUNDED = frozenset(["Softmax", "Sigmoid", "HardSigmoid", "Tanh", "Erf", "Softs
 """Results are ordinary, whatever finite numbers the operands are."""
 
 _ORDINARY = frozenset(
-    ["Abs", "Add", "AveragePool", "Cast", "Ceil", "Clip", "Conv", "Cos", "Einsum", "Elu", "Floor", "Gelu", "Gemm", "GlobalAveragePool", "GroupNormalization", "HardSwish", "InstanceNormalization", "LayerNormalization", "LeakyRelu", "MatMul", "Mish", "Mul", "Neg", "Pad", "PRelu", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Round", "RMSNormalization", "Selu", "Sign", "SimplifiedLayerNormalization", "Sin", "Softplus", "Sub", "Sum", "ThresholdedRelu", "com.microsoft.Attention", "com.microsoft.BiasGelu", "com.microsoft.FastGelu", "com.microsoft.FusedConv", "com.microsoft.FusedGemm", "com.microsoft.FusedMatMul", "com.microsoft.Gelu", "com.microsoft.MultiHeadAttention", "com.microsoft.QuickGelu", "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization"]
+    [
+        "Abs",
+        "Add",
+        "AveragePool",
+        "Cast",
+        "Ceil",
+        "Clip",
+        "Conv",
+        "Cos",
+        "Einsum",
+        "Elu",
+        "Floor",
+        "Gelu",
+        "Gemm",
+        "GlobalAveragePool",
+        "GroupNormalization",
+        "HardSwish",
+        "InstanceNormalization",
+        "LayerNormalization",
+        "LeakyRelu",
+        "MatMul",
+        "Mish",
+        "Mul",
+        "Neg",
+        "Pad",
+        "PRelu",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceSum",
+        "Relu",
+        "Round",
+        "RMSNormalization",
+        "Selu",
+        "Sign",
+        "SimplifiedLayerNormalization",
+        "Sin",
+        "Softplus",
+        "Sub",
+        "Sum",
+        "ThresholdedRelu",
+        "com.microsoft.Attention",
+        "com.microsoft.BiasGelu",
+        "com.microsoft.FastGelu",
+        "com.microsoft.FusedConv",
+        "com.microsoft.FusedGemm",
+        "com.microsoft.FusedMatMul",
+        "com.microsoft.Gelu",
+        "com.microsoft.MultiHeadAttention",
+        "com.microsoft.QuickGelu",
+        "com.microsoft.SkipLayerNormalization",
+        "com.microsoft.SkipSimplifiedLayerNormalization",
+    ]
 )
 """Results are ordinary where the operands are."""
 
@@ -86,8 +157,16 @@ def finite_values(
     sizes = dict.fromkeys(inputs, Size.ORDINARY)
     for one in order:
         size = _size(one, [_operand(name, sizes, weights, types) for name in one.operands])
+        if one.operator == "Div" and _divides(weights.get(one.operands[1])):
+            dividend = _operand(one.operands[0], sizes, weights, types)
+            size = dividend if dividend is Size.ORDINARY else Size.UNKNOWN
         sizes.update(dict.fromkeys(one.results, size))
     return frozenset(name for name, size in sizes.items() if size is not Size.UNKNOWN)
+
+
+def _divides(divisor: Weight | None) -> bool:
+    """Say whether a divisor is known to be no zero, nor close to it."""
+    return isinstance(divisor, Literal) and bool((abs(divisor.array) > 1 / LARGE).all())
 
 
 def _operand(

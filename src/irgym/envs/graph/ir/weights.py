@@ -32,7 +32,9 @@ class Stored:
         type: Its type.
         greatest: The greatest magnitude of its elements; infinite where one is no number, or nobody looked.
         causal: Whether its last two dimensions are a causal mask: 0 up to the diagonal, beyond it less than
-            any score (-1e30 at most).
+            any score (-1e30 at most). Of truths: true up to the diagonal.
+        open: Whether as a mask it leaves something in each row of its last dimension: a number that is not as
+            low, or a truth.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Stored:
     type: TensorType
     greatest: float = math.inf
     causal: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,11 @@ class Literal:
     def causal(self) -> bool:
         """As `Stored.causal`."""
         return is_causal(self.array)
+
+    @cached_property
+    def open(self) -> bool:
+        """As `Stored.open`."""
+        return is_open(self.array)
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,8 @@ def weight_of(name: str, array: Array) -> Stored | Literal:
     kind = TensorType(str(array.dtype), array.shape)
     if array.size <= SMALL and array.dtype.kind in "biuf":
         return Literal(kind, array.tobytes())
-    return Stored(name, digest_of(kind, array.tobytes()), kind, greatest_of(array), is_causal(array))
+    digest = digest_of(kind, array.tobytes())
+    return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array))
 
 
 def greatest_of(array: Array) -> float:
@@ -134,13 +143,20 @@ def greatest_of(array: Array) -> float:
 
 def is_causal(array: Array) -> bool:
     """Say whether the last two dimensions of an array are a causal mask, the same one for all others."""
-    if array.dtype.kind != "f" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
-        return False
-    rows = array.reshape(-1, *array.shape[-2:])
-    if rows[0, 0, 0] or (array.shape[-1] > 1 and rows[0, 0, -1] > MASKED):
+    if array.dtype.kind not in "bf" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
         return False
     seen = np.tri(array.shape[-1], dtype=bool)
-    return not rows[:, seen].any() and bool((rows[:, ~seen] <= MASKED).all())
+    if array.dtype.kind == "b":
+        return bool((array == seen).all())
+    return not array[..., seen].any() and bool((array[..., ~seen] <= MASKED).all())
+
+
+def is_open(array: Array) -> bool:
+    """Say whether an array, as a mask, leaves something in each row of its last dimension."""
+    if array.dtype.kind not in "bf" or not array.ndim or not array.size:
+        return False
+    highest = array.max(-1)
+    return bool(highest.all() if array.dtype.kind == "b" else ((highest > MASKED) & (highest < np.inf)).all())
 
 
 def literal(array: Any, dtype: str) -> Literal:
@@ -211,6 +227,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "pad": Function(
         _padded,
         lambda array, before, after: np.pad(array, list(zip(before, after, strict=True))),
+    ),
+    # What is added to scores for a mask of truths; the elements are of the type of the first argument.
+    "mask": Function(
+        lambda _, shape: shape, lambda like, seen: np.where(seen, np.zeros((), like.dtype), -np.inf)
     ),
     "zeros": Function(lambda _, shape: shape, lambda like, shape: np.zeros(shape, like.dtype)),
     "block": Function(_same, _blocks),

@@ -82,6 +82,11 @@ class Value:
         return isinstance(self.weight, Stored | Literal) and self.weight.causal
 
     @property
+    def open(self) -> bool:
+        """Whether it is a weight that as a mask leaves something in each row; see `Stored`."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.open
+
+    @property
     def number(self) -> float:
         """The element of a weight that has one; no number for everything else."""
         weight = self.weight

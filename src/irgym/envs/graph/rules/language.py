@@ -70,10 +70,10 @@ class Number:
     """A weight of one element.
 
     Attributes:
-        value: Its value.
+        value: Its value; whole where it stands for an index.
     """
 
-    value: float
+    value: int | float
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _term(expression: ast.expr) -> Term:
         case ast.Starred(value=ast.Name(id=name)):
             return Any_(name, rest=True)
         case ast.Constant(value=int() | float() as value):
-            return Number(float(value))
+            return Number(value)
         case ast.NamedExpr(target=ast.Name(id=name), value=ast.Call() as call):
             return _call(call, name)
         case ast.Call():

@@ -85,7 +85,10 @@ class Rule:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes: those that nothing in `before` uses, and others that it names."""
+        """The values that `after` makes: those that nothing in `before` uses, and others that it names.
+
+        The rule applies only where the others are needed elsewhere.
+        """
         used = {name for statement in self.pattern for name in _operands(statement.node)} - self._assigned
         return tuple(
             name
@@ -93,6 +96,12 @@ class Rule:
             for name in statement.outputs
             if name not in used and name != ABSENT
         )
+
+    @cached_property
+    def _remade(self) -> frozenset[str]:
+        """The roots that `before` uses itself."""
+        used = {name for statement in self.pattern for name in _operands(statement.node)}
+        return frozenset(self.roots) & used
 
     @cached_property
     def _assigned(self) -> frozenset[str]:
@@ -138,6 +147,10 @@ class Rule:
         removed = tuple(name for name in match.found if name not in kept)
         if any(graph.is_output(str(match.values[name])) for name in self._forwards):
             return None
+        for name in self._remade:
+            value = str(match.values[name])
+            if not graph.is_output(value) and all(user in removed for user in graph.users[value]):
+                return None
         for name in removed:
             for value in graph.nodes[name].results:
                 if value in roots:
