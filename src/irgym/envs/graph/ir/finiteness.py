@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Protocol
 
+import numpy as np
+
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Literal, Stored, Weight
 
@@ -140,13 +142,13 @@ def size_of_weight(weight: Weight) -> Size:
     return Size.MASK if weight.greatest < math.inf else Size.UNKNOWN
 
 
-def finite_values(
+def sizes_of(
     order: Iterable[Made],
     inputs: Iterable[str],
     weights: Mapping[str, Weight],
     types: Mapping[str, TensorType],
-) -> frozenset[str]:
-    """Return the names of the values that nodes make, all of whose elements are finite.
+) -> Mapping[str, Size]:
+    """Return how large the elements may be of some inputs, and of what nodes make of them.
 
     Args:
         order: The nodes, each after those whose values it uses.
@@ -157,11 +159,21 @@ def finite_values(
     sizes = dict.fromkeys(inputs, Size.ORDINARY)
     for one in order:
         size = _size(one, [_operand(name, sizes, weights, types) for name in one.operands])
+        if one.operator == "Pow" and _counts(weights.get(one.operands[1])):
+            size = _ordinary(_operand(one.operands[0], sizes, weights, types))
         if one.operator == "Div" and _divides(weights.get(one.operands[1])):
-            dividend = _operand(one.operands[0], sizes, weights, types)
-            size = dividend if dividend is Size.ORDINARY else Size.UNKNOWN
+            size = _ordinary(_operand(one.operands[0], sizes, weights, types))
         sizes.update(dict.fromkeys(one.results, size))
-    return frozenset(name for name, size in sizes.items() if size is not Size.UNKNOWN)
+    return sizes
+
+
+def _ordinary(size: Size) -> Size:
+    return size if size is Size.ORDINARY else Size.UNKNOWN
+
+
+def _counts(exponent: Weight | None) -> bool:
+    """Say whether an exponent is known to be a small whole number."""
+    return isinstance(exponent, Literal) and bool(np.isin(exponent.array, (0, 1, 2, 3, 4)).all())
 
 
 def _divides(divisor: Weight | None) -> bool:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from irgym.core.errors import ScheduleError
-from irgym.envs.graph.ir.finiteness import finite_values
+from irgym.envs.graph.ir.finiteness import Size, sizes_of
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 
@@ -157,13 +157,13 @@ class Graph:
         return frozenset(value for one in self.nodes.values() for value in one.captured)
 
     @cached_property
-    def finite(self) -> frozenset[str]:
-        """The values that hold neither infinities nor NaN where the inputs do not, as far as is known.
+    def sizes(self) -> Mapping[str, Size]:
+        """How large the elements of inputs and of what nodes make may be, as far as is known.
 
         Raises:
             ScheduleError: There is a circle.
         """
-        return finite_values(self.order, self.inputs, self.weights, self.types)
+        return sizes_of(self.order, self.inputs, self.weights, self.types)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:

@@ -184,7 +184,8 @@ def _attention(
     values["c"] = rng.standard_normal(total) if (rng.integers(2) if bias is None else bias) else None
     values["p"] = None
     batch, heads, length, keys = sizes
-    values["m"] = rng.standard_normal((batch, heads, length, keys)) if rng.integers(2) else None
+    lead = (int(rng.choice([1, batch])), int(rng.choice([1, heads])))
+    values["m"] = rng.standard_normal((*lead, length, keys)) if rng.integers(2) else None
     attributes: dict[str, Attribute] = {"num_heads": heads}
     if rng.integers(2):
         attributes["scale"] = float(rng.uniform(0.1, 1))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
+from irgym.envs.graph.ir.finiteness import Size, size_of_weight
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Stored, Weight, computed, literal
@@ -67,9 +68,21 @@ class Value:
         return "float" in self.type.dtype
 
     @property
+    def size(self) -> Size:
+        """How large its elements may be; see `irgym.envs.graph.ir.finiteness`."""
+        if self.weight is not None:
+            return size_of_weight(self.weight)
+        return Size.UNKNOWN if self._graph is None else self._graph.sizes.get(self.name, Size.UNKNOWN)
+
+    @property
     def finite(self) -> bool:
-        """Whether it surely holds neither infinities nor NaN; see `irgym.envs.graph.ir.finiteness`."""
-        return self._graph is not None and self.name in self._graph.finite
+        """Whether it surely holds neither infinities nor NaN."""
+        return self.size is not Size.UNKNOWN
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it surely holds ordinary numbers: no such either, nor those that masks add."""
+        return self.size is Size.ORDINARY
 
     @property
     def zero(self) -> bool:

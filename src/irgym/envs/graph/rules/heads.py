@@ -115,6 +115,12 @@ def _sequence_first(rng: Rng) -> Sample:
     return Sample(values, frozenset("ab"))
 
 
+def _heads_first(rng: Rng) -> Sample:
+    rows, batch, heads, size = _sizes(rng, 4)
+    x = rng.standard_normal((rows, batch * heads, size))
+    return Sample({"x": x, "b": np.array([batch, heads, rows, -1])}, frozenset("b"))
+
+
 def _joined(rng: Rng) -> Sample:
     batch, heads, rows, size = _sizes(rng, 4)
     target = [rows * batch, heads * size] if rng.integers(2) else [rows, batch, heads * size]
@@ -154,6 +160,17 @@ def _stacked(rng: Rng) -> Sample:
         "z": np.array([-2]),
     }
     return Sample(values, frozenset("ruz"))
+
+
+def _thirds(rng: Rng) -> Sample:
+    shape, axis = _sizes(rng, 4), int(rng.integers(-4, 4))
+    shape[axis] = 3
+    return Sample({"s": rng.standard_normal(shape)}, attributes={"a": axis})
+
+
+def _negated(rng: Rng) -> Sample:
+    scores, seen = _scores(rng)
+    return Sample({"c": seen, "a": scores, "b": np.array(rng.standard_normal())})
 
 
 def _same_shape(rng: Rng) -> Sample:
@@ -224,7 +241,7 @@ RULES = (
     Rule(
         "softmax-where-mask",
         before="y = (n := Softmax(Where(c, s, f)))",
-        where="s.finite and f.number <= -1e30 and y.shape == s.shape",
+        where="s.ordinary and f.number <= -1e30 and y.shape == s.shape",
         after="y = Softmax(Add(s, Where(c, like(s, 0.0), f)), **n)",
         sample=_masked,
         source="masked_fill: what is added swallows the score",
@@ -232,7 +249,7 @@ RULES = (
     Rule(
         "softmax-where-mask-else",
         before="y = (n := Softmax(Where(c, f, s)))",
-        where="s.finite and f.number <= -1e30 and y.shape == s.shape",
+        where="s.ordinary and f.number <= -1e30 and y.shape == s.shape",
         after="y = Softmax(Add(s, Where(c, f, like(s, 0.0))), **n)",
         sample=_masked,
         source="masked_fill: what is added swallows the score",
@@ -240,7 +257,7 @@ RULES = (
     Rule(
         "softmax-sum-masks",
         before="y = (n := Softmax(Add(Add(f, r), m))); f = (k := FusedMatMul(a, b))",
-        where="f.floating and r.finite and m.finite",
+        where="f.ordinary and r.finite and m.finite and (r.ordinary or m.ordinary)",
         after="y = Softmax(Add(f, Add(r, m)), **n)",
         shared=("k",),
         sample=_two_masks,
@@ -289,6 +306,17 @@ y = Transpose(first, perm=(0, 2, 1, 3))
         source="torch.nn.MultiheadAttention, whose sequence comes before its batch",
     ),
     Rule(
+        "split-heads-batch-transposed",
+        before="y = Reshape(Transpose(x, perm=[1, 0, 2]), b)",
+        where="y.rank == 4 and y.shape[2:] == (x.shape[0], x.shape[2]) and y.type.size > 0",
+        after="""
+batch, heads, length, size = y.shape
+y = Transpose(Reshape(x, whole(length, batch, heads, size)), perm=(1, 2, 0, 3))
+""",
+        sample=_heads_first,
+        source="ONNX Runtime's transpose optimiser",
+    ),
+    Rule(
         "join-heads-sequence-first",
         before="y = Reshape(Transpose(o, perm=[2, 0, 1, 3]), s)",
         where="y.type.size > 0",
@@ -318,6 +346,27 @@ q, k, v = Split(l, whole(size, size, size), outputs=3, axis=2)
 """,
         sample=_stacked,
         source="torch.nn.MultiheadAttention, which packs its projections; ONNX Runtime's GatherToSplitFusion",
+    ),
+    Rule(
+        "gather-split",
+        before="q = Gather(s, 0, axis=a); k = Gather(s, 1, axis=a); v = Gather(s, 2, axis=a)",
+        where="s.shape[a] == 3 and q.rank == k.rank == v.rank == s.rank - 1",
+        after="""
+first, second, third = Split(s, whole(1, 1, 1), outputs=3, axis=a)
+q = Squeeze(first, whole(a))
+k = Squeeze(second, whole(a))
+v = Squeeze(third, whole(a))
+""",
+        sample=_thirds,
+        source="ONNX Runtime's GatherToSplitFusion",
+    ),
+    Rule(
+        "where-not",
+        before="y = Where(n := Not(c), a, b)",
+        after="y = Where(c, b, a)",
+        shared=("n",),
+        sample=_negated,
+        source="ONNX Runtime's NotWhereFusion",
     ),
     Rule(
         "split-batch-sum",

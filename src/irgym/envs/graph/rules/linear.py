@@ -10,7 +10,7 @@ from irgym.envs.graph.rules.rule import Rule, Sample
 
 Rng = np.random.Generator
 
-_NAMES = {"MatMul": "matmul", "FusedMatMul": "fused-matmul"}
+_KINDS = {"matmul": "MatMul", "fused-matmul": "FusedMatMul"}
 
 
 def _sizes(rng: Rng, count: int) -> list[int]:
@@ -29,92 +29,99 @@ def _operands(rng: Rng, flip_left: bool, flip_right: bool) -> tuple[Any, Any]:
     )
 
 
-def _product(kind: str, left: str, right: str) -> str:
-    """Return the pattern of a product called m: ONNX's, or the one that may scale and transpose."""
-    if kind == "MatMul":
-        return f"(m := MatMul({left}, {right}))"
-    return f"(m := FusedMatMul({left}, {right}, alpha=u, transA=p, transB=q, transBatchA=0, transBatchB=0))"
+_SIDES = {"left": ("x", "A"), "right": ("w", "B")}
+"""The operands of a product, and the letter that FusedMatMul's attributes have for them."""
 
 
-def _scaled_sample(kind: str) -> Callable[[Rng], Sample]:
+def _products(form: str) -> Iterator[tuple[str, str, str]]:
+    """Return ONNX's product and the one that may scale and transpose: name, operator and pattern.
+
+    In the pattern the product is called m, and its operands are of a form in which `{0}` stands for an operand.
+    """
+    for name, kind in _KINDS.items():
+        for side, (operand, letter) in _SIDES.items():
+            operands = ", ".join(form.format(one) if one == operand else one for one in "xw")
+            upright = f", transBatch{letter}=0" if kind == "FusedMatMul" else ""
+            yield f"{name}-{{}}-{side}", side, f"(m := {kind}({operands}{upright}))"
+
+
+def _fused(rng: Rng, pattern: str, **more: Attribute) -> dict[str, dict[str, Attribute]]:
+    """Return attributes of a pattern's product: none of ONNX's own."""
+    fused = "Fused" in pattern
+    return {"m": {"alpha": float(rng.uniform(0.2, 3)), **more}} if fused else {}
+
+
+def _scaled_sample(pattern: str) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
-        fused = kind == "FusedMatMul"
-        flips = [bool(fused and rng.integers(2)) for _ in range(2)]
+        flips = [bool("Fused" in pattern and rng.integers(2)) for _ in range(2)]
         x, w = _operands(rng, *flips)
-        shape = (1,) * int(rng.integers(0, 2))
-        values = {"x": x, "w": w, "s": np.full(shape, rng.uniform(0.2, 3))}
-        attributes: dict[str, Attribute] = {
-            "u": float(rng.uniform(0.2, 3)),
-            "p": int(flips[0]),
-            "q": int(flips[1]),
-        }
-        return Sample(values, frozenset("s"), attributes if fused else {})
+        values = {"x": x, "w": w, "s": np.full((1,) * int(rng.integers(0, 2)), rng.uniform(0.2, 3))}
+        node = _fused(rng, pattern, transA=int(flips[0]), transB=int(flips[1]))
+        return Sample(values, frozenset("s"), nodes=node)
 
     return sample
 
 
 def _scales() -> Iterator[Rule]:
-    places = {"left": ("{0}(x, s)", "w"), "right": ("x", "{0}(w, s)"), "result": ("x", "w")}
-    for kind in ("MatMul", "FusedMatMul"):
-        for factor_name, operator, factor in (
-            ("scale", "Mul", "s.number"),
-            ("quotient", "Div", "1 / s.number"),
-        ):
-            for place, (left, right) in places.items():
-                product = _product(kind, left.format(operator), right.format(operator))
-                scale = factor if kind == "MatMul" else f"u * {factor}"
-                attributes = "" if kind == "MatMul" else ", transA=p, transB=q"
-                yield Rule(
-                    f"{_NAMES[kind]}-{factor_name}-{place}",
-                    before=f"y = {f'{operator}({product}, s)' if place == 'result' else product}",
-                    where="x.floating and s.number == s.number and s.number != 0 and min(x.rank, w.rank) > 1"
-                    " and s.rank <= min(x.rank, w.rank)",
-                    after=f"y = FusedMatMul(x, w, alpha={scale}{attributes})",
-                    sample=_scaled_sample(kind),
-                    source="ONNX Runtime's MatMulScaleFusion",
-                )
+    whole = [(f"{name}-{{}}-result", f"(m := {kind}(x, w))") for name, kind in _KINDS.items()]
+    for word, operator, factor in (("scale", "Mul", "s.number"), ("quotient", "Div", "1 / s.number")):
+        inside = [(name, pattern) for name, _, pattern in _products(f"{operator}({{0}}, s)")]
+        outside = [(name, f"{operator}({pattern}, s)") for name, pattern in whole]
+        for name, pattern in (*inside, *outside):
+            yield Rule(
+                name.format(word),
+                before=f"y = {pattern}",
+                where="x.floating and s.number == s.number and s.number != 0 and min(x.rank, w.rank) > 1"
+                " and s.rank <= min(x.rank, w.rank)",
+                after=f"y = FusedMatMul(x, w, **{{**m, 'alpha': m.get('alpha', 1.0) * {factor}}})",
+                sample=_scaled_sample(pattern),
+                source="ONNX Runtime's MatMulScaleFusion",
+            )
 
 
-def _swapped(perm: str, rank: str) -> str:
-    """Return the condition that an order of axes exchanges the last two and nothing else."""
-    return f"{perm} == (*range({rank} - 2), {rank} - 1, {rank} - 2)"
+_ORDERS = {
+    "transpose": ("{0}.rank - 1, {0}.rank - 2", False, True),
+    "transpose-batch": ("{0}.rank - 2, 0, {0}.rank - 1", True, False),
+    "transpose-batch-last": ("{0}.rank - 2, {0}.rank - 1, 0", True, True),
+}
+"""Orders of an operand's axes: how they end, whether the first goes behind the others, whether the last two change
+places then."""
 
 
-def _transposed_sample(kind: str, left: bool) -> Callable[[Rng], Sample]:
+def _transposed_sample(side: str, pattern: str, batch: bool, swap: bool) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
-        flips = [bool(kind == "FusedMatMul" and rng.integers(2)) for _ in range(2)]
-        x, w = _operands(rng, flips[0] ^ left, flips[1] ^ (not left))
-        rank = x.ndim if left else w.ndim
-        order = (*range(rank - 2), rank - 1, rank - 2)
-        fused: dict[str, Attribute] = {
-            "u": float(rng.uniform(0.2, 3)),
-            "p": int(flips[0]),
-            "q": int(flips[1]),
-        }
-        return Sample({"x": x, "w": w}, attributes={"o": order, **(fused if kind == "FusedMatMul" else {})})
+        fused, left = "Fused" in pattern, side == "left"
+        flips = [bool(fused and rng.integers(2)) for _ in range(2)]
+        other = bool(fused and rng.integers(2))
+        rows, inner, columns, *lead = _sizes(rng, 5)
+        x, w = rng.standard_normal((*lead, rows, inner)), rng.standard_normal((*lead, inner, columns))
+        x, w = (one.swapaxes(-1, -2) if flip else one for one, flip in zip((x, w), flips, strict=True))
+        order = (1, 2, 3, 0) if batch and swap else (1, 2, 0, 3) if batch else (0, 1, 3, 2)
+        back = tuple(np.argsort(order).tolist())
+        x, w = (x.transpose(back), w) if left else (x, w.transpose(back))
+        if other:
+            x, w = (x, np.moveaxis(w, -2, 0)) if left else (np.moveaxis(x, -2, 0), w)
+        turned = {f"transBatch{'B' if left else 'A'}": int(other)}
+        node = _fused(rng, pattern, transA=int(flips[0]), transB=int(flips[1]), **turned)
+        return Sample({"x": x, "w": w}, attributes={"o": order}, nodes=node)
 
     return sample
 
 
 def _transposes() -> Iterator[Rule]:
-    for kind in ("MatMul", "FusedMatMul"):
-        for place, left, right in (
-            ("left", "Transpose(x, perm=o)", "w"),
-            ("right", "x", "Transpose(w, perm=o)"),
-        ):
-            one = "x" if place == "left" else "w"
-            attributes = {
-                ("MatMul", "left"): "transA=1",
-                ("MatMul", "right"): "transB=1",
-                ("FusedMatMul", "left"): "alpha=u, transA=1 - p, transB=q",
-                ("FusedMatMul", "right"): "alpha=u, transA=p, transB=1 - q",
-            }
+    for word, (end, batch, swap) in _ORDERS.items():
+        for name, side, pattern in _products("Transpose({0}, perm=o)"):
+            one, letter = _SIDES[side]
+            lead = f"range(1, {one}.rank - 2)" if batch else f"range({one}.rank - 2)"
+            changes = [f"'transBatch{letter}': 1"] if batch else []
+            changes += [f"'trans{letter}': 1 - m.get('trans{letter}', 0)"] if swap else []
             yield Rule(
-                f"{_NAMES[kind]}-transpose-{place}",
-                before=f"y = {_product(kind, left, right)}",
-                where=f"x.floating and min(x.rank, w.rank) > 1 and {_swapped('o', f'{one}.rank')}",
-                after=f"y = FusedMatMul(x, w, {attributes[kind, place]})",
-                sample=_transposed_sample(kind, place == "left"),
+                name.format(word),
+                before=f"y = {pattern}",
+                where=f"x.floating and min(x.rank, w.rank) > {2 if batch else 1}"
+                f" and o == (*{lead}, {end.format(one)})",
+                after=f"y = FusedMatMul(x, w, **{{**m, {', '.join(changes)}}})",
+                sample=_transposed_sample(side, pattern, batch, swap),
                 source="ONNX Runtime's MatmulTransposeFusion",
             )
 
@@ -193,7 +200,7 @@ def _constants(rng: Rng, biased: bool) -> Sample:
     return Sample({**values, "s": np.array(rng.uniform(0.2, 3))}, frozenset("wbs"))
 
 
-_LINEAR = "x.floating and x.rank > 2 and w.rank == 2 and y.type.size > 0"
+_LINEAR = "x.floating and x.rank > 2 and w.rank == 2 and x.type.size > 0 and y.type.size > 0"
 _GEMM = "alpha=1.0, beta=1.0, transA=0, transB=0"
 _BETWEEN = (
     "w.rank == 2 and x.rank > 2 and y.shape == (*x.shape[:-1], w.shape[1]) and x.shape[-1] == w.shape[0]"
