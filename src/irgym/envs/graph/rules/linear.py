@@ -34,9 +34,9 @@ _SIDES = {"left": ("x", "A"), "right": ("w", "B")}
 
 
 def _products(form: str) -> Iterator[tuple[str, str, str]]:
-    """Return ONNX's product and the one that may scale and transpose: name, operator and pattern.
+    """Return ONNX's product and the one that may scale and transpose: name, side of an operand, and pattern.
 
-    In the pattern the product is called m, and its operands are of a form in which `{0}` stands for an operand.
+    In the pattern the product is called m, and one operand is of a form in which `{0}` stands for it alone.
     """
     for name, kind in _KINDS.items():
         for side, (operand, letter) in _SIDES.items():
@@ -84,8 +84,8 @@ _ORDERS = {
     "transpose-batch": ("{0}.rank - 2, 0, {0}.rank - 1", True, False),
     "transpose-batch-last": ("{0}.rank - 2, {0}.rank - 1, 0", True, True),
 }
-"""Orders of an operand's axes: how they end, whether the first goes behind the others, whether the last two change
-places then."""
+"""Orders of an operand's axes: how they end, whether the first goes behind the others, whether the last two
+change places then."""
 
 
 def _transposed_sample(side: str, pattern: str, batch: bool, swap: bool) -> Callable[[Rng], Sample]:

@@ -127,6 +127,25 @@ def _skip_biases() -> Iterator[Rule]:
                 )
 
 
+def _late_biases() -> Iterator[Rule]:
+    for name, operands in (("layer", "x, g"), ("skip-layer", "x, s, g")):
+        operator = "SkipLayerNormalization" if "s" in operands else "LayerNormalization"
+        yield Rule(
+            f"{name}-normalization-late-bias",
+            before=f"y = Add(n := {operator}({operands}), b)",
+            where="g.rank == 1 and b.shape == g.shape",
+            after=f"y = {operator}({operands}, b, **n)",
+            sample=_late_bias,
+            source="definition of LayerNormalization",
+        )
+
+
+def _late_bias(rng: Rng) -> Sample:
+    made = _skipped(False)(rng).values
+    values = {**{name: made[name] for name in "xsg"}, "b": made["c"]}
+    return Sample(values, frozenset("gb"), nodes={"n": {"epsilon": 0.01}})
+
+
 def _after(rng: Rng) -> Sample:
     shape = _size(rng)
     values: dict[str, Any] = {name: rng.standard_normal(shape[-1]) for name in "gb"}
@@ -145,6 +164,7 @@ RULES = (
     *_simplified(),
     *_skips(),
     *_skip_biases(),
+    *_late_biases(),
     Rule(
         "scale-normalization",
         before="y = Mul(n := LayerNormalization(x, g, b), s)",
