@@ -12,13 +12,13 @@ from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import types_of
-from irgym.envs.graph.rules import activations, attention, heads, linear, normalisation
+from irgym.envs.graph.rules import activations, attention, heads, normalisation, products
 from irgym.envs.graph.rules.rule import Rule
 
 BACKWARDS = {"linear-gemm", "matmul-add-gemm", "gemm-matmul-add", "gather-split", "split-hard-swish"}
 FORWARDS = [
     rule
-    for rules in (heads, linear, attention, activations, normalisation)
+    for rules in (heads, products, attention, activations, normalisation)
     for rule in rules.RULES
     if rule.name not in BACKWARDS and "transpose-batch" not in rule.name
 ]

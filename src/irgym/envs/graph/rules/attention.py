@@ -1,7 +1,7 @@
 """Rules of attention: ONNX Runtime's multi-head operators from heads, and from those the packed one.
 
-What leads there from exporters' forms is in `heads` and `linear`: the scale and the transposed keys move into
-a FusedMatMul, masks into one that is added. Then `multi-head-attention` takes heads and softmax,
+What leads there from exporters' forms is in `heads` and `products`: the scale and the transposed keys move
+into a FusedMatMul, masks into one that is added. Then `multi-head-attention` takes heads and softmax,
 `attention-bias` what is added to queries, keys and values, and `packed-attention` their projections.
 """
 

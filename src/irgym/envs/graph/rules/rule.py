@@ -147,6 +147,8 @@ class Rule:
         removed = tuple(name for name in match.found if name not in kept)
         if any(graph.is_output(str(match.values[name])) for name in self._forwards):
             return None
+        if any(graph.producers.get(value) in removed for value in self._given(match)):
+            return None
         for name in self._remade:
             value = str(match.values[name])
             if not graph.is_output(value) and all(user in removed for user in graph.users[value]):
@@ -174,6 +176,13 @@ class Rule:
                 return None
         heads = [str(one) if isinstance(one, str) else one[0] for one in bound]
         return Site("+".join(quote(one, safe="/.:_-") for one in heads), match, tuple(sorted(removed)))
+
+    def _given(self, match: Match) -> Iterator[str]:
+        """Return the values that the pattern's nodes are given from outside of it."""
+        made = {name for statement in self.pattern for name in statement.outputs}
+        for name, bound in match.values.items():
+            if name not in made:
+                yield from [bound] if isinstance(bound, str) else bound
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.

@@ -1,7 +1,7 @@
 import pytest
 from rules_in_ort import check_in_ort, verify_often
 
-from irgym.envs.graph.rules.linear import RULES
+from irgym.envs.graph.rules.products import RULES
 from irgym.envs.graph.rules.rule import Rule
 
 

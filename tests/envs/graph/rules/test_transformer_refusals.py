@@ -8,12 +8,12 @@ import pytest
 from rules_in_ort import BLOCK, graph_of
 
 from irgym.envs.graph.ir.graph import Node, node
-from irgym.envs.graph.rules import activations, attention, heads, linear, normalisation
+from irgym.envs.graph.rules import activations, attention, heads, normalisation, products
 from irgym.envs.graph.rules.rule import Rule
 
 RULES = {
     rule.name: rule
-    for rules in (activations, attention, heads, linear, normalisation)
+    for rules in (activations, attention, heads, normalisation, products)
     for rule in rules.RULES
 }
 LEAST = np.float32(-3.4e38)
@@ -39,7 +39,7 @@ def applies(
 
 
 def test_names_differ():
-    count = sum(len(one.RULES) for one in (activations, attention, heads, linear, normalisation))
+    count = sum(len(one.RULES) for one in (activations, attention, heads, normalisation, products))
     assert len(RULES) == count
 
 
@@ -250,6 +250,12 @@ def packed(shared: bool) -> bool:
 def test_projections_that_are_used_elsewhere_are_not_packed():
     assert packed(shared=False)
     assert not packed(shared=True)
+
+
+def test_a_sum_of_a_product_with_itself_stays():
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Add", ["m", "m"], ["y"])]
+    shapes = {"x": (2, 3), "w": (3, 4), "m": (2, 4), "y": (2, 4)}
+    assert not applies("matmul-add-gemm", nodes, shapes, {})
 
 
 def test_a_large_bias_makes_no_gemm_of_rank_two():
