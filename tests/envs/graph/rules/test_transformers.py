@@ -12,17 +12,17 @@ from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import types_of
-from irgym.envs.graph.rules import activations, attention, heads, normalisation, products, reshaping, scaling
+from irgym.envs.graph.rules import activations, attention, heads, normalisation, products, scaling
 from irgym.envs.graph.rules.rule import Rule
 
 BACKWARDS = {"linear-gemm", "gather-split", "split-hard-swish"}
-ALSO = {"turn-weights", "fold-scale", "reshape-up-transpose"}
+ALSO = {"turn-weights", "fold-scale"}
 FORWARDS = [
     rule
     for rules in (heads, products, attention, activations, normalisation)
     for rule in rules.RULES
     if rule.name not in BACKWARDS and "transpose-batch" not in rule.name
-] + [rule for rule in (*reshaping.RULES, *scaling.RULES) if rule.name in ALSO]
+] + [rule for rule in scaling.RULES if rule.name in ALSO]
 BATCH, LENGTH, HEADS, SIZE = 2, 6, 4, 5
 HIDDEN = HEADS * SIZE
 LEAST = -3.4028234663852886e38

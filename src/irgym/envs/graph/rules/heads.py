@@ -71,6 +71,12 @@ def _keys(rng: Rng) -> Sample:
     return Sample(values, frozenset("ab"), {"p": (0, 2, 1)})
 
 
+def _keys_apart(rng: Rng) -> Sample:
+    batch, heads, rows, size = rng.integers(1, 6, 4).tolist()
+    x = rng.standard_normal((batch * heads, rows, size))
+    return Sample({"x": x, "b": np.array([batch, heads, size, rows])}, frozenset("b"), {"p": (0, 2, 1)})
+
+
 def _merged_keys(kind: str) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
         batch, heads, rows, columns, size = _sizes(rng, 5)
@@ -107,6 +113,12 @@ def _sequence_first(rng: Rng) -> Sample:
         "b": np.array([batch, heads, rows, size]),
     }
     return Sample(values, frozenset("ab"))
+
+
+def _heads_first(rng: Rng) -> Sample:
+    rows, batch, heads, size = rng.integers(1, 6, 4).tolist()
+    x = rng.standard_normal((rows, batch * heads, size))
+    return Sample({"x": x, "b": np.array([batch, heads, rows, -1])}, frozenset("b"))
 
 
 def _joined(rng: Rng) -> Sample:
@@ -252,6 +264,16 @@ RULES = (
         sample=_keys,
         source="what PyTorch's exporter writes for the transposed keys; ONNX Runtime's ReshapeFusion",
     ),
+    Rule(
+        "reshape-before-transpose",
+        before="y = Reshape(Transpose(x, perm=p), b)",
+        where=f"x.rank > 1 and y.rank > x.rank and p == {_ROWS.format('x.rank')} and y.type.size > 0"
+        " and y.shape[-2:] == (x.shape[-1], x.shape[-2])",
+        after="y = Transpose(Reshape(x, whole(*y.shape[:-2], *x.shape[-2:])),"
+        f" perm={_ROWS.format('y.rank')})",
+        sample=_keys_apart,
+        source="a view of leading axes, of size 1 too, commutes with a transpose of the last two",
+    ),
     *_merged(),
     Rule(
         "split-heads-sequence-first",
@@ -266,6 +288,17 @@ y = Transpose(first, perm=(0, 2, 1, 3))
 """,
         sample=_sequence_first,
         source="torch.nn.MultiheadAttention, whose sequence comes before its batch",
+    ),
+    Rule(
+        "split-heads-batch-transposed",
+        before="y = Reshape(Transpose(x, perm=[1, 0, 2]), b)",
+        where="y.rank == 4 and y.shape[2:] == (x.shape[0], x.shape[2]) and y.type.size > 0",
+        after="""
+batch, heads, length, size = y.shape
+y = Transpose(Reshape(x, whole(length, batch, heads, size)), perm=(1, 2, 0, 3))
+""",
+        sample=_heads_first,
+        source="ONNX Runtime's transpose optimiser; also where some sizes are 1",
     ),
     Rule(
         "join-heads-sequence-first",
