@@ -3,15 +3,20 @@
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
 from irgym.envs.graph.rules import (
+    activations,
     algebra,
+    attention,
     convolutions,
     cutting,
+    heads,
     identities,
     layout,
     linear,
     merging,
     movement,
+    normalisation,
     pools,
+    products,
     recurrence,
     reshaping,
     scaling,
@@ -30,6 +35,11 @@ RULES = (
     *reshaping.RULES,
     *cutting.RULES,
     *algebra.RULES,
+    *heads.RULES,
+    *products.RULES,
+    *attention.RULES,
+    *activations.RULES,
+    *normalisation.RULES,
 )
 """All rules."""
 

@@ -34,6 +34,10 @@ class Finder:
     def _widest(self) -> int:
         return max((rule.size for rule in self.rules), default=0)
 
+    @cached_property
+    def _far(self) -> bool:
+        return any(rule.far for rule in self.rules)
+
     def all(self, graph: Graph) -> Sites:
         """Return all sites of a graph."""
         found = {name: tuple(self._at(graph, name, 0)) for name in graph.nodes}
@@ -48,7 +52,10 @@ class Finder:
             rewrite: What was done.
             graph: The graph now.
         """
-        near = _distances(graph, _seeds(before, rewrite, graph), self._widest)
+        seeds = _seeds(before, rewrite, graph)
+        if self._far:
+            seeds.update(_resized(before, graph))
+        near = _distances(graph, seeds, self._widest)
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
             known = sites.get(name, ())
@@ -85,6 +92,13 @@ def _seeds(before: Graph, rewrite: Rewrite, graph: Graph) -> set[str]:
         if value in graph.producers:
             seeds.add(graph.producers[value])
     return seeds
+
+
+def _resized(before: Graph, graph: Graph) -> Iterator[str]:
+    """Return the names of the nodes that use values of which another size is known than before."""
+    for value, size in graph.sizes.items():
+        if before.sizes.get(value) is not size:
+            yield from graph.users.get(value, ())
 
 
 def _around(graph: Graph, name: str) -> Iterable[str]:

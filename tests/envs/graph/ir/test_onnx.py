@@ -130,3 +130,28 @@ def test_what_cannot_be_read(tmp_path: Path):
         read(written(tmp_path / "r.onnx", noise, {"w": W}))
     with pytest.raises(ProgramError, match="is of opset 9"):
         read(written(tmp_path / "o.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": W}, opset=9))
+
+
+def test_what_is_known_of_a_large_weight_is_known_after_reading(tmp_path: Path):
+    mask = np.where(np.tri(16, dtype=bool), 0, -3.4e38).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "m"], ["y"])]
+    io = {"inputs": [value("x", 16, 8)], "outputs": [value("y", 16, 16)]}
+    graph, _ = read(written(tmp_path / "m.onnx", nodes, {"w": W, "m": mask}, **io))
+    weight, masked = graph.weights["w"], graph.weights["m"]
+    assert isinstance(weight, Stored)
+    assert isinstance(masked, Stored)
+    assert (weight.greatest, weight.causal, weight.open) == (float(abs(W).max()), False, True)
+    assert (masked.greatest, masked.causal, masked.open) == (float(-mask.min()), True, True)
+
+
+def test_constants_that_repeat_one_number_are_computed(tmp_path: Path):
+    nodes = [
+        helper.make_node(
+            "ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(np.ones(1, np.float32))
+        ),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
+    path = written(tmp_path / "m.onnx", nodes, {"s": np.array([2, 8])}, outputs=[value("y", 2, 8)])
+    graph, _ = read(path)
+    assert [one.operator for one in graph.order] == ["Add"]
+    assert np.array_equal(graph.weights["c"].array, np.ones((2, 8)))

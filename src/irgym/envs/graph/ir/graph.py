@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from irgym.core.errors import ScheduleError
+from irgym.envs.graph.ir.finiteness import Size, sizes_of
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 
@@ -160,6 +161,15 @@ class Graph:
     def known(self) -> Mapping[str, str]:
         """The names of weights by their digests."""
         return {weight.digest: name for name, weight in self.weights.items()}
+
+    @cached_property
+    def sizes(self) -> Mapping[str, Size]:
+        """How large the elements of inputs and of what nodes make may be, as far as is known.
+
+        Raises:
+            ScheduleError: There is a circle.
+        """
+        return sizes_of(self.order, self.inputs, self.weights, self.types)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:

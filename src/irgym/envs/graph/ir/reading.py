@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.inliner
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Stored, Weight, digest_of, literal
+from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
 
 Array = NDArray[Any]
 
@@ -31,10 +32,6 @@ RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 """Operators whose results nobody can compare."""
-
-
-SMALL = 64
-"""Elements of the largest weight whose values rules may look at."""
 
 
 def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str, Array]]:
@@ -66,10 +63,11 @@ def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str,
         model.graph.node.remove(one)
     for tensor in model.graph.initializer:
         array = numpy_helper.to_array(tensor)
-        if array.size > SMALL or array.dtype.kind not in "biuf":
-            contiguous = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0 dimensions
-            arrays[tensor.name] = contiguous
-            mark_apart(tensor, digest_of(TensorType(str(array.dtype), array.shape), contiguous.tobytes()))
+        weight = weight_of(tensor.name, array)
+        if isinstance(weight, Stored):
+            # A copy keeps 0 dimensions.
+            arrays[tensor.name] = array if array.flags.c_contiguous else array.copy(order="C")
+            mark_apart(tensor, weight)
     return model, arrays
 
 
@@ -83,17 +81,28 @@ def read(path: Path) -> tuple[Graph, dict[str, Array]]:
     return read_graph(model), arrays
 
 
-def mark_apart(tensor: TensorProto, digest: str) -> None:
+def mark_apart(tensor: TensorProto, weight: Stored) -> None:
     """Make an initializer one whose content is elsewhere.
 
     Args:
         tensor: The initializer.
-        digest: What tells its content from others.
+        weight: What is known of it: this takes the place of the content.
     """
     for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
         tensor.ClearField(field)
     tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value=digest)
+    tensor.external_data.add(key="location", value=weight.digest)
+    tensor.external_data.add(key="greatest", value=repr(weight.greatest))
+    for key, holds in (("causal", weight.causal), ("open", weight.open)):
+        if holds:
+            tensor.external_data.add(key=key, value="true")
+
+
+def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
+    """Return the weight that `mark_apart` put elsewhere."""
+    known = {entry.key: entry.value for entry in tensor.external_data}
+    greatest = float(known["greatest"])
+    return Stored(tensor.name, known["location"], kind, greatest, "causal" in known, "open" in known)
 
 
 def _check(model: ModelProto, path: Path) -> None:
@@ -116,10 +125,20 @@ def _folded(model: ModelProto) -> ModelProto:
     """Return the model with everything computed that depends on no input."""
     import onnx_ir
     from onnx_ir.passes.common import RemoveUnusedNodesPass
-    from onnxscript.optimizer import fold_constants
+    from onnxscript.optimizer import fold_constants  # pyright: ignore[reportUnknownVariableType]
+
+    def kept(one: onnx_ir.Node) -> bool | None:
+        """Say that constants are always computed that repeat one number; otherwise sizes decide."""
+        return True if one.op_type == "ConstantOfShape" else None
 
     own = onnx_ir.serde.deserialize_model(model)
-    fold_constants(own, onnx_shape_inference=True, input_size_limit=FOLDED, output_size_limit=FOLDED)
+    fold_constants(
+        own,
+        onnx_shape_inference=True,
+        input_size_limit=FOLDED,
+        output_size_limit=FOLDED,
+        should_fold=kept,
+    )
     RemoveUnusedNodesPass()(own)
     return onnx_ir.serde.serialize_model(own)
 
@@ -137,9 +156,9 @@ def read_graph(model: ModelProto) -> Graph:
         kind = TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
         types[tensor.name] = kind
         if tensor.data_location == TensorProto.EXTERNAL:
-            weights[tensor.name] = Stored(tensor.name, tensor.external_data[0].value, kind)
+            weights[tensor.name] = _stored(tensor, kind)
         else:
-            weights[tensor.name] = literal(numpy_helper.to_array(tensor), kind.dtype)
+            weights[tensor.name] = weight_of(tensor.name, numpy_helper.to_array(tensor))
     same: dict[str, str] = {}
     nodes: list[Node] = []
     outputs = {value.name for value in own.output}

@@ -5,7 +5,8 @@ known at once; `Weights` computes the array, once, where the model is made to ru
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.envs.graph.ir.functions import FUNCTIONS
 from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]
@@ -29,11 +31,19 @@ class Stored:
         name: Its name there.
         digest: Digest of type and content.
         type: Its type.
+        greatest: The greatest magnitude of its elements; infinite where one is no number, or nobody looked.
+        causal: Whether its last two dimensions are a causal mask: 0 up to the diagonal, beyond it less than
+            any score (-1e30 at most). Of truths: true up to the diagonal.
+        open: Whether as a mask it leaves something in each row of its last dimension: a number that is not as
+            low, or a truth.
     """
 
     name: str
     digest: str
     type: TensorType
+    greatest: float = math.inf
+    causal: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,21 @@ class Literal:
     def array(self) -> Array:
         """The array; it cannot be written to."""
         return np.frombuffer(self.content, self.type.dtype).reshape(self.type.shape)
+
+    @cached_property
+    def greatest(self) -> float:
+        """As `Stored.greatest`."""
+        return greatest_of(self.array)
+
+    @cached_property
+    def causal(self) -> bool:
+        """As `Stored.causal`."""
+        return is_causal(self.array)
+
+    @cached_property
+    def open(self) -> bool:
+        """As `Stored.open`."""
+        return is_open(self.array)
 
 
 @dataclass(frozen=True)
@@ -93,121 +118,52 @@ def digest_of(kind: TensorType, content: bytes | memoryview) -> str:
     return digest.hexdigest()
 
 
+SMALL = 64
+"""Elements of the largest weight whose values rules may look at."""
+
+MASKED = np.float32(-1e30)
+"""What is added to a score that a softmax shall not see, or less."""
+
+
+def weight_of(name: str, array: Array) -> Stored | Literal:
+    """Return an array of a model's file as a weight: a literal where it is small."""
+    kind = TensorType(str(array.dtype), array.shape)
+    if array.size <= SMALL and array.dtype.kind in "biuf":
+        return Literal(kind, array.tobytes())
+    digest = digest_of(kind, array.tobytes())
+    return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array))
+
+
+def greatest_of(array: Array) -> float:
+    """Return the greatest magnitude of an array's elements; infinite where one is no number."""
+    if array.dtype.kind not in "biuf":
+        return math.inf
+    greatest = max(abs(float(array.max(initial=0))), abs(float(array.min(initial=0))))
+    return math.inf if math.isnan(greatest) else greatest
+
+
+def is_causal(array: Array) -> bool:
+    """Say whether the last two dimensions of an array are a causal mask, the same one for all others."""
+    if array.dtype.kind not in "bf" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
+        return False
+    seen = np.tri(array.shape[-1], dtype=bool)
+    if array.dtype.kind == "b":
+        return bool((array == seen).all())
+    return not array[..., seen].any() and bool((array[..., ~seen] <= MASKED).all())
+
+
+def is_open(array: Array) -> bool:
+    """Say whether an array, as a mask, leaves something in each row of its last dimension."""
+    if array.dtype.kind not in "bf" or not array.ndim or not array.size:
+        return False
+    highest = array.max(-1)
+    return bool(highest.all() if array.dtype.kind == "b" else ((highest > MASKED) & (highest < np.inf)).all())
+
+
 def literal(array: Any, dtype: str) -> Literal:
     """Return a small array as a weight."""
     values = np.asarray(array, dtype)
     return Literal(TensorType(dtype, values.shape), values.tobytes())
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function that weights are computed by.
-
-    Attributes:
-        shape: From shapes and plain values to the result's shape.
-        array: From arrays and plain values to the result.
-    """
-
-    shape: Callable[..., tuple[int, ...]]
-    array: Callable[..., Array]
-
-
-def _elementwise(array: Callable[..., Array]) -> Function:
-    return Function(
-        lambda *shapes: np.broadcast_shapes(*[one for one in shapes if isinstance(one, tuple)]), array
-    )
-
-
-def _same(shape: tuple[int, ...], *_: Any) -> tuple[int, ...]:
-    return shape
-
-
-def _joined(axis: int, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    first = shapes[0]
-    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
-
-
-def _padded(shape: tuple[int, ...], before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(size + low + high for size, low, high in zip(shape, before, after, strict=True))
-
-
-def _part(shape: tuple[int, ...], axis: int, start: int, stop: int) -> tuple[int, ...]:
-    return (*shape[:axis], stop - start, *shape[axis + 1 :])
-
-
-def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
-    """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels; the shape stays.
-
-    Output channels in blocks, and input channels too where `inputs_too` (OIHWBiBo, else OIHWBo).
-    """
-    out, into, *window = weights.shape
-    inner = block if inputs_too else 1
-    cut = weights.reshape(out // block, block, into // inner, inner, *window)
-    rank = len(window)
-    order = (0, 2, *range(4, 4 + rank), 3, 1)
-    return np.ascontiguousarray(cut.transpose(order)).reshape(weights.shape)
-
-
-def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool) -> Array:
-    """Return such weights with zeros for the channels that fill up blocks.
-
-    Of the input channels where `inputs_too`, else of the output channels, the first `channels` keep theirs.
-    """
-    out, into, *window = weights.shape
-    inner = block if inputs_too else 1
-    cut = weights.reshape(out // block, into // inner, *window, inner, block)
-    places: Array = np.arange(into if inputs_too else out) < channels
-    ones = (1,) * len(window)
-    shape = (1, into // inner, *ones, inner, 1) if inputs_too else (out // block, 1, *ones, 1, block)
-    kept = places.reshape(shape)
-    return np.where(kept, cut, 0).reshape(weights.shape)
-
-
-def _joined_groups(weights: Array, groups: int) -> Array:
-    """Return the weights of a convolution in which every two neighbouring groups are one, with zeros between.
-
-    Args:
-        weights: Shape (filters, channels of a group, *window).
-        groups: Number of groups; even.
-
-    Returns:
-        Shape (filters, 2 * channels of a group, *window).
-    """
-    filters, channels, *window = weights.shape
-    pairs = weights.reshape(groups // 2, 2, filters // groups, channels, *window)
-    joined = np.zeros((groups // 2, 2, filters // groups, 2, channels, *window), weights.dtype)
-    joined[:, 0, :, 0], joined[:, 1, :, 1] = pairs[:, 0], pairs[:, 1]
-    return joined.reshape(filters, 2 * channels, *window)
-
-
-FUNCTIONS: Mapping[str, Function] = {
-    "add": _elementwise(np.add),
-    "subtract": _elementwise(np.subtract),
-    "multiply": _elementwise(np.multiply),
-    "divide": _elementwise(np.divide),
-    # The deviation that a batch normalisation divides by.
-    "deviation": Function(_same, lambda variance, epsilon: np.sqrt(variance + epsilon)),
-    "concat": Function(_joined, lambda axis, *arrays: np.concatenate(arrays, axis)),
-    "transpose": Function(
-        lambda shape, order: tuple(shape[axis] for axis in order),
-        lambda array, order: array.transpose(order).copy(),  # keeps 0 dimensions
-    ),
-    "reshape": Function(lambda _, shape: shape, lambda array, shape: array.reshape(shape)),
-    "matmul": Function(lambda left, right: (*left[:-1], right[-1]), np.matmul),
-    "pad": Function(
-        _padded,
-        lambda array, before, after: np.pad(array, list(zip(before, after, strict=True))),
-    ),
-    "zeros": Function(lambda _, shape: shape, lambda like, shape: np.zeros(shape, like.dtype)),
-    "part": Function(
-        _part,
-        lambda array, axis, start, stop: array[(slice(None),) * axis + (slice(start, stop),)],
-    ),
-    "blocked": Function(_same, _blocked),
-    "without_padding": Function(_same, _without_padding),
-    "joined_groups": Function(lambda shape, _: (shape[0], 2 * shape[1], *shape[2:]), _joined_groups),
-}
-"""Functions of weights, by name."""
 
 
 def computed(function: str, *arguments: Weight | Plain) -> Computed:

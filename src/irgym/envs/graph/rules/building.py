@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
+from irgym.envs.graph.ir.finiteness import Size, size_of_weight
+from irgym.envs.graph.ir.functions import FUNCTIONS
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import FUNCTIONS, Literal, Weight, computed, literal
+from irgym.envs.graph.ir.weights import Literal, Stored, Weight, computed, literal
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
@@ -41,6 +43,10 @@ class Attributes(dict[str, Attribute]):
         return self == other and (self.operator, self.captured) == (other.operator, other.captured)
 
 
+VARIADIC = frozenset({"Split"})
+"""Operators all of whose outputs must have a name; others leave out those that nothing uses."""
+
+
 class Value:
     """A value of a graph, or of what takes the place of some of its nodes.
 
@@ -50,12 +56,15 @@ class Value:
         weight: The weight that it is; None for what depends on inputs.
     """
 
-    __slots__ = ("name", "type", "weight")
+    __slots__ = ("_graph", "name", "type", "weight")
 
-    def __init__(self, name: str, kind: TensorType, weight: Weight | None = None) -> None:
+    def __init__(
+        self, name: str, kind: TensorType, weight: Weight | None = None, graph: Graph | None = None
+    ) -> None:
         self.name = name
         self.type = kind
         self.weight = weight
+        self._graph = graph
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,6 +92,38 @@ class Value:
         return self.weight is not None
 
     @property
+    def size(self) -> Size:
+        """How large its elements may be; see `irgym.envs.graph.ir.finiteness`."""
+        if self.weight is not None:
+            return size_of_weight(self.weight)
+        return Size.UNKNOWN if self._graph is None else self._graph.sizes.get(self.name, Size.UNKNOWN)
+
+    @property
+    def finite(self) -> bool:
+        """Whether it surely holds neither infinities nor NaN."""
+        return self.size is not Size.UNKNOWN
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether it surely holds ordinary numbers: no such either, nor those that masks add."""
+        return self.size is Size.ORDINARY
+
+    @property
+    def zero(self) -> bool:
+        """Whether it is a weight of zeros."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.greatest == 0
+
+    @property
+    def causal(self) -> bool:
+        """Whether it is a weight whose last two dimensions are a causal mask; see `Stored`."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.causal
+
+    @property
+    def open(self) -> bool:
+        """Whether it is a weight that as a mask leaves something in each row; see `Stored`."""
+        return isinstance(self.weight, Stored | Literal) and self.weight.open
+
+    @property
     def number(self) -> float:
         """The element of a weight that has one; no number for everything else."""
         weight = self.weight
@@ -102,8 +143,9 @@ class Value:
     def elements(self) -> tuple[int, ...]:
         """The elements of a small weight of whole numbers, such as a shape; none for everything else."""
         weight = self.weight
-        whole = isinstance(weight, Literal) and weight.type.dtype == "int64"
-        return tuple(weight.array.ravel().tolist()) if whole else ()
+        if not isinstance(weight, Literal) or weight.type.dtype != "int64":
+            return ()
+        return tuple(int(one) for one in weight.array.ravel())
 
 
 def idle(one: Attributes, x: Value, rest: Sequence[Value | None], y: Value) -> bool:
@@ -164,7 +206,7 @@ def names_of(graph: Graph, match: Match, block: int) -> dict[str, Any]:
 
     Besides them, `block` is the argument, and `opset` the version of ONNX's own operators.
     """
-    known: dict[str, Any] = {"block": block, "opset": dict(graph.opsets)[""]}
+    known: dict[str, Any] = {"block": block, "opset": dict(graph.opsets).get("", 0)}
     for name, bound in match.values.items():
         known[name] = (
             value_of(graph, bound) if isinstance(bound, str) else tuple(value_of(graph, one) for one in bound)
@@ -176,7 +218,7 @@ def names_of(graph: Graph, match: Match, block: int) -> dict[str, Any]:
 
 def value_of(graph: Graph, name: str) -> Value | None:
     """Return a value of a graph, whose type must be known; None for one that is left out."""
-    return Value(name, graph.types[name], graph.weights.get(name)) if name else None
+    return Value(name, graph.types[name], graph.weights.get(name), graph) if name else None
 
 
 class Names(dict[str, Any]):
@@ -248,7 +290,7 @@ class Builder:
 
     def _function(self, name: str) -> Callable[..., Value]:
         def make(*arguments: Any) -> Value:
-            plain = [one.weight if isinstance(one, Value) else one for one in arguments]
+            plain: list[Any] = [one.weight if isinstance(one, Value) else one for one in arguments]
             return self._weight(computed(name, *plain))
 
         return make
@@ -300,7 +342,12 @@ class Builder:
             else:
                 replaced[name] = value.name
         taken: list[str] = []
-        used = [value for _, operands, values, _ in self._made for value in (*operands, *values) if value]
+        used = [
+            value
+            for operator, operands, values, _ in self._made
+            for value in (*operands, *(values if operator in VARIADIC else values[:1]))
+            if value
+        ]
         named: dict[str, str] = {}
         for value in dict.fromkeys([*used, *roots.values()]):
             digest = value.weight.digest if value.weight and not value.name else ""
@@ -314,12 +361,12 @@ class Builder:
             Node(
                 operator,
                 tuple(one.name if one else "" for one in operands),
-                tuple(value.name for value in values),
+                _named(values),
                 tuple(sorted(attributes.items())),
             )
             for operator, operands, values, attributes in self._made
         )
-        new = {value.name: value for value in used}
+        new = {value.name: value for value in [*used, *roots.values()]}
         return Rewrite(
             removed,
             nodes,
@@ -331,3 +378,11 @@ class Builder:
             {name: value.type for name, value in new.items() if name not in self.graph.types},
             replaced,
         )
+
+
+def _named(values: Sequence[Value]) -> tuple[str, ...]:
+    """Return the names of outputs, without those at the end that are left out."""
+    names = [value.name for value in values]
+    while not names[-1]:
+        names.pop()
+    return tuple(names)

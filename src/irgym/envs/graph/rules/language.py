@@ -6,7 +6,7 @@ What to look for is written as Python that is parsed, never run:
   left out; `*xs` are any number of operands, as many as the others leave.
 - `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
 - `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, `*before, a, *after` one
-  and any number before and after it.
+  and any number before and after it; `_` is an output that is left out.
 - `*ys = [Add(x, b) for x, b in zip(xs, bs)]` are as many nodes as `*xs` (or `*ys`) are values: each uses one
   of them. All have the same operator and attributes. What the comprehension does not name stands for the same
   in each.
@@ -24,15 +24,21 @@ from typing import TypeAlias
 MICROSOFT = "com.microsoft"
 NCHWC = "com.microsoft.nchwc"
 
+ABSENT = "_"
+"""The name of outputs that are left out."""
+
 DOMAINS: Mapping[str, str] = {
     "Attention": MICROSOFT,
     "BiasGelu": MICROSOFT,
+    "FastGelu": MICROSOFT,
     "FusedConv": MICROSOFT,
     "FusedGemm": MICROSOFT,
     "FusedMatMul": MICROSOFT,
     "MultiHeadAttention": MICROSOFT,
     "QuickGelu": MICROSOFT,
     "SkipLayerNormalization": MICROSOFT,
+    "SkipSimplifiedLayerNormalization": MICROSOFT,
+    "MicrosoftGelu": MICROSOFT,
     "BlockedAveragePool": NCHWC,
     "BlockedConv": NCHWC,
     "BlockedGlobalAveragePool": NCHWC,
@@ -42,7 +48,13 @@ DOMAINS: Mapping[str, str] = {
     "ReorderInput": NCHWC,
     "ReorderOutput": NCHWC,
 }
-"""Domains of operators that are not ONNX's own. `Blocked` is no part of a name there, but tells nchwc's."""
+"""Domains of operators that are not ONNX's own."""
+
+SINGLE = frozenset({"HardSigmoid", "HardSwish"})
+"""ONNX's own operators that ONNX Runtime has for one floating-point type, like those of its own domains."""
+
+PREFIXES = ("Blocked", "Microsoft", "Standard")
+"""What is no part of an operator's name, but tells it from another: nchwc's, Microsoft's or ONNX's own."""
 
 COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Max", "Min", "Equal", "Associative"})
 """Operators whose two operands may be exchanged."""
@@ -96,10 +108,10 @@ class Number:
     """A weight of one element.
 
     Attributes:
-        value: Its value.
+        value: Its value; whole where it stands for an index.
     """
 
-    value: float
+    value: int | float
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,8 @@ def operators_of(pattern: Operator) -> frozenset[str] | None:
 def operator_named(name: str) -> str:
     """Return an operator with its domain."""
     domain = DOMAINS.get(name)
-    return f"{domain}.{name.removeprefix('Blocked')}" if domain else name
+    bare = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
+    return f"{domain}.{bare}" if domain else bare
 
 
 def parse_pattern(text: str) -> tuple[Statement, ...]:
@@ -230,7 +243,7 @@ def _term(expression: ast.expr) -> Term:
         case ast.Starred(value=ast.Name(id=name)):
             return Any_(name, rest=True)
         case ast.Constant(value=int() | float() as value):
-            return Number(float(value))
+            return Number(value)
         case ast.NamedExpr(target=ast.Name(id=name), value=ast.Call() as call):
             return _call(call, name)
         case ast.Call():
@@ -248,5 +261,6 @@ def _call(call: ast.Call, name: str) -> Operator:
 def _value(expression: ast.expr) -> Value:
     if isinstance(expression, ast.Name):
         return Named(expression.id)
-    value = ast.literal_eval(expression)
-    return tuple(value) if isinstance(value, list) else value
+    if isinstance(expression, ast.List):
+        return tuple(ast.literal_eval(expression))
+    return ast.literal_eval(expression)

@@ -7,7 +7,16 @@ from typing import TypeAlias
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.weights import Literal
 from irgym.envs.graph.rules.defaults import default_of
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
+from irgym.envs.graph.rules.language import (
+    ABSENT,
+    Any_,
+    Named,
+    Number,
+    Operator,
+    Statement,
+    Term,
+    operators_of,
+)
 
 Bound: TypeAlias = str | tuple[str, ...]
 
@@ -182,6 +191,10 @@ def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match:
             yield match
         return
     term, rest = terms[0], terms[1:]
+    if isinstance(term, Any_) and term.name == ABSENT:
+        if not values or not values[0]:
+            yield from _operands(graph, rest, values[1:], match)
+        return
     if isinstance(term, Any_) and term.rest:
         counts = range(len(values) + 1) if rest else [len(values)]
         for count in counts:

@@ -12,7 +12,15 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
-from irgym.envs.graph.rules.language import DOMAINS, Operator, Statement, operators_of, parse_pattern
+from irgym.envs.graph.rules.language import (
+    ABSENT,
+    DOMAINS,
+    SINGLE,
+    Operator,
+    Statement,
+    operators_of,
+    parse_pattern,
+)
 from irgym.envs.graph.rules.matching import Bound, Match, matches
 
 FUSED_PRECISION = "float32"
@@ -93,16 +101,39 @@ class Rule:
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes: those that the pattern does not use, of nodes that do not stay."""
-        used = {name for statement in self.pattern for name in statement.operands}
+        """The values that `after` makes: those that nothing in `before` uses, and others that it names.
+
+        None of nodes that stay. The rule applies only where the others are needed elsewhere.
+        """
+        used = self._used - self._assigned
         going = [statement for statement in self.pattern if statement.node.name not in self.shared]
-        return tuple(name for statement in going for name in statement.outputs if name not in used)
+        return tuple(
+            name for statement in going for name in statement.outputs if name not in used and name != ABSENT
+        )
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """The values that the pattern's nodes use."""
+        return frozenset(name for statement in self.pattern for name in statement.operands)
+
+    @cached_property
+    def _remade(self) -> frozenset[str]:
+        """The roots that `before` uses itself."""
+        return self._used & frozenset(self.roots)
+
+    @cached_property
+    def _assigned(self) -> frozenset[str]:
+        """The names that `after` gives values."""
+        return frozenset(
+            one.id
+            for one in ast.walk(ast.parse(self.after))
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        )
 
     @cached_property
     def _leaves(self) -> frozenset[str]:
         """The values that the pattern's nodes are given from outside of it."""
-        made = {name for statement in self.pattern for name in statement.outputs}
-        return frozenset(name for statement in self.pattern for name in statement.operands) - made
+        return self._used - {name for statement in self.pattern for name in statement.outputs}
 
     @cached_property
     def size(self) -> int:
@@ -118,10 +149,15 @@ class Rule:
         return compile(self.after, self.name, "exec")
 
     @cached_property
+    def far(self) -> bool:
+        """Whether the condition asks how large elements are, which nodes far away decide."""
+        return ".finite" in self.where or ".ordinary" in self.where
+
+    @cached_property
     def _fuses(self) -> bool:
-        """Whether `after` makes operators of ONNX Runtime's own domains."""
+        """Whether `after` makes operators that ONNX Runtime has for one floating-point type."""
         called = [one.func for one in ast.walk(ast.parse(self.after)) if isinstance(one, ast.Call)]
-        return any(isinstance(one, ast.Name) and one.id in DOMAINS for one in called)
+        return any(isinstance(one, ast.Name) and (one.id in DOMAINS or one.id in SINGLE) for one in called)
 
     def sites(
         self, graph: Graph, anchor: Node, block: int, precision: str = FUSED_PRECISION
@@ -149,6 +185,9 @@ class Rule:
         given = [value for name in self._leaves for value in _several(match.values.get(name, ()))]
         if any(graph.producers.get(value) in removed for value in given):
             return None
+        for value in (value for name in self._remade for value in _several(match.values[name])):
+            if not graph.is_output(value) and all(user in removed for user in graph.users[value]):
+                return None
         for name in removed:
             for value in graph.nodes[name].results:
                 if value in roots:
@@ -175,7 +214,7 @@ class Rule:
     def apart(self, graph: Graph, site: Site) -> bool:
         """Say whether none of the values that the rule makes anew needs another: that would be a circle."""
         return len(site.makers) < 2 or not any(
-            graph.reaches(maker, site.makers, beside=site.match.found) for maker in site.makers
+            graph.reaches(maker, site.makers, beside=site.removed) for maker in site.makers
         )
 
     def _holds(self, graph: Graph, match: Match, block: int) -> bool:

@@ -181,7 +181,7 @@ RULES = (
     Rule(
         "fold-scale",
         before="y = Mul(MatMul(x, w), c)",
-        where="y.floating and w.constant and c.constant and w.rank == 2 and c.rank <= 1",
+        where="y.floating and w.constant and c.constant and w.rank >= 2 and c.rank <= 1",
         after="y = MatMul(x, multiply(w, c))",
         sample=_scaled_weight,
         source="ONNX Runtime's MatMulScaleFusion, into the weights",

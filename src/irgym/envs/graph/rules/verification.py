@@ -13,19 +13,25 @@ from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights, digest_of, literal
+from irgym.envs.graph.ir.weights import Literal, Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import evaluate, types_of
 from irgym.envs.graph.rules.building import RuleError
-from irgym.envs.graph.rules.language import Any_, Named, Number, Operator, Statement, Term, operators_of
+from irgym.envs.graph.rules.language import (
+    ABSENT,
+    Any_,
+    Named,
+    Number,
+    Operator,
+    Statement,
+    Term,
+    operators_of,
+)
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 Array = NDArray[Any]
 
 ALLOWED = 1e-9
 """Greatest error in float64, as a share of the greatest value."""
-
-SMALL = 64
-"""Elements of the largest weight whose values rules may look at."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ class _Instances:
         self.arrays: dict[str, Array] = {}
         self.weights: dict[str, Weight] = {}
         self.feeds: dict[str, Array] = {}
+        self.inner = 0
 
     def build(self, block: int) -> Instance:
         """Return the instance."""
@@ -84,8 +91,9 @@ class _Instances:
             name = self._each(statement, block) if statement.each else self._statement(statement, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
         used = {name for statement in self.rule.pattern for name in statement.operands}
-        made = [name for statement in self.rule.pattern for name in statement.outputs if name not in used]
-        outputs = [name for one in made for name in self._named(one)]
+        made = [name for statement in self.rule.pattern for name in statement.outputs]
+        made = [name for name in made if name not in used or name in self.rule.roots]
+        outputs = [name for one in made if one != ABSENT for name in self._named(one)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
 
@@ -93,7 +101,8 @@ class _Instances:
         outputs: list[str] = []
         for name in statement.outputs:
             count = self.sample.counts[name] if name in statement.several else None
-            outputs += [name] if count is None else [f"{name}.{place}" for place in range(count)]
+            one = "" if name == ABSENT else name
+            outputs += [one] if count is None else [f"{name}.{place}" for place in range(count)]
         return self._node(statement.node, outputs, block)
 
     def _each(self, statement: Statement, block: int) -> str:
@@ -135,7 +144,7 @@ class _Instances:
             len(outputs),
             block=block,
         )
-        self.types.update(zip(outputs, types, strict=True))
+        self.types.update({name: kind for name, kind in zip(outputs, types, strict=True) if name})
         self.nodes.append(Node(operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items()))))
         return outputs[0]
 
@@ -145,8 +154,8 @@ class _Instances:
 
     def _term(self, term: Term, block: int) -> list[str]:
         if isinstance(term, Operator):
-            name = f"{term.name or 'inner'}_{len(self.nodes)}"
-            return [self._node(term, [name], block)]
+            self.inner += 1
+            return [self._node(term, [f"{term.name or 'inner'}_{self.inner}"], block)]
         if isinstance(term, Number):
             name = f"number_{len(self.weights)}"
             self._weight(name, np.array(term.value))
@@ -171,13 +180,9 @@ class _Instances:
         return name
 
     def _weight(self, name: str, array: Array) -> None:
-        kind = TensorType(str(array.dtype), array.shape)
-        self.types[name] = kind
-        if array.size <= SMALL:
-            self.weights[name] = literal(array, kind.dtype)
-        else:
-            self.arrays[name] = array
-            self.weights[name] = Stored(name, digest_of(kind, array.tobytes()), kind)
+        self.arrays[name] = array
+        self.weights[name] = weight_of(name, array)
+        self.types[name] = self.weights[name].type
 
 
 def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:

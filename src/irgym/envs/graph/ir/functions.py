@@ -1,0 +1,161 @@
+"""What weights are computed by: functions of arrays, and of their shapes alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that weights are computed by.
+
+    Attributes:
+        shape: From shapes and plain values to the result's shape.
+        array: From arrays and plain values to the result.
+    """
+
+    shape: Callable[..., Shape]
+    array: Callable[..., Array]
+
+
+def _broadcast(*shapes: Shape | float) -> Shape:
+    return np.broadcast_shapes(*[one for one in shapes if isinstance(one, tuple)])
+
+
+def _same(shape: Shape, *_: Any) -> Shape:
+    return shape
+
+
+def _given(_: Any, shape: Shape) -> Shape:
+    return shape
+
+
+def _deviation(variance: Array, epsilon: float) -> Array:
+    """Return the deviation that a batch normalisation divides by."""
+    return np.sqrt(variance + epsilon)
+
+
+def _joined(axis: int, *shapes: Shape) -> Shape:
+    first = shapes[0]
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def _join(axis: int, *arrays: Array) -> Array:
+    return np.concatenate(arrays, axis)
+
+
+def _turned(shape: Shape, order: Sequence[int]) -> Shape:
+    return tuple(shape[axis] for axis in order)
+
+
+def _turn(array: Array, order: Sequence[int]) -> Array:
+    return array.transpose(order).copy()  # keeps 0 dimensions
+
+
+def _reshape(array: Array, shape: Shape) -> Array:
+    return array.reshape(shape)
+
+
+def _product(left: Shape, right: Shape) -> Shape:
+    return (*left[:-1], right[-1])
+
+
+def _padded(shape: Shape, before: Shape, after: Shape) -> Shape:
+    return tuple(size + low + high for size, low, high in zip(shape, before, after, strict=True))
+
+
+def _pad(array: Array, before: Shape, after: Shape) -> Array:
+    return np.pad(array, list(zip(before, after, strict=True)))
+
+
+def _mask(like: Array, seen: Array) -> Array:
+    """Return what is added to scores for a mask of truths; elements are of the type of the first argument."""
+    return np.where(seen, np.zeros((), like.dtype), -np.inf)
+
+
+def _zeros(like: Array, shape: Shape) -> Array:
+    return np.zeros(shape, like.dtype)
+
+
+def _part_shape(shape: Shape, axis: int, start: int, stop: int) -> Shape:
+    return (*shape[:axis], stop - start, *shape[axis + 1 :])
+
+
+def _part(array: Array, axis: int, start: int, stop: int) -> Array:
+    return array[(slice(None),) * axis + (slice(start, stop),)]
+
+
+def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
+    """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels; the shape stays.
+
+    Output channels in blocks, and input channels too where `inputs_too` (OIHWBiBo, else OIHWBo).
+    """
+    out, into, *window = weights.shape
+    inner = block if inputs_too else 1
+    cut = weights.reshape(out // block, block, into // inner, inner, *window)
+    rank = len(window)
+    order = (0, 2, *range(4, 4 + rank), 3, 1)
+    return np.ascontiguousarray(cut.transpose(order)).reshape(weights.shape)
+
+
+def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool) -> Array:
+    """Return such weights with zeros for the channels that fill up blocks.
+
+    Of the input channels where `inputs_too`, else of the output channels, the first `channels` keep theirs.
+    """
+    out, into, *window = weights.shape
+    inner = block if inputs_too else 1
+    cut = weights.reshape(out // block, into // inner, *window, inner, block)
+    places: Array = np.arange(int(into if inputs_too else out))
+    ones = (1,) * len(window)
+    shape = (1, into // inner, *ones, inner, 1) if inputs_too else (out // block, 1, *ones, 1, block)
+    kept = places.reshape(shape) < channels
+    return np.where(kept, cut, 0).reshape(weights.shape)
+
+
+def _joined_groups(weights: Array, groups: int) -> Array:
+    """Return the weights of a convolution in which every two neighbouring groups are one, with zeros between.
+
+    Args:
+        weights: Shape (filters, channels of a group, *window).
+        groups: Number of groups; even.
+
+    Returns:
+        Shape (filters, 2 * channels of a group, *window).
+    """
+    filters, channels, *window = weights.shape
+    pairs = weights.reshape(groups // 2, 2, filters // groups, channels, *window)
+    joined = np.zeros((groups // 2, 2, filters // groups, 2, channels, *window), weights.dtype)
+    joined[:, 0, :, 0], joined[:, 1, :, 1] = pairs[:, 0], pairs[:, 1]
+    return joined.reshape(filters, 2 * channels, *window)
+
+
+def _joined_groups_shape(shape: Shape, _: int) -> Shape:
+    return (shape[0], 2 * shape[1], *shape[2:])
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "add": Function(_broadcast, np.add),
+    "subtract": Function(_broadcast, np.subtract),
+    "multiply": Function(_broadcast, np.multiply),
+    "divide": Function(_broadcast, np.divide),
+    "deviation": Function(_same, _deviation),
+    "concat": Function(_joined, _join),
+    "transpose": Function(_turned, _turn),
+    "reshape": Function(_given, _reshape),
+    "matmul": Function(_product, np.matmul),
+    "pad": Function(_padded, _pad),
+    "mask": Function(_given, _mask),
+    "zeros": Function(_given, _zeros),
+    "part": Function(_part_shape, _part),
+    "blocked": Function(_same, _blocked),
+    "without_padding": Function(_same, _without_padding),
+    "joined_groups": Function(_joined_groups_shape, _joined_groups),
+}
+"""Functions of weights, by name."""

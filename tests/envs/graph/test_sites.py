@@ -1,0 +1,53 @@
+"""All rules together, and their sites from one state to the next."""
+
+import numpy as np
+from small_graphs import BLOCK, graph_of
+
+from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.sites import Finder, Sites
+
+
+def named(sites: Sites) -> set[tuple[int, str]]:
+    return {(place, site.name) for many in sites.values() for place, site in many}
+
+
+def normalised_then_masked() -> Graph:
+    """Return a layer normalisation in pieces, whose quotient might be infinite, long before a softmax."""
+    nodes = [
+        node("ReduceMean", ["x", "axes"], ["m"], keepdims=1),
+        node("Sub", ["x", "m"], ["d"]),
+        node("Pow", ["d", "two"], ["p"]),
+        node("ReduceMean", ["p", "axes"], ["v"], keepdims=1),
+        node("Add", ["v", "e"], ["o"]),
+        node("Sqrt", ["o"], ["r"]),
+        node("Div", ["d", "r"], ["q"]),
+        node("Mul", ["q", "g"], ["k"]),
+        node("Add", ["k", "b"], ["h0"]),
+        *(node("Relu", [f"h{place}"], [f"h{place + 1}"]) for place in range(30)),
+        node("Softmax", ["h30"], ["s"]),
+        node("IsNaN", ["s"], ["n"]),
+        node("Where", ["n", "zero", "s"], ["y"]),
+    ]
+    weights = {"two": np.array(2.0), "e": np.array(1e-5), "g": np.ones(4), "b": np.ones(4)}
+    return graph_of(nodes, {"x": (3, 4)}, {**weights, "axes": np.array([-1]), "zero": np.array(0.0)}, ["y"])
+
+
+def test_all_rules_have_names_of_their_own_and_say_where_they_are_from():
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(rule.source for rule in RULES)
+
+
+def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
+    places = {rule.name: place for place, rule in enumerate(RULES)}
+    finder, graph = Finder(RULES, BLOCK), normalised_then_masked()
+    sites = finder.all(graph)
+    assert places["softmax-no-nan"] not in {place for place, _ in named(sites)}
+    [site] = [
+        site for many in sites.values() for place, site in many if place == places["layer-normalization"]
+    ]
+    rewrite = RULES[places["layer-normalization"]].rewrite(graph, site, BLOCK)
+    after = graph.rewritten(rewrite)
+    found = named(finder.after(sites, graph, rewrite, after))
+    assert found == named(finder.all(after))
+    assert places["softmax-no-nan"] in {place for place, _ in found}
