@@ -29,6 +29,7 @@ def place(path: Path, text: str) -> Path:
         ("a.hlo.txt", "HloModule m", "hlo"),
         ("a.pb", "", "hlo"),
         ("a.stablehlo", STABLEHLO, "hlo"),
+        ("a.onnx", "", "graph"),
     ],
 )
 def test_a_files_suffix_and_content_tell_its_environment(
@@ -44,7 +45,7 @@ def test_a_files_suffix_and_content_tell_its_environment(
     ("name", "text", "words"),
     [
         ("a.mlir", "module {}", "of no environment that knows it"),
-        ("a.onnx", "", "of no environment that knows it"),
+        ("a.tflite", "", "of no environment that knows it"),
         ("a.mlir", LINALG + STABLEHLO, "of several environments"),
     ],
 )
