@@ -1,6 +1,7 @@
 """The task: one model, rewritten for ONNX Runtime."""
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,6 @@ class GraphTask(Task[GraphState]):
         target: What ONNX Runtime's kernels are for: the layout of blocked convolutions depends on it.
         threads: Threads of an operator.
         toolchain: Versions of what runs it.
-        objective: What a cost means.
     """
 
     space = actions.SPACE
@@ -57,14 +57,12 @@ class GraphTask(Task[GraphState]):
         target: Target,
         threads: int,
         toolchain: str,
-        objective: Objective = TIME,
     ) -> None:
         self.uri = uri
         self.path = path
         self.graph = graph
         self.threads = threads
         self.toolchain = toolchain
-        self.objective = objective
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
         self._target = target
@@ -85,9 +83,9 @@ class GraphTask(Task[GraphState]):
         known = {one.name: one for one in (TIME, NODES)}
         if objective not in known:
             raise IrgymError(f"graph has no objective {objective!r}: choose among {', '.join(known)}")
-        return GraphTask(
-            self.uri, self.path, self.graph, self._target, self.threads, self.toolchain, known[objective]
-        )
+        task = copy(self)  # what was found out of the graph serves both
+        task.objective = known[objective]
+        return task
 
     def initial(self) -> GraphState:
         """Return the graph as it was read."""

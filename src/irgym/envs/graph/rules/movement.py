@@ -4,8 +4,6 @@ All are exact. Rules that move Transpose past another operator come in pairs: do
 up.
 """
 
-from collections.abc import Callable
-
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
@@ -22,6 +20,7 @@ from irgym.envs.graph.rules.operands import (
     unary,
 )
 from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rules.sides import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
 
@@ -156,34 +155,6 @@ def _normalised(rng: Rng) -> Sample:
     )
 
 
-def _sided(
-    name: str, before: str, where: str, after: str, sampled: Callable[[Rng], Sample]
-) -> tuple[Rule, Rule]:
-    """Return two rules of an element-wise operator: `L | R` are its operands as they stand, and exchanged."""
-    return (
-        Rule(name, before.replace(" | ", ", "), after.replace(" | ", ", "), sampled, where, source=_SOURCE),
-        Rule(f"{name}-left", _turned(before), _turned(after), sampled, where, source=_SOURCE),
-    )
-
-
-def _turned(text: str) -> str:
-    """Return a text with the operands on both sides of ` | ` exchanged."""
-    left, right = text.split(" | ")
-    start = len(left) - _length(left[::-1], ")(")
-    end = _length(right, "()")
-    return f"{left[:start]}{right[:end]}, {left[start:]}{right[end:]}"
-
-
-def _length(text: str, brackets: str) -> int:
-    """Return the length of the operand that a text begins with."""
-    depth = 0
-    for place, letter in enumerate(text):
-        if depth == 0 and (letter == brackets[1] or text[place : place + 2] in (", ", " ,")):
-            return place
-        depth += (letter == brackets[0]) - (letter == brackets[1])
-    return len(text)
-
-
 RULES = (
     Rule(
         "cancel-transposes",
@@ -232,19 +203,21 @@ RULES = (
         sample=_two_transposed,
         source=_SOURCE,
     ),
-    *_sided(
+    *sided(
         "transpose-down-weight",
         "y = (u := Binary(Transpose(a, perm=p) | w))",
         "w.constant and w.rank <= a.rank",
         "y = Transpose(Same(u, a | transpose(reshape(w, aligned(w.shape, a.rank)), inverse(p))), perm=p)",
         _transposed_and_weight,
+        _SOURCE,
     ),
-    *_sided(
+    *sided(
         "transpose-up-weight",
         "y = Transpose(u := Binary(a | w), perm=p)",
         "w.constant and a.rank == y.rank",
         "y = Same(u, Transpose(a, perm=p) | transpose(reshape(w, aligned(w.shape, a.rank)), p))",
         _sum_transposed,
+        _SOURCE,
     ),
     Rule(
         "transpose-up-binary",

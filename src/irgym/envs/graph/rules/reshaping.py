@@ -5,8 +5,6 @@ Flatten are Reshapes in other words. Rules that move Reshape past another operat
 towards the results, and up.
 """
 
-from collections.abc import Callable
-
 from irgym.envs.graph.rules.operands import (
     Rng,
     array,
@@ -19,6 +17,7 @@ from irgym.envs.graph.rules.operands import (
     unary,
 )
 from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rules.sides import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
 
@@ -136,34 +135,6 @@ def _heads_after(rng: Rng) -> Sample:
     return sample({"x": array(rng, *before), "s": _sizes(*after)}, "s", attributes={"p": order})
 
 
-def _sided(
-    name: str, before: str, where: str, after: str, sampled: Callable[[Rng], Sample]
-) -> tuple[Rule, Rule]:
-    """Return two rules of an element-wise operator: `L | R` are its operands as they stand, and exchanged."""
-    return (
-        Rule(name, before.replace(" | ", ", "), after.replace(" | ", ", "), sampled, where, source=_SOURCE),
-        Rule(f"{name}-left", _turned(before), _turned(after), sampled, where, source=_SOURCE),
-    )
-
-
-def _turned(text: str) -> str:
-    """Return a text with the operands on both sides of ` | ` exchanged."""
-    left, right = text.split(" | ")
-    start = len(left) - _length(left[::-1], ")(")
-    end = _length(right, "()")
-    return f"{left[:start]}{right[:end]}, {left[start:]}{right[end:]}"
-
-
-def _length(text: str, brackets: str) -> int:
-    """Return the length of the operand that a text begins with."""
-    depth = 0
-    for place, letter in enumerate(text):
-        if depth == 0 and (letter == brackets[1] or text[place : place + 2] in (", ", " ,")):
-            return place
-        depth += (letter == brackets[0]) - (letter == brackets[1])
-    return len(text)
-
-
 RULES = (
     Rule(
         "reshape-as-transpose",
@@ -222,19 +193,21 @@ RULES = (
         sample=_two_reshaped,
         source="elements stay in order",
     ),
-    *_sided(
+    *sided(
         "reshape-down-trailing",
         "c = Reshape(a, s); y = (u := Binary(c | w))",
         "trails(w.shape, a.shape, c.shape) and y.shape == c.shape and y.solid",
         "y = Reshape(Same(u, a | w), whole(*y.shape))",
         _reshaped_and_trailing,
+        _SOURCE,
     ),
-    *_sided(
+    *sided(
         "reshape-up-trailing",
         "c = (u := Binary(a | w)); y = Reshape(c, s)",
         "trails(w.shape, a.shape, y.shape) and a.shape == c.shape and y.solid",
         "y = Same(u, Reshape(a, whole(*y.shape)) | w)",
         _reshaped_and_trailing,
+        _SOURCE,
     ),
     Rule(
         "reshape-down-matmul",

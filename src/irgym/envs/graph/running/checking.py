@@ -81,11 +81,7 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
         results = original.run(feeds)
-        near = [
-            program.run({name: nudged(array, seed + 1) for name, array in feeds.items()})
-            for program in (moved,)
-        ]
-        near.append(moved.run(feeds))
+        near = [moved.run({name: nudged(one, seed + 1) for name, one in feeds.items()}), moved.run(feeds)]
         expected = [rounded(one, list(others)) for one, *others in zip(results, *near, strict=True)]
         other = original.run(feeds_of(path, seed + 1))
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
