@@ -6,7 +6,7 @@ there.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -142,6 +142,10 @@ class Graph:
             tuple(sorted(opsets)),
         )
         return graph.rewritten(Rewrite(()), dead=tuple(by_name))
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the fields alone: what follows from them is not sent to other processes with them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def producer(self, value: str) -> Node | None:
         """Return the node that makes a value; None for inputs and weights."""
