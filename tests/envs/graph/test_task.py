@@ -46,7 +46,21 @@ def test_random_ways(uri: str):
             found = {
                 (rule, site.name) for sites in task.finder.all(state.graph).values() for rule, site in sites
             }
-            assert found == task.named(state).keys(), "sites that are kept up to date are all sites"
+            assert found == state.named.keys(), "sites that are kept up to date are all sites"
+
+
+@pytest.mark.parametrize("uri", TINY)
+def test_what_is_handed_on_from_graph_to_graph_is_what_is_found_from_nothing(uri: str):
+    for state in walk(GRAPH.task(uri), 2)[0]:
+        anew = replace(state.graph)
+        assert {"order", "sizes", "digests"}.isdisjoint(vars(anew))
+        assert state.graph.sizes == anew.sizes and state.graph.digests == anew.digests
+        assert state.digest == anew.digest
+        assert sorted(one.name for one in state.graph.order) == sorted(one.name for one in anew.order)
+        made = {*state.graph.inputs, *state.graph.weights}
+        for one in state.graph.order:
+            assert made.issuperset(one.operands) and state.graph.nodes[one.name] is one
+            made.update(one.results)
 
 
 @pytest.mark.parametrize("uri", TINY)

@@ -1,6 +1,8 @@
 """What policies see of a graph, and what Gymnasium shows."""
 
 import math
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,8 @@ from irgym.core.observation import ObservationView, views_of
 from irgym.core.target import NUMBERS
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.graph.actions import RULES, SPACE
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
 from irgym.envs.graph.state import GraphState
 
@@ -41,26 +44,58 @@ def _log(number: float) -> float:
     return math.log2(1 + number) / 16
 
 
-def node_row(graph: Graph, one: Node) -> NDArray[np.float32]:
-    """Return what is seen of an operator, shape [NODE]."""
-    row = np.zeros(NODE, dtype=np.float32)
-    row[_PLACES.get(one.operator, 1)] = 1
-    kind = graph.types.get(one.name)
-    weights = sum(graph.weights[value].type.size for value in one.inputs if value in graph.weights)
-    users = len(graph.users.get(one.name, ()))
-    row[-4:] = (
-        (len(kind.shape) / 8, _log(kind.size), _log(weights), _log(users))
-        if kind
-        else (0, 0, _log(weights), 0)
-    )
-    return row
+@lru_cache(maxsize=1 << 16)
+def _of_type(kind: TensorType | None) -> tuple[tuple[float, float], tuple[float, ...]]:
+    """Return a tensor's rank and size, and its last sizes, as rows show them."""
+    if kind is None:
+        return (0.0, 0.0), (0.0,) * SIZES
+    last = [_log(size) for size in kind.shape[-SIZES:]]
+    return (len(kind.shape) / 8, _log(kind.size)), (*[0.0] * (SIZES - len(last)), *last)
 
 
-def edge_row(graph: Graph, value: str, place: int) -> list[float]:
-    """Return what is seen of an operand, [EDGE] numbers."""
-    kind = graph.types.get(value)
-    sizes = [_log(size) for size in kind.shape[-SIZES:]] if kind else []
-    return [0.0] * (SIZES - len(sizes)) + sizes + [_log(place)]
+def node_rows(graph: Graph) -> NDArray[np.float32]:
+    """Return what is seen of inputs and operators, shape [N, NODE]."""
+    first = len(graph.inputs)
+    rows = np.zeros((first + len(graph.nodes), NODE), dtype=np.float32)
+    rows[:first, 0] = 1
+    types, weights, users = graph.types, graph.weights, graph.users
+    kinds: list[int] = []
+    numbers: list[tuple[float, ...]] = []
+    counts: list[tuple[int, int]] = []
+    for one in graph.nodes.values():
+        kinds.append(_PLACES.get(one.operator, 1))
+        numbers.append(_of_type(types.get(one.name))[0])
+        held = sum([types[value].size for value in one.inputs if value in weights])
+        counts.append((held, len(users.get(one.name, ()))))
+    if kinds:
+        rows[np.arange(first, len(rows)), kinds] = 1
+        rows[first:, -4:-2] = numbers
+        rows[first:, -2:] = np.log2(1 + np.array(counts, dtype=np.float64)) / 16
+    return rows
+
+
+def edge_rows(graph: Graph, place: Mapping[str, int]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return what is seen of operands that are no weights, and between which nodes they are.
+
+    Args:
+        graph: The graph.
+        place: The rows of inputs and operators, by name.
+
+    Returns:
+        Shapes [E, EDGE] and [E, 2].
+    """
+    links: list[tuple[int, int]] = []
+    edges: list[tuple[float, ...]] = []
+    for name, one in graph.nodes.items():
+        here = place[name]
+        for operand, value in enumerate(one.inputs):
+            maker = place.get(graph.producers.get(value, value))
+            if maker is not None:
+                links.append((maker, here))
+                edges.append((*_of_type(graph.types.get(value))[1], operand))
+    rows = np.array(edges, dtype=np.float32).reshape(-1, EDGE)
+    rows[:, -1] = np.log2(1 + rows[:, -1]) / 16
+    return rows, np.array(links, dtype=np.int64).reshape(-1, 2)
 
 
 def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]:
@@ -79,29 +114,14 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     graph = state.graph
     names = [*graph.inputs, *graph.nodes]
     place = {name: number for number, name in enumerate(names)}
-    nodes = np.zeros((len(names), NODE), dtype=np.float32)
-    nodes[: len(graph.inputs), 0] = 1
-    for number, one in enumerate(graph.nodes.values(), start=len(graph.inputs)):
-        nodes[number] = node_row(graph, one)
-    links: list[tuple[int, int]] = []
-    edges: list[list[float]] = []
-    for name, one in graph.nodes.items():
-        for operand, value in enumerate(one.inputs):
-            maker = graph.producers.get(value, value)
-            if maker in place:
-                links.append((place[maker], place[name]))
-                edges.append(edge_row(graph, value, operand))
-    sites = task.named(state)
+    edges, links = edge_rows(graph, place)
+    sites = state.named
     pairs = tuple((rule + 1, name) for rule, name in sites)
-    members = [
-        (number, place[name])
-        for number, site in enumerate(sites.values())
-        for name in sorted(site.match.found)
-    ]
+    members = [(number, place[name]) for number, site in enumerate(sites.values()) for name in site.members]
     return GraphObservation(
-        nodes,
-        np.array(edges, dtype=np.float32).reshape(-1, EDGE),
-        np.array(links, dtype=np.int64).reshape(-1, 2),
+        node_rows(graph),
+        edges,
+        links,
         _whole(task, state, len(pairs)),
         _rules(pairs),
         np.array(members, dtype=np.int64).reshape(-1, 2),
@@ -114,7 +134,7 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():
         counts[_PLACES.get(one.operator, 1)] += 1
-    pairs = tuple((rule + 1, name) for rule, name in task.named(state))
+    pairs = tuple((rule + 1, name) for rule, name in state.named)
     whole = np.concatenate([np.log1p(counts), _whole(task, state, len(pairs))])
     return CandidateObservation(whole, _rules(pairs))
 

@@ -1,14 +1,14 @@
 """Where rules apply in a graph, kept up to date from one rewrite to the next."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.rules.concerned import Concerned
 from irgym.envs.graph.rules.rule import Rule, Site
 
 Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
-"""By the name of a node: pairs of a rule's place and a site whose pattern begins there."""
+"""By the name of a node: pairs of a rule's place and a site whose pattern begins there, in order."""
 
 
 class Finder:
@@ -22,29 +22,26 @@ class Finder:
     def __init__(self, rules: Sequence[Rule], block: int) -> None:
         self.rules = tuple(rules)
         self.block = block
-        self._by_operator: dict[str, list[tuple[int, Rule]]] = {}
-        self._of_any: list[tuple[int, Rule]] = []
-        for place, rule in enumerate(self.rules):
-            if rule.anchors is None:
-                self._of_any.append((place, rule))
-            for operator in rule.anchors or ():
-                self._by_operator.setdefault(operator, []).append((place, rule))
-
-    @cached_property
-    def _widest(self) -> int:
-        return max((rule.size for rule in self.rules), default=0)
-
-    @cached_property
-    def _far(self) -> bool:
-        return any(rule.far for rule in self.rules)
+        anchors = [rule.anchors for rule in self.rules]
+        self._any = [place for place, one in enumerate(anchors) if one is None]
+        self._beginning = {
+            operator: [place for place, one in enumerate(anchors) if one is None or operator in one]
+            for operator in {operator for one in anchors for operator in one or ()}
+        }
+        patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
+        self._concerned = Concerned(patterns)
+        self._resized = Concerned({place: patterns[place] for place in patterns if self.rules[place].far})
 
     def all(self, graph: Graph) -> Sites:
         """Return all sites of a graph."""
-        found = {name: tuple(self._at(graph, name, 0)) for name in graph.nodes}
+        found = {
+            name: tuple(self._at(graph, name, self._beginning.get(one.operator, self._any)))
+            for name, one in graph.nodes.items()
+        }
         return {name: sites for name, sites in found.items() if sites}
 
     def after(self, sites: Sites, before: Graph, rewrite: Rewrite, graph: Graph) -> Sites:
-        """Return all sites of a rewritten graph; only those near the rewrite are looked for.
+        """Return all sites of a rewritten graph; only those that the rewrite concerns are looked for.
 
         Args:
             sites: Those of the graph before.
@@ -52,81 +49,63 @@ class Finder:
             rewrite: What was done.
             graph: The graph now.
         """
-        seeds = _seeds(before, rewrite, graph)
-        if self._far:
-            seeds.update(_resized(before, graph))
-        near = _distances(graph, seeds, self._widest)
+        concerned = self._concerns(before, rewrite, graph)
+        entangled = _entangles(before, rewrite, graph)
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
-            known = sites.get(name, ())
-            distance = near.get(name)
-            if distance is None:
-                fresh = known
-            else:
-                kept = [pair for pair in known if self.rules[pair[0]].size < distance]
-                fresh = (*kept, *self._at(graph, name, distance))
-            # A rewrite far away may have made one root depend on another.
-            fresh = tuple(pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1]))
+            places = concerned.get(name)
+            fresh = sites.get(name, ())
+            if places:
+                fresh = tuple(pair for pair in fresh if pair[0] not in places)
+            if entangled:
+                # A rewrite far away may have made one root depend on another.
+                fresh = tuple(pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1]))
+            if places:
+                new = self._at(graph, name, sorted(places))
+                fresh = tuple(sorted([*fresh, *new], key=lambda pair: pair[0]))
             if fresh:
                 found[name] = fresh
         return found
 
-    def _at(self, graph: Graph, name: str, distance: int) -> Iterator[tuple[int, Site]]:
-        """Return the sites at a node of the rules that look as far as a distance."""
+    def _at(self, graph: Graph, name: str, places: Iterable[int]) -> Iterator[tuple[int, Site]]:
+        """Return the sites at a node of the rules at some places."""
         one = graph.nodes[name]
-        for place, rule in (*self._by_operator.get(one.operator, ()), *self._of_any):
-            if rule.size >= distance:
-                for site in rule.sites(graph, one, self.block):
-                    yield place, site
+        for place in places:
+            for site in self.rules[place].sites(graph, one, self.block):
+                yield place, site
+
+    def _concerns(self, before: Graph, rewrite: Rewrite, graph: Graph) -> dict[str, set[int]]:
+        """Return by the names of nodes the places of the rules whose sites there may have changed."""
+        gone = {name for name in before.nodes if graph.nodes.get(name) is not before.nodes[name]}
+        come = {name for name in graph.nodes if before.nodes.get(name) is not graph.nodes[name]}
+        made = {value for name in come for value in graph.nodes[name].results}
+        made.update(rewrite.replaced.values())
+        used = {value for name in come for value in graph.nodes[name].operands}
+        used.update(value for name in gone for value in before.nodes[name].operands)
+        near = {graph.producers[value] for value in (*used, *made) if value in graph.producers}
+        near.update(user for value in made for user in graph.users.get(value, ()))
+        found: dict[str, set[int]] = {}
+        self._concerned.by(graph, come | near, found)
+        self._concerned.by(before, gone | {name for name in near if name in before.nodes}, found)
+        if any(rule.far for rule in self.rules):
+            self._resized.by(graph, set(_resized(before, graph)), found)
+        return found
 
 
-def _seeds(before: Graph, rewrite: Rewrite, graph: Graph) -> set[str]:
-    """Return the names of the nodes that are new, or whose operands or users changed."""
-    seeds = {one.name for one in rewrite.added}
-    gone = before.nodes.keys() - graph.nodes.keys()
-    touched: list[str] = [value for one in rewrite.added for value in (*one.operands, *one.results)]
-    touched += [value for name in {*gone, *rewrite.removed} for value in _around(before, name)]
-    touched += [*rewrite.replaced, *rewrite.replaced.values()]
-    for value in touched:
-        seeds.update(graph.users.get(value, ()))
-        if value in graph.producers:
-            seeds.add(graph.producers[value])
-    return seeds
+def _entangles(before: Graph, rewrite: Rewrite, graph: Graph) -> bool:
+    """Say whether a value may need others after a rewrite that it did not need before.
+
+    What takes the place of one node, and of nodes that it alone needs, needs nothing new. Where several nodes
+    are made anew, each may need the operands of all.
+    """
+    remade = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
+    return len({before.producers[value] for value in remade if value in before.producers}) > 1
 
 
 def _resized(before: Graph, graph: Graph) -> Iterator[str]:
-    """Return the names of the nodes that use values of which another size is known than before."""
+    """Return the names of the nodes that make or use values of which another size is known than before."""
     for value, size in graph.sizes.items():
         if before.sizes.get(value) is not size:
             yield from graph.users.get(value, ())
-
-
-def _around(graph: Graph, name: str) -> Iterable[str]:
-    one = graph.nodes[name]
-    return (*one.operands, *one.results)
-
-
-def _distances(graph: Graph, seeds: Iterable[str], limit: int) -> dict[str, int]:
-    """Return how many steps nodes are away from the nearest of some nodes, up to a limit."""
-    found = {name: 0 for name in seeds if name in graph.nodes}
-    frontier = list(found)
-    for distance in range(1, limit + 1):
-        following: list[str] = []
-        for name in frontier:
-            one = graph.nodes[name]
-            for value in one.operands:
-                maker = graph.producers.get(value)
-                if maker is not None and maker not in found:
-                    found[maker] = distance
-                    following.append(maker)
-                for user in graph.users[value]:
-                    if user not in found:
-                        found[user] = distance
-                        following.append(user)
-            for value in one.results:
-                for user in graph.users.get(value, ()):
-                    if user not in found:
-                        found[user] = distance
-                        following.append(user)
-        frontier = following
-    return found
+            if value in graph.producers:
+                yield graph.producers[value]

@@ -1,8 +1,11 @@
 """The states of a rewriting under way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Sites
 
 
@@ -23,6 +26,15 @@ class GraphState:
     digest: str
     sites: Sites
     stopped: bool = False
+
+    @cached_property
+    def named(self) -> Mapping[tuple[int, str], Site]:
+        """Where rules apply, by the rule's place and the site's name, in the order of the mask."""
+        found: dict[tuple[int, str], Site] = {}
+        for sites in () if self.stopped else self.sites.values():
+            for rule, site in sites:
+                found.setdefault((rule, site.name), site)
+        return found
 
     def __eq__(self, other: object) -> bool:
         return (

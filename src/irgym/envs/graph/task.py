@@ -15,9 +15,7 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
-from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
 from irgym.measure.machine import threads_text
@@ -66,8 +64,7 @@ class GraphTask(Task[GraphState]):
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
         self._target = target
-        self._digests = Digests()
-        self._initial = GraphState(graph, self._digests.of(graph), self.finder.all(graph))
+        self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
     def target(self) -> Target:
@@ -95,16 +92,8 @@ class GraphTask(Task[GraphState]):
         """Return where rules apply."""
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
-        pairs = tuple((rule + 1, name) for rule, name in self.named(state))
+        pairs = tuple((rule + 1, name) for rule, name in state.named)
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
-
-    def named(self, state: GraphState) -> dict[tuple[int, str], Site]:
-        """Return where rules apply, by the rule's place and the site's name, in the order of the mask."""
-        found: dict[tuple[int, str], Site] = {}
-        for sites in () if state.stopped else state.sites.values():
-            for rule, site in sites:
-                found.setdefault((rule, site.name), site)
-        return found
 
     def step(self, state: GraphState, action: Action) -> GraphState:
         """Return the graph after a rewrite.
@@ -114,13 +103,13 @@ class GraphTask(Task[GraphState]):
         """
         if action.kind == actions.STOP and not state.stopped:
             return replace(state, stopped=True)
-        site = self.named(state).get((action.kind - 1, action.candidate))
+        site = state.named.get((action.kind - 1, action.candidate))
         if site is None or state.stopped:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         rewrite = self.finder.rules[action.kind - 1].rewrite(state.graph, site, self.finder.block)
         graph = state.graph.rewritten(rewrite)
         sites = self.finder.after(state.sites, state.graph, rewrite, graph)
-        return GraphState(graph, self._digests.of(graph), sites)
+        return GraphState(graph, graph.digest, sites)
 
     def terminal(self, state: GraphState) -> bool:
         """Say whether `stop` was taken."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from irgym.core.errors import ScheduleError
-from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph, Node, Rewrite, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, computed, literal
@@ -96,7 +95,7 @@ def test_the_digest_does_not_depend_on_names_and_order(seed: int):
     turned = Graph.of(
         reversed(list(one.nodes.values())), one.types, one.weights, one.inputs, one.outputs, one.opsets
     )
-    assert len({Digests().of(graph) for graph in (one, other, turned)}) == 1
+    assert len({graph.digest for graph in (one, other, turned)}) == 1
 
 
 def program_of(graph: Graph) -> tuple[object, ...]:
@@ -111,12 +110,10 @@ def test_equal_digests_mean_equal_graphs():
     graphs = [
         random_graph(np.random.default_rng(seed), [f"v{place}" for place in range(4)]) for seed in range(600)
     ]
-    shared = Digests()
-    digests = [shared.of(graph) for graph in graphs]
+    digests = [graph.digest for graph in graphs]
     programs = [program_of(graph) for graph in graphs]
     assert len(set(digests)) == len(set(programs)) > 100
     assert len(set(zip(digests, programs, strict=True))) == len(set(programs))
-    assert digests == [Digests().of(graph) for graph in graphs], "what is kept changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +128,7 @@ def test_equal_digests_mean_equal_graphs():
 )
 def test_attributes_outputs_and_domains_change_the_digest(changed: Node):
     first = graph_of(node("Relu", ["x"], ["y"], axis=1), outputs=("y",))
-    assert Digests().of(first) != Digests().of(graph_of(changed, outputs=("y",)))
+    assert first.digest != graph_of(changed, outputs=("y",)).digest
 
 
 def test_weights_are_computed_once_and_when_needed():

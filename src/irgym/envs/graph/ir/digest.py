@@ -1,62 +1,76 @@
 """What tells graphs apart: a digest of what the outputs are computed from, whatever the names of values."""
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Weight
 
 SIZE = 16
 """Bytes of a digest."""
 
 
-@dataclass
-class Digests:
-    """Digests of graphs that have much in common, such as the states of a task.
+class Told(Protocol):
+    """What is asked of a node."""
 
-    What was computed once of a node with the same operands is not computed again.
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of values; empty for one that is left out."""
+        ...
+
+    @property
+    def captured(self) -> tuple[str, ...]:
+        """Values that graphs among the attributes use."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of values; empty for one that is left out."""
+        ...
+
+    @property
+    def head(self) -> bytes:
+        """What tells the node apart from others with the same operands."""
+        ...
+
+
+def of_inputs(inputs: Sequence[str], types: Mapping[str, TensorType]) -> dict[str, bytes]:
+    """Return what stands for inputs: their places and types."""
+    return {name: f"input {place} {types.get(name)}".encode() for place, name in enumerate(inputs)}
+
+
+def of_results(
+    one: Told, values: Mapping[str, bytes], weights: Mapping[str, Weight]
+) -> Iterable[tuple[str, bytes]]:
+    """Return the digests of a node's results.
+
+    Args:
+        one: The node.
+        values: The digests of values that are no weights.
+        weights: By name.
     """
-
-    _heads: dict[int, tuple[Node, bytes]] = field(default_factory=dict[int, tuple[Node, bytes]])
-    _known: dict[tuple[bytes, ...], bytes] = field(default_factory=dict[tuple[bytes, ...], bytes])
-
-    def of(self, graph: Graph) -> str:
-        """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way.
-
-        Raises:
-            ScheduleError: The graph has a circle.
-        """
-        values: dict[str, bytes] = {"": b""}
-        for place, name in enumerate(graph.inputs):
-            values[name] = f"input {place} {graph.types.get(name)}".encode()
-        for one in graph.order:
-            operands: list[bytes] = [self._head(one)]
-            for value in (*one.inputs, *one.captured):
-                if value not in values:
-                    values[value] = graph.weights[value].digest.encode()
-                operands.append(values[value])
-            key = tuple(operands)
-            digest = self._known.get(key)
-            if digest is None:
-                digest = self._known[key] = hashlib.blake2b(_joined(key), digest_size=SIZE).digest()
-            for place, value in enumerate(one.outputs):
-                if value:
-                    values[value] = digest + bytes([place]) if place else digest
-        whole = [
-            values[value] if value in values else graph.weights[value].digest.encode()
-            for value in graph.outputs
-        ]
-        return hashlib.blake2b(_joined(tuple(whole)), digest_size=SIZE).hexdigest()
-
-    def _head(self, one: Node) -> bytes:
-        """Return what stands for a node's operator, attributes and outputs."""
-        found = self._heads.get(id(one))
-        if found is None:
-            used = "".join("1" if value else "0" for value in one.outputs)
-            text = f"{one.operator} {one.attributes!r} {len(one.inputs)} {used}"
-            # The node is kept, so that no other one gets its id.
-            found = self._heads[id(one)] = (one, text.encode())
-        return found[1]
+    operands = [_of(value, values, weights) for value in (*one.inputs, *one.captured)]
+    digest = hashlib.blake2b(_joined([one.head, *operands]), digest_size=SIZE).digest()
+    return [
+        (value, digest + bytes([place]) if place else digest)
+        for place, value in enumerate(one.outputs)
+        if value
+    ]
 
 
-def _joined(parts: tuple[bytes, ...]) -> bytes:
-    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+def of_outputs(outputs: Iterable[str], values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> str:
+    """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way."""
+    whole = [_of(value, values, weights) for value in outputs]
+    return hashlib.blake2b(_joined(whole), digest_size=SIZE).hexdigest()
+
+
+def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:
+    if not value:
+        return b""
+    found = values.get(value)
+    return weights[value].digest.encode() if found is None else found
+
+
+def _joined(parts: Sequence[bytes]) -> bytes:
+    return b"".join([len(part).to_bytes(4, "little") + part for part in parts])

@@ -27,7 +27,7 @@ class Size(IntEnum):
     UNKNOWN = 2
 
 
-class Made(Protocol):
+class Sized(Protocol):
     """What is asked of a node."""
 
     @property
@@ -148,29 +148,26 @@ def size_of_weight(weight: Weight) -> Size:
     return Size.MASK if weight.greatest < math.inf else Size.UNKNOWN
 
 
-def sizes_of(
-    order: Iterable[Made],
-    inputs: Iterable[str],
+def size_of_results(
+    one: Sized,
+    sizes: Mapping[str, Size],
     weights: Mapping[str, Weight],
     types: Mapping[str, TensorType],
-) -> Mapping[str, Size]:
-    """Return how large the elements may be of some inputs, and of what nodes make of them.
+) -> Iterable[tuple[str, Size]]:
+    """Return how large the elements of a node's results may be.
 
     Args:
-        order: The nodes, each after those whose values it uses.
-        inputs: Names of values that are finite.
+        one: The node.
+        sizes: What is known of its operands; inputs are finite.
         weights: By name.
         types: Of values and weights, where they are known.
     """
-    sizes = dict.fromkeys(inputs, Size.ORDINARY)
-    for one in order:
-        size = _size(one, [_operand(name, sizes, weights, types) for name in one.operands])
-        if one.operator == "Pow" and _counts(weights.get(one.operands[1])):
-            size = _ordinary(_operand(one.operands[0], sizes, weights, types))
-        if one.operator == "Div" and _divides(weights.get(one.operands[1])):
-            size = _ordinary(_operand(one.operands[0], sizes, weights, types))
-        sizes.update(dict.fromkeys(one.results, size))
-    return sizes
+    size = _size(one, [_operand(name, sizes, weights, types) for name in one.operands])
+    if one.operator == "Pow" and _counts(weights.get(one.operands[1])):
+        size = _ordinary(_operand(one.operands[0], sizes, weights, types))
+    if one.operator == "Div" and _divides(weights.get(one.operands[1])):
+        size = _ordinary(_operand(one.operands[0], sizes, weights, types))
+    return [(value, size) for value in one.results]
 
 
 def _ordinary(size: Size) -> Size:
@@ -195,7 +192,7 @@ def _operand(
     return size_of_weight(weights[name]) if name in weights else sizes.get(name, Size.UNKNOWN)
 
 
-def _size(one: Made, operands: list[Size]) -> Size:
+def _size(one: Sized, operands: list[Size]) -> Size:
     largest = max(operands, default=Size.UNKNOWN)
     if one.operator in _MOVES:
         return largest

@@ -5,13 +5,15 @@ types and, above all, weights. A node is named by its first output, and keeps th
 there.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from irgym.core.errors import ScheduleError
-from irgym.envs.graph.ir.finiteness import Size, sizes_of
+from irgym.envs.graph.ir import digest
+from irgym.envs.graph.ir.finiteness import Size, size_of_results
+from irgym.envs.graph.ir.order import along, ordered, reordered
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 
@@ -44,6 +46,10 @@ class Node:
         outputs: Names of values, the first not empty; empty for an optional one that nothing uses.
         attributes: Pairs of name and value, in order of their names.
         captured: Values that graphs among the attributes use from outside. They keep their names for good.
+        name: The name of the node: its first output.
+        operands: All values that it needs.
+        results: All values that it makes.
+        head: What tells the node apart from others with the same operands.
     """
 
     operator: str
@@ -51,21 +57,24 @@ class Node:
     outputs: tuple[str, ...]
     attributes: tuple[tuple[str, Attribute], ...] = ()
     captured: tuple[str, ...] = ()
+    name: str = field(init=False, repr=False, compare=False)
+    operands: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    results: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    head: bytes = field(init=False, repr=False, compare=False)
 
-    @property
-    def name(self) -> str:
-        """The name of the node: its first output."""
-        return self.outputs[0]
+    def __post_init__(self) -> None:
+        """Find out what is asked of a node most often."""
+        used = "".join("1" if value else "0" for value in self.outputs)
+        head = f"{self.operator} {self.attributes!r} {len(self.inputs)} {used}".encode()
+        operands = tuple([value for value in (*self.inputs, *self.captured) if value])
+        object.__setattr__(self, "name", self.outputs[0])
+        object.__setattr__(self, "operands", operands)
+        object.__setattr__(self, "results", tuple([value for value in self.outputs if value]))
+        object.__setattr__(self, "head", head)
 
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """All values that it needs."""
-        return tuple(value for value in (*self.inputs, *self.captured) if value)
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """All values that it makes."""
-        return tuple(value for value in self.outputs if value)
+    def __reduce__(self) -> tuple[type["Node"], tuple[Any, ...]]:
+        """Return what it is made of again in another process."""
+        return Node, (self.operator, self.inputs, self.outputs, self.attributes, self.captured)
 
     def attribute(self, name: str, default: Attribute | None = None) -> Attribute | None:
         """Return an attribute's value."""
@@ -173,7 +182,33 @@ class Graph:
         Raises:
             ScheduleError: There is a circle.
         """
-        return sizes_of(self.order, self.inputs, self.weights, self.types)
+        known = dict.fromkeys(self.inputs, Size.ORDINARY)
+        return along(self.order, known, self.nodes, (), self._size_of)
+
+    def _size_of(self, one: Node, known: Mapping[str, Size]) -> Iterable[tuple[str, Size]]:
+        return size_of_results(one, known, self.weights, self.types)
+
+    @cached_property
+    def digests(self) -> Mapping[str, bytes]:
+        """The digests of inputs and of what nodes make.
+
+        Raises:
+            ScheduleError: There is a circle.
+        """
+        known = digest.of_inputs(self.inputs, self.types)
+        return along(self.order, known, self.nodes, (), self._digest_of)
+
+    def _digest_of(self, one: Node, known: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
+        return digest.of_results(one, known, self.weights)
+
+    @property
+    def digest(self) -> str:
+        """The digest, hexadecimal: equal for graphs that compute the same in the same way.
+
+        Raises:
+            ScheduleError: There is a circle.
+        """
+        return digest.of_outputs(self.outputs, self.digests, self.weights)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:
@@ -182,32 +217,16 @@ class Graph:
         Raises:
             ScheduleError: There is a circle.
         """
-        done: set[str] = set()
-        begun: set[str] = set()
-        ordered: list[Node] = []
-        for output in self.outputs:
-            stack = [self.producers[output]] if output in self.producers else []
-            while stack:
-                name = stack[-1]
-                if name in done:
-                    stack.pop()
-                    continue
-                one = self.nodes[name]
-                needed = [
-                    maker
-                    for value in one.operands
-                    if (maker := self.producers.get(value)) and maker not in done
-                ]
-                if not needed:
-                    done.add(name)
-                    ordered.append(one)
-                    stack.pop()
-                    continue
-                if name in begun:
-                    raise ScheduleError(f"{name} would need its own result: the rewrite does not apply here")
-                begun.add(name)
-                stack.extend(needed)
-        return tuple(ordered)
+        return ordered(self.nodes, self.producers, self.outputs)
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each node in `order`.
+
+        Raises:
+            ScheduleError: There is a circle.
+        """
+        return {one.name: place for place, one in enumerate(self.order)}
 
     def reaches(self, start: str, goals: Iterable[str], beside: Container[str] = ()) -> bool:
         """Say whether any of some nodes needs the result of node `start`, directly or through others.
@@ -218,6 +237,8 @@ class Graph:
             beside: Nodes whose own use of the result does not count.
         """
         wanted, seen, stack = set(goals), {start}, [start]
+        places = self.places
+        last = max(places[name] for name in wanted)
         while stack:
             name = stack.pop()
             for value in self.nodes[name].results:
@@ -226,7 +247,7 @@ class Graph:
                         continue
                     if user in wanted:
                         return True
-                    if user not in seen:
+                    if user not in seen and places[user] < last:
                         seen.add(user)
                         stack.append(user)
         return False
@@ -282,7 +303,7 @@ class Graph:
             for value in self.nodes[name].results:
                 if value not in producers and (value in users or value in outputs) and value not in known:
                     raise ScheduleError(f"{value} is still needed: the rewrite does not apply here")
-        return Graph(
+        graph = Graph(
             nodes,
             producers,
             users,
@@ -292,6 +313,37 @@ class Graph:
             outputs,
             self.opsets,
         )
+        fresh = {*changed, *(one.name for one in rewrite.added)}
+        self._hand_on(graph, rewrite, fresh)
+        return graph
+
+    def _hand_on(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
+        """Give a rewritten graph what was found out of this one and holds still, for the rest alone to do.
+
+        Args:
+            graph: The rewritten graph.
+            rewrite: What was done.
+            fresh: Names of the nodes that are new, or changed.
+        """
+        if "order" not in self.__dict__:
+            return
+        remade = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
+        roots = {self.producers[value] for value in remade if value in self.producers}
+        if len(roots) == 1:
+            order = reordered(self.order, graph.nodes, graph.producers, rewrite.added, *roots)
+            if order is not None:
+                graph.__dict__["order"] = order
+        gone = [
+            value
+            for name in self.nodes
+            if graph.nodes.get(name) is not self.nodes[name]
+            for value in self.nodes[name].results
+            if value not in graph.producers
+        ]
+        if "sizes" in self.__dict__:
+            graph.__dict__["sizes"] = along(graph.order, self.sizes, fresh, gone, graph._size_of)
+        if "digests" in self.__dict__:
+            graph.__dict__["digests"] = along(graph.order, self.digests, fresh, gone, graph._digest_of)
 
 
 def _makers(graph: Graph, rewrite: Rewrite) -> Iterator[str]:

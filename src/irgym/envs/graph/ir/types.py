@@ -1,6 +1,6 @@
 """Types of tensors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 
@@ -11,12 +11,23 @@ class TensorType:
     Attributes:
         dtype: numpy's name, such as `float32`; `str` for texts.
         shape: Sizes; all are known.
+        size: Number of elements.
     """
 
     dtype: str
     shape: tuple[int, ...]
+    size: int = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
 
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
+    def __post_init__(self) -> None:
+        """Find out what is asked of a type most often."""
+        object.__setattr__(self, "size", prod(self.shape))
+        object.__setattr__(self, "_hash", hash((self.dtype, self.shape)))
+
+    def __hash__(self) -> int:
+        """Return the hash of its parts."""
+        return self._hash
+
+    def __reduce__(self) -> tuple[type["TensorType"], tuple[str, tuple[int, ...]]]:
+        """Return what it is made of again in another process, where texts have other hashes."""
+        return TensorType, (self.dtype, self.shape)

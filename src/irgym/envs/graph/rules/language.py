@@ -19,6 +19,8 @@ What to look for is written as Python that is parsed, never run:
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from typing import TypeAlias
 
 MICROSOFT = "com.microsoft"
@@ -130,10 +132,22 @@ class Operator:
     attributes: tuple[tuple[str, "Value"], ...]
     name: str = ""
 
-    @property
+    @cached_property
     def commutative(self) -> bool:
         """Whether its operands may be exchanged."""
         return self.operator in COMMUTATIVE and len(self.operands) == 2
+
+    @cached_property
+    def operators(self) -> frozenset[str] | None:
+        """The operators that it describes; None for any."""
+        known = CLASSES.get(self.operator, frozenset({self.operator}))
+        return None if self.operator == ANY else known
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, "Operator"], ...]:
+        """The operands that are nodes, as far as their places are fixed, with these."""
+        fixed = list(takewhile(lambda term: not (isinstance(term, Any_) and term.rest), self.operands))
+        return tuple((place, term) for place, term in enumerate(fixed) if isinstance(term, Operator))
 
 
 @dataclass(frozen=True)
@@ -165,7 +179,12 @@ class Statement:
     several: frozenset[str] = frozenset()
     each: tuple[tuple[str, str], ...] = ()
 
-    @property
+    @cached_property
+    def terms(self) -> tuple[Any_, ...]:
+        """The outputs as terms."""
+        return tuple(Any_(name, rest=name in self.several) for name in self.outputs)
+
+    @cached_property
     def operands(self) -> frozenset[str]:
         """The names of the values that the node, or the nodes, use."""
         items = dict(self.each)
@@ -179,11 +198,6 @@ def names_in(pattern: Operator) -> Iterator[str]:
             yield term.name
         elif isinstance(term, Operator):
             yield from names_in(term)
-
-
-def operators_of(pattern: Operator) -> frozenset[str] | None:
-    """Return the operators that a pattern's outermost node may have; None for any."""
-    return None if pattern.operator == ANY else CLASSES.get(pattern.operator, frozenset({pattern.operator}))
 
 
 def operator_named(name: str) -> str:

@@ -15,7 +15,6 @@ from irgym.envs.graph.rules.language import (
     Operator,
     Statement,
     Term,
-    operators_of,
 )
 
 Bound: TypeAlias = str | tuple[str, ...]
@@ -75,8 +74,25 @@ def matches(graph: Graph, pattern: Sequence[Statement], anchor: Node) -> Iterato
         pattern: Each statement but the first uses or makes a value that those before it name.
         anchor: The node.
     """
-    for match in _statement(graph, pattern[0], anchor, EMPTY):
-        yield from _others(graph, pattern[1:], match)
+    if _may_be(graph, pattern[0].node, anchor):
+        for match in _statement(graph, pattern[0], anchor, EMPTY):
+            yield from _others(graph, pattern[1:], match)
+
+
+def _may_be(graph: Graph, pattern: Operator, one: Node) -> bool:
+    """Say quickly whether operators allow that a node and those that make its operands are a pattern's."""
+    if pattern.operators is not None and one.operator not in pattern.operators:
+        return False
+    orders = (one.inputs, one.inputs[::-1]) if pattern.commutative else (one.inputs,)
+    return not pattern.parts or any(
+        all(
+            place < len(inputs)
+            and (maker := graph.producer(inputs[place])) is not None
+            and _may_be(graph, part, maker)
+            for place, part in pattern.parts
+        )
+        for inputs in orders
+    )
 
 
 def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterator[Match]:
@@ -160,14 +176,12 @@ def _one_of(graph: Graph, statement: Statement, one: Node, match: Match) -> Iter
 
 
 def _statement(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
-    outputs = [Any_(name, rest=name in statement.several) for name in statement.outputs]
-    for bound in _operands(graph, outputs, one.outputs, match):
+    for bound in _operands(graph, statement.terms, one.outputs, match):
         yield from _node(graph, statement.node, one, bound)
 
 
 def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[Match]:
-    operators = operators_of(pattern)
-    if operators is not None and one.operator not in operators:
+    if pattern.operators is not None and one.operator not in pattern.operators:
         return
     met = match.meet(one, pattern.name)
     if met is None:

@@ -18,7 +18,6 @@ from irgym.envs.graph.rules.language import (
     SINGLE,
     Operator,
     Statement,
-    operators_of,
     parse_pattern,
 )
 from irgym.envs.graph.rules.matching import Bound, Match, matches
@@ -65,6 +64,11 @@ class Site:
     removed: tuple[str, ...]
     makers: frozenset[str]
 
+    @cached_property
+    def members(self) -> tuple[str, ...]:
+        """The names of all nodes that the pattern describes."""
+        return tuple(sorted(self.match.found))
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -97,7 +101,7 @@ class Rule:
     @cached_property
     def anchors(self) -> frozenset[str] | None:
         """The operators that the first statement of the pattern describes; None for any."""
-        return operators_of(self.pattern[0].node)
+        return self.pattern[0].node.operators
 
     @cached_property
     def roots(self) -> tuple[str, ...]:

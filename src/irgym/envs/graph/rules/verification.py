@@ -24,7 +24,6 @@ from irgym.envs.graph.rules.language import (
     Operator,
     Statement,
     Term,
-    operators_of,
 )
 from irgym.envs.graph.rules.rule import Rule, Sample
 
@@ -130,7 +129,7 @@ class _Instances:
         for term in pattern.operands:
             inputs += self._term(term, block)
         attributes: dict[str, Attribute] = dict(self.sample.nodes.get(pattern.name, {}))
-        operators = operators_of(pattern)
+        operators = pattern.operators
         single = operators is not None and pattern.operator in operators
         operator = pattern.operator if single else self.sample.operators[pattern.name]
         for name, value in pattern.attributes:

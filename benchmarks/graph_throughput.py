@@ -1,0 +1,73 @@
+"""Steps a second of graph: a rewrite, its digest, the mask with all candidates, and the observation.
+
+Random episodes, one after the other, in one process. The time counts; where memory is asked for, so do states
+that are kept.
+
+    python benchmarks/graph_throughput.py --repeats 3
+"""
+
+import statistics
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+
+from irgym.core.actions import Action
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.task import GraphTask
+from irgym.measure.machine import fingerprint
+
+BERT = "graph://bert?layers=12"
+INCEPTION = "graph://inception_v3"
+BARS = {BERT: 200.0, INCEPTION: 100.0}
+"""What is asked of each, in steps a second."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How long to run."""
+
+    seconds: float = 10.0
+    """Seconds of each run."""
+    repeats: int = 3
+    """Runs of each model, with different seeds; the median is reported."""
+    programs: tuple[str, ...] = (BERT, INCEPTION)
+    """URIs of the models."""
+
+
+def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float, float]:
+    """Return steps a second of random episodes, and the mean number of candidates."""
+    rng = np.random.default_rng(seed)
+    state, steps, seen = task.initial(), 0, 0
+    started = time.perf_counter()
+    while time.perf_counter() - started < seconds:
+        task.observe(state)
+        candidates = task.mask(state).candidates
+        seen += len(candidates)
+        if not candidates or (steps and steps % task.horizon == 0):
+            state = task.initial()
+            candidates = task.mask(state).candidates
+        kind, name = candidates[int(rng.integers(len(candidates)))]
+        state = task.step(state, Action(kind, candidate=name))
+        steps += 1
+    return steps / (time.perf_counter() - started), seen / steps
+
+
+def main(options: Options) -> None:
+    """Print the medians beside what is asked."""
+    print(fingerprint().text())
+    for uri in options.programs:
+        task = GRAPH.task(uri)
+        runs = [steps_per_second(task, options.seconds, seed) for seed in range(options.repeats)]
+        rate = statistics.median(rate for rate, _ in runs)
+        bar = BARS.get(uri)
+        wanted = f"; bar {bar:.0f}: {'met' if rate >= bar else 'NOT met'}" if bar else ""
+        print(
+            f"{uri}: {len(task.graph.nodes)} operators, {statistics.mean(seen for _, seen in runs):.0f} "
+            f"candidates, {rate:.0f} steps/s ({', '.join(f'{one:.0f}' for one, _ in runs)}){wanted}"
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
