@@ -21,7 +21,7 @@ def test_tune_shows_what_each_action_gains(irgym: Command, tmp_path: Path):
     data = read(tmp_path / "a.json")
     assert code == 0 and data["objective"] == "ops" and data["cost"] == 100.0 and data["validated"]
     assert sum(step["gain"] for step in data["steps"]) == data["cost_as_written"] - data["cost"] == 67.0
-    assert [step["action"] for step in data["steps"]] == data["schedule"].split()
+    assert [text for step in data["steps"] for text in step["actions"]] == data["schedule"].split()
     assert data["reference"] == "core" and data["reference_ratio"] == pytest.approx(1.14)
     assert data["gain_ratio"] == pytest.approx(67 / 53)
     for words in ("share", "1.264", "improvement", "fold0"):

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from irgym.cli.output import Output, console, write_json_to
+from irgym.core.capabilities import Drawn, ask
 from irgym.evaluation.facts import facts_of
 from irgym.evaluation.gains import gain_cells, gain_headings
 from irgym.evaluation.result_page import write_result_page
@@ -38,7 +39,8 @@ def print_tuned(out: Output, result: Tuned) -> None:
     """Print a result for people."""
     out.print(result.program, style="bold")
     out.print(Text.assemble("schedule: ", (result.schedule or "(none)", "bold")))
-    out.print(result.program_after)
+    if ask(result.task, Drawn) is None:
+        out.print(result.program_after)
     if result.steps:
         out.print(_step_table(result))
     table = Table(show_header=False)

@@ -1,16 +1,21 @@
 """What is said of a result in words: the lines that a terminal and a page show."""
 
+from irgym.core import capabilities
+from irgym.evaluation.pictures import counts
 from irgym.evaluation.tuned import Tuned
 from irgym.evaluation.units import cost_text, gain_word
 
 
 def facts_of(result: Tuned) -> list[tuple[str, str]]:
     """Return the lines of the result: what is said, and what about it."""
+    change = change_text(result)
     cost, written = (cost_text(value, result.objective) for value in (result.cost, result.cost_as_written))
     facts = [
         (result.objective.name, f"{cost} (as written: {written})"),
         (gain_word(result.objective), f"{result.speedup:.2f}x over the program as written"),
     ]
+    if change is not None:
+        facts.append(change)
     if result.reference is not None:
         facts.append((result.reference.name, _reference_text(result)))
     if result.peak is not None:
@@ -33,6 +38,16 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         search = result.search
         facts.append(("search", f"{search.label}: {search.evaluations} candidates in {search.seconds:.1f} s"))
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
+
+
+def change_text(result: Tuned) -> tuple[str, str] | None:
+    """Return what boxes stand for, and how many there were and are of each label; None without pictures."""
+    before = capabilities.drawing(result.task, result.task.initial())
+    after = capabilities.drawing(result.task, result.state)
+    if before is None or after is None:
+        return None
+    changes = [f"{label} {first} -> {second}" for label, first, second in counts(before, after)]
+    return before.parts, ", ".join(changes) or "as many of each kind as before"
 
 
 def _reference_text(result: Tuned) -> str:

@@ -163,7 +163,7 @@ def _known(group: Group, texts: Sequence[str], costs: Sequence[float]) -> Gain:
     before, after = costs[group.begin], costs[group.end]
     ratio = before / after if before and after else None
     return Gain(
-        _label(group, texts), tuple(texts[group.begin : group.end]), before, after, ratio, ratio, ratio
+        label_of(group, texts), tuple(texts[group.begin : group.end]), before, after, ratio, ratio, ratio
     )
 
 
@@ -204,10 +204,11 @@ def _of_rounds(group: Group, texts: Sequence[str], rounds: Sequence[tuple[float,
     before, after = (median(times) for times in zip(*rounds, strict=True))
     ratios = [first / second for first, second in rounds]
     actions = tuple(texts[group.begin : group.end])
-    return Gain(_label(group, texts), actions, before, after, median(ratios), *median_interval(ratios))
+    return Gain(label_of(group, texts), actions, before, after, median(ratios), *median_interval(ratios))
 
 
-def _label(group: Group, texts: Sequence[str]) -> str:
+def label_of(group: Group, texts: Sequence[str]) -> str:
+    """Return the text of a group's one action, or its several ones in words."""
     return texts[group.begin] if group.end == group.begin + 1 else group.label
 
 

@@ -176,10 +176,10 @@ def steps(entries: Sequence[Step]) -> str:
             text += f" \u00b7 {first / entry.cost:.2f}x"
         items.append(
             f'<li><header><strong>{name}</strong><span class="cost">{escape(text)}</span></header>'
-            f"<pre>{escape(entry.text)}</pre></li>"
+            f"{f'<pre>{escape(entry.text)}</pre>' if entry.text else ''}</li>"
         )
     intro = (
-        f"The program {entries[0].program or ''} before and after each action: its text, its cost, and "
+        f"The program {entries[0].program or ''} before and after each step: its cost, and "
         "the cost as written over it. Some steps pay only together with later ones."
     )
     return paragraph(" ".join(intro.split())) + f'<ol class="steps">{"".join(items)}</ol>'

@@ -7,10 +7,10 @@ by pooling adjacent violators (Ayer et al., 1955).
 """
 
 from bisect import bisect_right, insort
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 
 SWEEPS = 12
 """Times that the order of all layers is improved, once down and once up each."""
@@ -22,7 +22,7 @@ GAP, BEND = 18.0, 6.0
 """Room between two neighbours in a layer, and width of a bend."""
 
 STRAIGHT = 8.0
-"""How much more a bend insists on its place than a box."""
+"""How much more a bend insists on being in line with another than a box on its place."""
 
 
 @dataclass(frozen=True)
@@ -218,16 +218,72 @@ def _placed(
     downward = [(number, above) for number in range(len(rows))]
     upward = [(number, below) for number in reversed(range(len(rows)))]
     for number, near in downward + ALIGNMENTS * (upward + downward):
-        wanted: list[float] = []
+        wanted, insists = list[float](), list[float]()
         for point in rows[number]:
-            pulls: dict[float, float] = defaultdict(float)
-            for one in near[point]:
-                pulls[x[one]] += weight[one] * weight[point]
-            total = sum(pulls.values())
-            wanted.append(sum(at * pull for at, pull in pulls.items()) / total if pulls else x[point])
-        _settle(rows[number], wanted, [weight[point] for point in rows[number]], size, x)
+            pull = [weight[one] for one in near[point]]
+            at = sum(x[one] * force for one, force in zip(near[point], pull, strict=True))
+            wanted.append(at / sum(pull) if pull else x[point])
+            insists.append(min(weight[point], max(pull, default=1.0)))
+        _settle(rows[number], wanted, insists, size, x)
+    _straighten(rows, _chains(above, below, weight), size, x)
     left = min((middle - width / 2 for middle, width in zip(x, size, strict=True)), default=0.0)
     return [middle - left for middle in x]
+
+
+def _chains(
+    above: Sequence[Sequence[int]], below: Sequence[Sequence[int]], weight: Sequence[float]
+) -> list[list[int]]:
+    """Return points that had best be in one line, from top to bottom, the longest chains first.
+
+    These are the bends of a wire, and boxes that are joined with each other alone.
+    """
+    following: dict[int, int] = {}
+    for point, users in enumerate(below):
+        for user in users:
+            bends = weight[point] > 1.0 and weight[user] > 1.0
+            if bends or (len(users) == 1 and len(above[user]) == 1):
+                following[point] = user
+    heads = set(following) - set(following.values())
+    chains: list[list[int]] = []
+    for head in sorted(heads):
+        chain = [head]
+        while chain[-1] in following:
+            chain.append(following[chain[-1]])
+        chains.append(chain)
+    return sorted(chains, key=len, reverse=True)
+
+
+def _straighten(
+    rows: Sequence[Sequence[int]], chains: Sequence[Sequence[int]], size: Sequence[float], x: list[float]
+) -> None:
+    """Move the points of chains between their neighbours, so that as many as can be are in one line."""
+    beside: dict[int, tuple[int | None, int | None]] = {}
+    for row in rows:
+        for left, point, right in zip([None, *row[:-1]], row, [*row[1:], None], strict=True):
+            beside[point] = left, right
+    for chain in chains:
+        run, low, high = list[int](), -inf, inf
+        for point in (*chain, None):
+            least, most = (-inf, inf) if point is None else _room(point, beside[point], size, x)
+            if run and (point is None or max(low, least) > min(high, most)):
+                at = min(max(sum(x[one] for one in run) / len(run), low), high)
+                for one in run:
+                    x[one] = at
+                run, low, high = [], -inf, inf
+            if point is not None:
+                run.append(point)
+                low, high = max(low, least), min(high, most)
+
+
+def _room(
+    point: int, beside: tuple[int | None, int | None], size: Sequence[float], x: Sequence[float]
+) -> tuple[float, float]:
+    """Return between which places a point may be, so that its neighbours stay where they are."""
+    left, right = beside
+    return (
+        -inf if left is None else x[left] + (size[left] + size[point]) / 2 + GAP,
+        inf if right is None else x[right] - (size[right] + size[point]) / 2 - GAP,
+    )
 
 
 def _settle(

@@ -1,9 +1,10 @@
 """Drawings as SVG: a program before and after, side by side, with what changed marked."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
+from typing import Literal, NamedTuple, TypeAlias
 
 from irgym.core.drawing import Drawing
 from irgym.evaluation.layering import Layout, Wire, layout
@@ -17,11 +18,19 @@ HEIGHT, STEP, MARGIN = 22, 46, 8
 LETTER, PADDING = 6.6, 18
 """Room for a letter of a label, and for what is around the label."""
 
+APART = 40
+"""Room between two pictures in a file."""
+
+Mark: TypeAlias = Literal["gone", "new"]
+"""How boxes are marked: as removed, or as added."""
+
+SIGNS: Mapping[Mark, str] = {"gone": "\u2212 ", "new": "+ "}
+
 COLOURS = 10
 """Colours that the style sheet has for kinds."""
 
 
-def comparison(before: Drawing, after: Drawing) -> str:
+def side_by_side(before: Drawing, after: Drawing) -> str:
     """Return two drawings side by side in HTML, with a legend and a choice of sizes.
 
     Boxes that the other drawing does not have as they are, are marked: removed on the left, added on the
@@ -35,18 +44,19 @@ def comparison(before: Drawing, after: Drawing) -> str:
         f'<input type="radio" name="size" id="size-{name}" class="size-{name}"{chosen}>'
         f'<label for="size-{name}">{words}</label>'
         for name, words, chosen in (
-            ("fit", "fit width", ""),
+            ("fit", "fit width", " checked"),
             ("half", "half size", ""),
-            ("full", "full size", " checked"),
+            ("full", "full size", ""),
         )
+    )
+    columns: tuple[tuple[str, Drawing, frozenset[str], Mark, str], ...] = (
+        ("Before", before, gone, "gone", "of them removed (dashed)"),
+        ("After", after, new, "new", "of them added (thick)"),
     )
     sides = "".join(
         f"<figure><figcaption>{title}: {len(drawing.boxes)} boxes, {len(marked)} {words}</figcaption>"
         f'<div class="scroll">{svg(drawing, marked, mark, title)}</div></figure>'
-        for title, drawing, marked, mark, words in (
-            ("Before", before, gone, "gone", "of them removed (dashed)"),
-            ("After", after, new, "new", "of them added (thick)"),
-        )
+        for title, drawing, marked, mark, words in columns
     )
     return f'<div class="drawn">{_legend(before, after)}{sizes}<div class="pictures">{sides}</div></div>'
 
@@ -64,38 +74,52 @@ def counts(before: Drawing, after: Drawing) -> list[tuple[str, int, int]]:
     return sorted(rows, key=lambda row: (-max(row[1:]), row[0]))
 
 
-def standalone(drawing: Drawing, marked: Iterable[str], mark: str, title: str) -> str:
-    """Return a drawing as the text of an SVG file, for readers that have no style sheet of ours."""
+def standalone(before: Drawing, after: Drawing) -> str:
+    """Return two drawings side by side as the text of an SVG file, with what changed marked."""
     folder = files("irgym.evaluation")
     colours = folder.joinpath("report.css").read_text().partition("* {")[0]
     style = f"{colours}{folder.joinpath('picture.css').read_text()}svg{{background:var(--paper)}}"
-    picture = svg(drawing, frozenset(marked), mark, title)
-    head, end, rest = picture.partition(">")
-    return f'{head} xmlns="http://www.w3.org/2000/svg"{end}<style>{style}</style>{rest}\n'
+    first = _picture(before, changed(before, after), "gone")
+    second = _picture(after, changed(after, before), "new")
+    width, height = first.width + second.width + APART, max(first.height, second.height)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="graph" role="img" aria-label="before and after" '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"><style>{style}</style>'
+        f'{first.content}<g transform="translate({first.width + APART})">{second.content}</g></svg>\n'
+    )
 
 
-def svg(drawing: Drawing, marked: frozenset[str], mark: str, title: str) -> str:
+def svg(drawing: Drawing, marked: frozenset[str], mark: Mark, title: str) -> str:
     """Return a drawing as an SVG element, which takes its colours from the page's style sheet.
 
     Args:
         drawing: What to draw.
         marked: Names of the boxes to mark.
-        mark: How: `gone` or `new`.
+        mark: How.
         title: Text for readers that do not see it.
     """
+    picture = _picture(drawing, marked, mark)
+    return (
+        f'<svg class="graph" role="img" aria-label="{escape(title)}" '
+        f'viewBox="0 0 {picture.width} {picture.height}" style="--w:{picture.width}">{picture.content}</svg>'
+    )
+
+
+class _Picture(NamedTuple):
+    """The content of an SVG element, and its size."""
+
+    content: str
+    width: int
+    height: int
+
+
+def _picture(drawing: Drawing, marked: frozenset[str], mark: Mark) -> _Picture:
     boxes = {box.name: box for box in drawing.boxes}
-    sign = {"gone": "\u2212 ", "new": "+ "}[mark]
-    labels = {name: (sign if name in marked else "") + box.label for name, box in boxes.items()}
+    labels = {name: (SIGNS[mark] if name in marked else "") + box.label for name, box in boxes.items()}
     widths = {name: LETTER * len(label) + PADDING for name, label in labels.items()}
     placed = layout(widths, [(arrow.source, arrow.target, arrow.label) for arrow in drawing.arrows])
-    width = round(placed.width + 2 * MARGIN)
-    height = STEP * placed.layers - (STEP - HEIGHT) + 2 * MARGIN
-    parts = [
-        f'<svg class="graph" role="img" aria-label="{escape(title)}" viewBox="0 0 {width} {height}" '
-        f'style="--w:{width}">'
-    ]
     ports = _ports(placed, widths)
-    parts += [_wire(placed, wire, ports) for wire in placed.wires if wire.pieces]
+    parts = [_wire(placed, wire, ports) for wire in placed.wires if wire.pieces]
     for name, layer, x in zip(placed.points, placed.layer, placed.x, strict=True):
         if name is not None:
             style = f"k{drawing.kinds.index(boxes[name].kind) % COLOURS}"
@@ -107,7 +131,8 @@ def svg(drawing: Drawing, marked: frozenset[str], mark: str, title: str) -> str:
                 f'width="{_number(widths[name])}" height="{HEIGHT}" rx="4"/>'
                 f'<text x="{_number(x + MARGIN)}" y="{_top(layer) + 15}">{escape(labels[name])}</text></g>'
             )
-    return "".join([*parts, "</svg>"])
+    height = STEP * placed.layers - (STEP - HEIGHT) + 2 * MARGIN
+    return _Picture("".join(parts), round(placed.width + 2 * MARGIN), height)
 
 
 def _ports(placed: Layout, widths: Mapping[str, float]) -> dict[tuple[int, int], float]:

@@ -10,6 +10,7 @@ from irgym.core.run_folder import RunFolder
 from irgym.core.uri import is_folder
 from irgym.core.values import MismatchError, Range, conform
 from irgym.evaluation import html
+from irgym.evaluation.pictures import side_by_side
 from irgym.evaluation.plots import anytime_curves, per_program, training_curves
 from irgym.evaluation.results import Comparison, read_comparison
 from irgym.evaluation.rows import VAST
@@ -146,4 +147,6 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
 def _steps(steps: list[Step]) -> str:
     if not steps:
         return html.paragraph("This folder has no steps of a schedule (steps.json).")
-    return html.steps(steps)
+    before, after = steps[0].drawing, steps[-1].drawing
+    drawn = "" if before is None or after is None else side_by_side(before, after)
+    return html.steps(steps) + drawn

@@ -23,7 +23,7 @@ def write_result_page(result: Tuned, out: Path) -> None:
     """
     sections = [("result", "Result", _result(result))]
     if result.steps:
-        sections.append(("gains", "What each rewrite gains", _gains(result)))
+        sections.append(("gains", "Gains", _gains(result)))
     sections.append(("program", "The program", _program(result)))
     write_file(out, html.page(f"irgym: {result.program}", sections).encode())
 
@@ -59,9 +59,9 @@ def _program(result: Tuned) -> str:
     if before is None or after is None:
         return text
     counts = [[label, str(first), str(second)] for label, first, second in pictures.counts(before, after)]
-    table = html.table(["boxes", "before", "after"], counts, frozenset({0})) if counts else ""
+    table = html.table([before.parts, "before", "after"], counts, frozenset({0})) if counts else ""
     return (
-        pictures.comparison(before, after)
+        pictures.side_by_side(before, after)
         + table
         + f"<details><summary>The program after it, as text</summary>{text}</details>"
     )

@@ -61,19 +61,19 @@ def drawing_of(graph: Graph) -> Drawing:
     `output:PLACE`, as an output's name may change.
     """
     boxes = [Box(f"input:{name}", "input", KINDS[-1], _value(graph, name)) for name in graph.inputs]
-    boxes += [Box(name, _label(one), _kind(one), _detail(graph, one)) for name, one in graph.nodes.items()]
+    boxes += [Box(one.name, _label(one), _kind(one), _detail(graph, one)) for one in graph.order]
     arrows: list[Arrow] = []
-    for name, one in graph.nodes.items():
+    for one in graph.order:
         for value in dict.fromkeys(one.operands):
             source = _source(graph, value)
             if source is not None:
-                arrows.append(Arrow(source, name, _value(graph, value)))
+                arrows.append(Arrow(source, one.name, _value(graph, value)))
     for place, value in enumerate(graph.outputs):
         source = _source(graph, value)
         boxes.append(Box(f"output:{place}", "output", KINDS[-1], _type(graph.types.get(value))))
         if source is not None:
             arrows.append(Arrow(source, f"output:{place}", _value(graph, value)))
-    return Drawing(tuple(boxes), tuple(arrows), KINDS)
+    return Drawing(tuple(boxes), tuple(arrows), KINDS, "operators")
 
 
 def _source(graph: Graph, value: str) -> str | None:
