@@ -46,12 +46,11 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The kinds and their numbers in words, such as `conv-relu x 25`."""
-        named = [name if count == 1 else f"{name} x {count}" for name, count in self.kinds.items()]
-        if len(named) > NAMED + 1:
-            others = list(self.kinds.values())[NAMED:]
-            named[NAMED:] = [f"{sum(others)} of {len(others)} other kinds"]
-        return ", ".join(named)
+        """The kinds and their numbers in words, such as `conv-relu x 25`; of many kinds the most frequent."""
+        shown = dict(self.kinds.most_common(NAMED)) if len(self.kinds) > NAMED + 1 else self.kinds
+        named = [name if count == 1 else f"{name} x {count}" for name, count in shown.items()]
+        others = sum(self.kinds.values()) - sum(shown.values())
+        return ", ".join([*named, f"{others} others"] if others else named)
 
     def joined(self, following: "Group") -> "Group":
         """Return the actions of this group and of the one after it."""
@@ -180,10 +179,10 @@ def _timed(
     begin, calls = clock(), 0
     left, gains = join(groups, MOST), list[Gain]()
     while left:
-        if calls:
-            spent = clock() - begin
-            left = join(left, int((limit_s - spent) * calls / max(spent, 1e-9)))
-        first, *others = left
+        spent = clock() - begin
+        affordable = int((limit_s - spent) * calls / max(spent, 1e-9)) if calls else MOST
+        first = join(left, affordable)[0]
+        others = [group for group in left if group.begin >= first.end]
         calls += 1
         try:
             rounds: list[tuple[float, float]] = bench.call(

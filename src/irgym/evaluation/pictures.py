@@ -53,6 +53,8 @@ def side_by_side(before: Drawing, after: Drawing) -> str:
         ("Before", before, gone, "gone", "of them removed (dashed)"),
         ("After", after, new, "new", "of them added (thick)"),
     )
+    if before == after:
+        columns = (("Before and after", before, gone, "gone", "of them changed"),)
     sides = "".join(
         f"<figure><figcaption>{title}: {len(drawing.boxes)} boxes, {len(marked)} {words}</figcaption>"
         f'<div class="scroll">{svg(drawing, marked, mark, title)}</div></figure>'
