@@ -28,6 +28,18 @@ def test_tune_shows_what_each_action_gains(irgym: Command, tmp_path: Path):
         assert words in out
 
 
+def test_a_page_on_the_result(irgym: Command, tmp_path: Path):
+    out = tmp_path / "page.html"
+    code, said, _ = irgym("replay", PROGRAM, "fold0 fold1", "--report", out)
+    assert code == 0 and f"written: {out}" in said
+    assert "fold1" in out.read_text() and "improvement" in out.read_text()
+    searched = ("tune", PROGRAM, "--search", "greedy", *QUICK, "--report")
+    code, said, _ = irgym(*searched, out)
+    assert code == 0 and "greedy search" in out.read_text()
+    code, said, error = irgym(*searched, tmp_path / "no" / "page.html")
+    assert code == 2 and "greedy" not in said and str(tmp_path / "no") in error
+
+
 def test_tune_where_the_default_reduces_nothing(irgym: Command):
     code, out, _ = irgym("tune", LATE, "--search", "greedy", *QUICK)
     assert code == 0 and "the default reduces nothing" in out

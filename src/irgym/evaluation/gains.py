@@ -154,7 +154,12 @@ def gains_of(
     stages = ask(task, Stages) if task.objective.timed else None
     if stages is None:
         return ()
-    changing = [one for one in groups if not task.space.kinds[schedule.actions[one.begin].kind].ends]
+    changing = [
+        one
+        for one in groups
+        if not task.space.kinds[schedule.actions[one.begin].kind].ends
+        or task.key(states[one.begin]) != task.key(states[one.end])
+    ]
     return _timed(bench, stages, states, texts, changing, limit_s, clock)
 
 
