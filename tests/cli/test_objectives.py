@@ -21,11 +21,23 @@ def test_tune_shows_what_each_action_gains(irgym: Command, tmp_path: Path):
     data = read(tmp_path / "a.json")
     assert code == 0 and data["objective"] == "ops" and data["cost"] == 100.0 and data["validated"]
     assert sum(step["gain"] for step in data["steps"]) == data["cost_as_written"] - data["cost"] == 67.0
-    assert [step["action"] for step in data["steps"]] == data["schedule"].split()
+    assert [text for step in data["steps"] for text in step["actions"]] == data["schedule"].split()
     assert data["reference"] == "core" and data["reference_ratio"] == pytest.approx(1.14)
     assert data["gain_ratio"] == pytest.approx(67 / 53)
     for words in ("share", "1.264", "improvement", "fold0"):
         assert words in out
+
+
+def test_a_page_on_the_result(irgym: Command, tmp_path: Path):
+    out = tmp_path / "page.html"
+    code, said, _ = irgym("replay", PROGRAM, "fold0 fold1", "--report", out)
+    assert code == 0 and f"written: {out}" in said
+    assert "fold1" in out.read_text() and "improvement" in out.read_text()
+    searched = ("tune", PROGRAM, "--search", "greedy", *QUICK, "--report")
+    code, said, _ = irgym(*searched, out)
+    assert code == 0 and "greedy search" in out.read_text()
+    code, said, error = irgym(*searched, tmp_path / "no" / "page.html")
+    assert code == 2 and "greedy" not in said and str(tmp_path / "no") in error
 
 
 def test_tune_where_the_default_reduces_nothing(irgym: Command):

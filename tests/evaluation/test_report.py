@@ -9,7 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 from observers import Given
+from staged import Staged
 
+from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import StorageError
 from irgym.core.schedule import Schedule
 from irgym.evaluation.comparison import ComparisonPlan, run_comparison
@@ -196,6 +198,44 @@ def test_steps_hold_costs_before_and_after_each_action(environment, bench, tmp_p
     assert [step.cost for step in steps] == [5000.0, None, None]
     write_steps(tmp_path / "steps.json", steps)
     assert read_steps(tmp_path / "steps.json") == steps and read_steps(tmp_path / "none.json") == []
+
+
+class Staging:
+    """Measures the toy of stages by what it costs."""
+
+    def evaluate(self, jobs):
+        return [Measurement(Outcome.OK, (float(len(job.schedule)),)) for job in jobs]
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """A run folder with the steps of a program that is drawn."""
+    task = Staged("sstts")
+    schedule = Schedule.parse("merge@x0 merge@x2 fuse@x0 stop", task.space)
+    write_steps(tmp_path / "steps.json", steps_of(task, Staging(), schedule))
+    return tmp_path
+
+
+def test_programs_that_are_drawn_are_shown_before_and_after(drawn):
+    steps = read_steps(drawn / "steps.json")
+    assert [step.action for step in steps] == ["", "merge x 2", "fuse@x0", "stop"]
+    assert [step.drawing is None for step in steps] == [False, True, True, False]
+    text = report(drawn)
+    page = Page(text)
+    assert page.tags.count("svg") == 2 and "merge x 2" in page.text and "<pre>" not in text
+    assert text.count(' gone"') == 4 and text.count(' new"') == 1
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_drawings_of_wrong_content_are_one_sentence_or_harmless(drawn, undrawn):
+    whole = json.loads((drawn / "steps.json").read_text())
+    refused = 0
+    for number, path in enumerate(places(whole)):
+        for value in [*WRONG[number % 3 :: 3], "x1"]:
+            data = changed(json.loads(json.dumps(whole)), path, value)
+            (drawn / "steps.json").write_text(json.dumps(data))
+            refused += not survives(drawn, "steps.json")
+    assert refused > 60
 
 
 def test_metrics_that_are_not_finite_are_left_out(tmp_path):

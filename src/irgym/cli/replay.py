@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from irgym.api.checks import check_export_of
+from irgym.api.checks import check_export_of, check_file
 from irgym.api.tuning import replay
 from irgym.cli.options import Measuring
 from irgym.cli.tuned import show
@@ -24,12 +24,15 @@ class Replay:
     measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
+    report: Path | None = None
+    """Write a page on the result to this file: what was gained by what, and the program before and after."""
     json: Path | None = None
     """Write the result as JSON to this file."""
 
     def run(self) -> None:
         """Replay, print, export."""
         what = self.measuring
+        check_file(self.report)
         check_export_of(self.uri, what.backend, what.target, what.objective, self.export)
         result = replay(
             self.uri,
@@ -37,4 +40,4 @@ class Replay:
             seed=self.seed,
             **vars(self.measuring),
         )
-        show(result, self.json, self.export)
+        show(result, self.json, self.export, self.report)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
-from irgym.api.checks import check_export_of
+from irgym.api.checks import check_export_of, check_file
 from irgym.api.tuning import tune
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
@@ -31,12 +31,15 @@ class Tune:
     measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
+    report: Path | None = None
+    """Write a page on the result to this file: what was gained by what, and the program before and after."""
     json: Path | None = None
     """Write the result as JSON to this file."""
 
     def run(self) -> None:
         """Tune, print, export."""
         what = self.measuring
+        check_file(self.report)
         check_export_of(self.uri, what.backend, what.target, what.objective, self.export)
         with console().status(self.uri) as status:
             result = tune(
@@ -49,4 +52,4 @@ class Tune:
                 **vars(self.measuring),
                 note=status.update,
             )
-        show(result, self.json, self.export)
+        show(result, self.json, self.export, self.report)

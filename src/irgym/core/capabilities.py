@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from irgym.core.actions import Action
 from irgym.core.cost import Call
+from irgym.core.drawing import Drawing
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -118,6 +119,27 @@ class Pipelines(Protocol):
         ...
 
 
+@runtime_checkable
+class Stages(Protocol):
+    """Programs on the way of a schedule, timed in turn, so that what its parts gain can be told."""
+
+    def stage_call(self, before: Any, after: Any) -> Call:
+        """Return the call that times two states in turn.
+
+        It returns a list of pairs, one a round: nanoseconds of `before` and of `after`.
+        """
+        ...
+
+
+@runtime_checkable
+class Drawn(Protocol):
+    """Programs that can be shown as pictures."""
+
+    def drawing(self, state: Any) -> Drawing:
+        """Return the program as boxes and arrows; boxes keep their names while what they stand for lasts."""
+        ...
+
+
 @cache
 def _offers(owner: type[Any], capability: type[Any]) -> bool:
     return issubclass(owner, capability)
@@ -209,3 +231,9 @@ def pipeline(task: Task[Any], name: str) -> Schedule:
     if pipelines is None:
         raise IrgymError(f"{task.uri} has no pipeline {name!r}: leave it out")
     return pipelines.pipeline(name)
+
+
+def drawing(task: Task[Any], state: Any) -> Drawing | None:
+    """Return a picture of the program; None where the task draws none."""
+    drawn = ask(task, Drawn)
+    return None if drawn is None else drawn.drawing(state)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 
 from irgym.core.objective import Objective
 from irgym.evaluation import tables
@@ -10,6 +11,29 @@ from irgym.evaluation.results import Comparison
 from irgym.evaluation.rows import Row
 from irgym.evaluation.steps import Step
 from irgym.evaluation.units import cost_text, gain_word
+
+
+def page(title: str, sections: Sequence[tuple[str, str, str]]) -> str:
+    """Return a page that needs nothing else: the style sheets are in it.
+
+    Args:
+        title: Plain text.
+        sections: Of each its anchor, its heading as plain text, and its content in HTML.
+    """
+    folder = files("irgym.evaluation")
+    style = "".join(folder.joinpath(name).read_text() for name in ("report.css", "picture.css"))
+    title = escape(title)
+    links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in sections)
+    body = "".join(
+        f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'
+        for anchor, heading, content in sections
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{style}</style></head>"
+        f"<body><h1>{title}</h1><nav>{links}</nav>{body}</body></html>\n"
+    )
 
 
 def paragraph(text: str) -> str:
@@ -39,8 +63,8 @@ def cost(value: float | None, objective: Objective) -> str:
     return "failed" if value is None else cost_text(value, objective)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozenset[int]) -> str:
-    """Return a table; columns whose places are in `texts` are set flush left."""
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozenset[int]) -> str:
+    """Return a table, with headings if any; columns whose places are in `texts` are set flush left."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         marked = (
@@ -48,10 +72,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: frozen
         )
         return f"<tr>{''.join(marked)}</tr>"
 
+    head = f"<thead>{line(headings, 'th')}</thead>" if headings else ""
     body = "".join(line(row, "td") for row in rows)
-    return (
-        f'<div class="wide"><table><thead>{line(headings, "th")}</thead><tbody>{body}</tbody></table></div>'
-    )
+    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
 
 
 def _class(cell: str, place: int, texts: frozenset[int]) -> str:
@@ -67,7 +90,7 @@ def _class(cell: str, place: int, texts: frozenset[int]) -> str:
 def summary_table(comparison: Comparison) -> str:
     """Return the geometric means, a line a method."""
     rows = [tables.summary_cells(comparison, line) for line in comparison.summary]
-    return _table(tables.headings(comparison), rows, frozenset({0}))
+    return table(tables.headings(comparison), rows, frozenset({0}))
 
 
 def further_tables(comparison: Comparison) -> str:
@@ -77,11 +100,11 @@ def further_tables(comparison: Comparison) -> str:
         rows = [tables.side_cells(comparison, line, objective) for line in comparison.summary]
         headings = tables.side_headings(comparison, objective)
         parts.append(f"<h3>{escape(tables.side_title(objective))}</h3>")
-        parts.append(_table(headings, rows, frozenset({0})))
+        parts.append(table(headings, rows, frozenset({0})))
     if tables.families(comparison):
         parts.append(f"<h3>{escape(tables.family_title(comparison))}</h3>")
         cells = [tables.family_cells(comparison, name) for name in tables.families(comparison)]
-        parts.append(_table(["family", *comparison.methods], cells, frozenset({0})))
+        parts.append(table(["family", *comparison.methods], cells, frozenset({0})))
     return "".join(parts)
 
 
@@ -115,8 +138,8 @@ def rows_table(comparison: Comparison) -> str:
         "schedule",
     ]
     rows = [_row(comparison, row) for row in comparison.rows]
-    table = _table(headings, rows, frozenset({0, 1, len(headings) - 1}))
-    return f"<details><summary>All {len(rows)} results, with schedules</summary>{table}</details>"
+    content = table(headings, rows, frozenset({0, 1, len(headings) - 1}))
+    return f"<details><summary>All {len(rows)} results, with schedules</summary>{content}</details>"
 
 
 def _row(comparison: Comparison, row: Row) -> list[str]:
@@ -153,10 +176,10 @@ def steps(entries: Sequence[Step]) -> str:
             text += f" \u00b7 {first / entry.cost:.2f}x"
         items.append(
             f'<li><header><strong>{name}</strong><span class="cost">{escape(text)}</span></header>'
-            f"<pre>{escape(entry.text)}</pre></li>"
+            f"{f'<pre>{escape(entry.text)}</pre>' if entry.text else ''}</li>"
         )
     intro = (
-        f"The program {entries[0].program or ''} before and after each action: its text, its cost, and "
+        f"The program {entries[0].program or ''} before and after each step: its cost, and "
         "the cost as written over it. Some steps pay only together with later ones."
     )
     return paragraph(" ".join(intro.split())) + f'<ol class="steps">{"".join(items)}</ol>'

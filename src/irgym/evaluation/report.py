@@ -1,7 +1,6 @@
 """The report of a run: one HTML file that needs nothing else, neither network nor scripts."""
 
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from irgym.core.run_folder import RunFolder
 from irgym.core.uri import is_folder
 from irgym.core.values import MismatchError, Range, conform
 from irgym.evaluation import html
+from irgym.evaluation.pictures import side_by_side
 from irgym.evaluation.plots import anytime_curves, per_program, training_curves
 from irgym.evaluation.results import Comparison, read_comparison
 from irgym.evaluation.rows import VAST
@@ -69,7 +69,7 @@ def write_report(run: Path, out: Path) -> None:
         ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
         ("steps", "A schedule, step by step", _steps(steps)),
     ]
-    write_file(out, _page(run, sections).encode())
+    write_file(out, html.page(f"irgym: {run.resolve().name}", sections).encode())
 
 
 def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
@@ -147,20 +147,6 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
 def _steps(steps: list[Step]) -> str:
     if not steps:
         return html.paragraph("This folder has no steps of a schedule (steps.json).")
-    return html.steps(steps)
-
-
-def _page(run: Path, sections: list[tuple[str, str, str]]) -> str:
-    style = files("irgym.evaluation").joinpath("report.css").read_text()
-    title = escape(f"irgym: {run.resolve().name}")
-    links = "".join(f'<a href="#{anchor}">{escape(heading)}</a>' for anchor, heading, _ in sections)
-    body = "".join(
-        f'<section id="{anchor}"><h2>{escape(heading)}</h2>{content}</section>'
-        for anchor, heading, content in sections
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{style}</style></head>"
-        f"<body><h1>{title}</h1><nav>{links}</nav>{body}</body></html>\n"
-    )
+    before, after = steps[0].drawing, steps[-1].drawing
+    drawn = "" if before is None or after is None else side_by_side(before, after)
+    return html.steps(steps) + drawn

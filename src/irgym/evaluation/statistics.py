@@ -55,6 +55,22 @@ def decide(ratio: float, noise: float = NOISE) -> Verdict:
     return Verdict.SLOWER if ratio < 1.0 / (1.0 + noise) else Verdict.TIE
 
 
+def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Return a confidence interval of the median of what some values are drawn from.
+
+    Its ends are two of the values, so that nothing is assumed of their distribution. Fewer than six values
+    give 95 % for no two of them: then the least and the greatest.
+    """
+    ordered, n = sorted(values), len(values)
+    place, outside = 0, 2 * 0.5**n
+    while 2 * (place + 1) < n:
+        outside += 2 * math.comb(n, place + 1) * 0.5**n
+        if outside > 1 - confidence:
+            break
+        place += 1
+    return ordered[place], ordered[n - 1 - place]
+
+
 def geometric_interval(ratios: Sequence[float], confidence: float = 0.95, noise: float = NOISE) -> Interval:
     """Return the geometric mean of positive ratios with Student's interval on their logarithms.
 

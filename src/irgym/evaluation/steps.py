@@ -5,13 +5,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from irgym.core.capabilities import Drawn, ask, drawing
 from irgym.core.cost import Evaluator
+from irgym.core.drawing import Drawing
 from irgym.core.errors import StorageError
 from irgym.core.json_files import read_json, write_json
 from irgym.core.objective import TIME, Objective
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
-from irgym.core.values import MismatchError, conform
+from irgym.core.values import conform
+from irgym.evaluation.gains import MOST, groups_of, join, label_of
 from irgym.evaluation.rows import CostOrNone
 
 
@@ -21,10 +24,11 @@ class Step:
 
     Attributes:
         program: URI.
-        action: Text of the action; empty for the program as written.
-        text: The program as text.
+        action: Text of the action, or a group of actions in words; empty for the program as written.
+        text: The program as text; empty where it is drawn.
         cost: Its cost; None where it failed.
         objective: What the cost is.
+        drawing: A picture of the program, at the first step and at the last, where it can be drawn.
     """
 
     program: str
@@ -32,15 +36,21 @@ class Step:
     text: str
     cost: CostOrNone
     objective: Objective = TIME
+    drawing: Drawing | None = None
 
 
 def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[Step]:
     """Return the program as written and after each action of a schedule.
 
+    Programs that can be drawn have long schedules of small changes: there it is the program after each group
+    of actions, as `irgym.evaluation.gains` makes them.
+
     Raises:
         ScheduleError: An action does not apply.
     """
     states = states_along(task, schedule)
+    if ask(task, Drawn) is not None:
+        return _drawn_steps(task, evaluator, schedule, states)
     actions = ["", *(task.space.text(action) for action in schedule.actions)]
     measurements = evaluator.evaluate([task.job(state) for state in states])
     return [
@@ -52,6 +62,27 @@ def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[
             task.objective,
         )
         for action, state, measurement in zip(actions, states, measurements, strict=True)
+    ]
+
+
+def _drawn_steps(
+    task: Task[Any], evaluator: Evaluator, schedule: Schedule, states: Sequence[Any]
+) -> list[Step]:
+    groups = join(groups_of(task, schedule), MOST)
+    ends = [0, *(group.end for group in groups)]
+    texts = [task.space.text(action) for action in schedule.actions]
+    labels = ["", *(label_of(group, texts) for group in groups)]
+    measurements = evaluator.evaluate([task.job(states[end]) for end in ends])
+    return [
+        Step(
+            task.uri,
+            label,
+            "",
+            measurement.cost if measurement.ok else None,
+            task.objective,
+            drawing(task, states[end]) if end in (0, len(states) - 1) else None,
+        )
+        for label, end, measurement in zip(labels, ends, measurements, strict=True)
     ]
 
 
@@ -73,7 +104,7 @@ def read_steps(path: Path) -> list[Step]:
     data = read_json(path)
     try:
         return [] if data is None else list(conform(tuple[Step, ...], data))
-    except MismatchError as error:
+    except ValueError as error:  # drawings that make no sense among them
         raise StorageError(
             f"{path} is damaged: these are not the steps of a schedule ({error}): write them again"
         ) from error

@@ -9,26 +9,11 @@ from typing import Any
 from irgym.core.capabilities import ideal_cost
 from irgym.core.environment import Bench, Environment
 from irgym.core.objective import Objective
-from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
+from irgym.evaluation.gains import Gain, gains_of
 from irgym.evaluation.targets import machine_text
 from irgym.evaluation.tuning import Finding, Reference, gain_ratio, over, reference_of
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What an action of a schedule gains.
-
-    Attributes:
-        action: Its text.
-        cost: Cost of the program after it.
-        gain: Cost before it less the cost after it.
-    """
-
-    action: str
-    cost: float
-    gain: float
 
 
 @dataclass(frozen=True)
@@ -68,7 +53,7 @@ class Tuned(Finding):
         program: URI.
         schedule: Text of the schedule: `irgym.replay` applies it.
         objective: What a cost is.
-        steps: What each action gains, where states know their costs; else empty.
+        steps: What groups of actions gain; empty where states know no costs and nothing on the way is timed.
         program_after: The program as text.
         gflops: Throughput in GFLOP/s; None where costs are no times, or the work is not known.
         reference: What the compiler's default schedule comes to; None where there is none.
@@ -156,7 +141,7 @@ class Tuned(Finding):
                 "reference_cost": None if reference is None else reference.cost,
                 "reference_ratio": self.reference_ratio,
                 "gain_ratio": self.gain_ratio,
-                "steps": [asdict(step) for step in self.steps],
+                "steps": [{**asdict(step), "gain": step.gain} for step in self.steps],
                 "validated": self.validated,
                 "not_checkable": None if checked is None else checked.blind or None,
                 "validation_error": None if checked is None else checked.error,
@@ -193,7 +178,7 @@ def tuned(
         program=task.uri,
         schedule=finding.actions.text(task.space),
         objective=task.objective,
-        steps=_steps(task, finding.actions),
+        steps=gains_of(bench, task, finding.actions),
         program_after=task.describe(finding.state),
         gflops=None if work is None else work / finding.cost,
         reference=reference_of(environment, bench, task),
@@ -201,16 +186,4 @@ def tuned(
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         task=task,
-    )
-
-
-def _steps(task: Task[Any], schedule: Schedule) -> tuple[Gain, ...]:
-    """Return what each action gains; nothing where a state does not know its cost."""
-    states = states_along(task, schedule)
-    costs = [known.cost for state in states if (known := task.job(state).known) is not None and known.ok]
-    if len(costs) < len(states):
-        return ()
-    return tuple(
-        Gain(task.space.text(action), after, before - after)
-        for action, before, after in zip(schedule.actions, costs, costs[1:], strict=False)
     )

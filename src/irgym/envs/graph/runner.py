@@ -1,6 +1,7 @@
 """What runs in the child: run a rewritten model, check its results, time it."""
 
 import time
+from dataclasses import replace
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
@@ -18,6 +19,9 @@ ONE = Timing(budget_ns=300_000_000, slow_ns=200_000_000)
 
 SEVERAL = Timing(budget_ns=300_000_000, slow_ns=200_000_000, clock="process")
 """The same on several threads."""
+
+STAGE_SAMPLE_NS = 10_000_000
+"""Shortest sample where two states of a rewriting are timed in turn, since they may differ by little."""
 
 
 def timing_of(threads: int) -> Timing:
@@ -91,3 +95,26 @@ def compare(path: str, graph: Graph, level: str, threads: int, rounds: int) -> V
         raise IrgymError(f"the rewriting gives wrong results ({said.detail}): please report a bug of irgym")
     pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads))
     return Versus.of(pairs, f"{version()}, level {level}, {threads} thread{'s' if threads > 1 else ''}")
+
+
+def stages(path: str, before: Graph, after: Graph, threads: int, rounds: int) -> list[tuple[float, float]]:
+    """Time two states of a rewriting in turn, on the same inputs.
+
+    Args:
+        path: The model as it was read.
+        before: What became of it.
+        after: What became of it later.
+        threads: Threads of an operator.
+        rounds: Rounds of timings.
+
+    Returns:
+        For each round, nanoseconds of the one and of the other.
+
+    Raises:
+        CompileError: ONNX Runtime refuses one of them.
+    """
+    weights = model_at(path).weights
+    _, feeds = checked_on(path, SEED)
+    first, second = (Program(graph, weights, threads).bound(feeds) for graph in (before, after))
+    timing = replace(timing_of(threads), sample_ns=STAGE_SAMPLE_NS)
+    return interleave(first.run, second.run, rounds, timing)

@@ -9,12 +9,14 @@ import numpy as np
 
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.drawing import Drawing
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
+from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
@@ -155,6 +157,10 @@ class GraphTask(Task[GraphState]):
         level = name.removeprefix("ort-")
         return Call(f"{RUNNER}:compare", (self.path, state.graph, level, self.threads, VERSUS_ROUNDS))
 
+    def stage_call(self, before: GraphState, after: GraphState) -> Call:
+        """Return the call that times two states in turn."""
+        return Call(f"{RUNNER}:stages", (self.path, before.graph, after.graph, self.threads, VERSUS_ROUNDS))
+
     def describe(self, state: GraphState) -> str:
         """Return each operator with what it reads and makes."""
         lines: list[str] = []
@@ -163,6 +169,10 @@ class GraphTask(Task[GraphState]):
             shape = "" if kind is None else f"{kind.dtype}{list(kind.shape)}"
             lines.append(f"{one.name} = {one.operator}({', '.join(one.inputs)}) {shape}".rstrip())
         return "\n".join(lines)
+
+    def drawing(self, state: GraphState) -> Drawing:
+        """Return the graph as a picture."""
+        return drawing_of(state.graph)
 
     def export(self, state: GraphState, path: Path) -> list[Path]:
         """Write the model (.onnx).

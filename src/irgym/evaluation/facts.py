@@ -1,0 +1,72 @@
+"""What is said of a result in words: the lines that a terminal and a page show."""
+
+from irgym.core import capabilities
+from irgym.evaluation.pictures import counts
+from irgym.evaluation.tuned import Tuned
+from irgym.evaluation.units import cost_text, gain_word
+
+
+def facts_of(result: Tuned) -> list[tuple[str, str]]:
+    """Return the lines of the result: what is said, and what about it."""
+    change = change_text(result)
+    cost, written = (cost_text(value, result.objective) for value in (result.cost, result.cost_as_written))
+    facts = [
+        (result.objective.name, f"{cost} (as written: {written})"),
+        (gain_word(result.objective), f"{result.speedup:.2f}x over the program as written"),
+    ]
+    if change is not None:
+        facts.append(change)
+    if result.reference is not None:
+        facts.append((result.reference.name, _reference_text(result)))
+    if result.peak is not None:
+        facts.append(
+            (
+                "throughput",
+                f"{result.gflops:.1f} GFLOP/s, {result.peak_share:.0%} of the core's peak timed in turn "
+                f"({result.peak.detail}; median of {len(result.peak.ratios)} rounds)",
+            )
+        )
+    if result.versus is not None and result.baseline_ratio:
+        verdict = "faster" if result.baseline_ratio > 1 else "slower"
+        factor = max(result.baseline_ratio, 1 / result.baseline_ratio)
+        rounds = f"median of {len(result.versus.ratios)} rounds"
+        facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
+    if result.no_baseline:
+        facts.append(("baseline", f"none: {result.no_baseline}"))
+    facts.append(("validated", _validation_text(result)))
+    if result.search is not None:
+        search = result.search
+        facts.append(("search", f"{search.label}: {search.evaluations} candidates in {search.seconds:.1f} s"))
+    return [*facts, ("machine", f"{result.machine}; {result.date}")]
+
+
+def change_text(result: Tuned) -> tuple[str, str] | None:
+    """Return what boxes stand for, and how many there were and are of each label; None without pictures."""
+    before = capabilities.drawing(result.task, result.task.initial())
+    after = capabilities.drawing(result.task, result.state)
+    if before is None or after is None:
+        return None
+    changes = [f"{label} {first} -> {second}" for label, first, second in counts(before, after)]
+    return before.parts, ", ".join(changes) or "as many of each kind as before"
+
+
+def _reference_text(result: Tuned) -> str:
+    """Return how a result compares with the default schedule."""
+    assert result.reference is not None
+    cost = cost_text(result.reference.cost, result.objective)
+    text = f"{cost} by default; ratio to it {result.reference_ratio:.3f}"
+    if result.gain_ratio is None:
+        return f"{text}; the default reduces nothing"
+    return f"{text}; reduction relative to the default's {result.gain_ratio:.3f} (arXiv 2308.14364)"
+
+
+def _validation_text(result: Tuned) -> str:
+    checked = result.validation
+    if checked is None:
+        return "no"
+    if not checked.inputs:
+        return f"yes: {checked.tolerance}"
+    inputs = "1 input" if checked.inputs == 1 else f"{checked.inputs} inputs"
+    if checked.blind:
+        return f"not checkable on {inputs}: results agree, but {checked.blind}"
+    return f"yes: {inputs}, greatest error {checked.error:.0%} of what is allowed ({checked.tolerance})"
