@@ -15,6 +15,7 @@ import tyro
 
 from irgym.core.actions import Action
 from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.state import EVERYWHERE
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.machine import fingerprint
 
@@ -36,6 +37,11 @@ class Options:
     """URIs of the models."""
 
 
+def single(candidates: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
+    """Return the candidates that are one rewrite."""
+    return [pair for pair in candidates if pair[1] != EVERYWHERE]
+
+
 def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float, float]:
     """Return steps a second of random episodes, and the mean number of candidates."""
     rng = np.random.default_rng(seed)
@@ -43,11 +49,11 @@ def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float,
     started = time.perf_counter()
     while time.perf_counter() - started < seconds:
         task.observe(state)
-        candidates = task.mask(state).candidates
+        candidates = single(task.mask(state).candidates)
         seen += len(candidates)
         if not candidates or (steps and steps % task.horizon == 0):
             state = task.initial()
-            candidates = task.mask(state).candidates
+            candidates = single(task.mask(state).candidates)
         kind, name = candidates[int(rng.integers(len(candidates)))]
         state = task.step(state, Action(kind, candidate=name))
         steps += 1

@@ -48,6 +48,6 @@ def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
     ]
     rewrite = RULES[places["layer-normalization"]].rewrite(graph, site, BLOCK)
     after = graph.rewritten(rewrite)
-    found = named(finder.after(sites, graph, rewrite, after))
+    found = named(finder.after(sites, graph, [rewrite], after))
     assert found == named(finder.all(after))
     assert places["softmax-no-nan"] in {place for place, _ in found}

@@ -115,9 +115,12 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     names = [*graph.inputs, *graph.nodes]
     place = {name: number for number, name in enumerate(names)}
     edges, links = edge_rows(graph, place)
-    sites = state.named
-    pairs = tuple((rule + 1, name) for rule, name in sites)
-    members = [(number, place[name]) for number, site in enumerate(sites.values()) for name in site.members]
+    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+    members = [
+        (number, place[name])
+        for number, sites in enumerate(state.candidates.values())
+        for name in dict.fromkeys([name for site in sites for name in site.members])
+    ]
     return GraphObservation(
         node_rows(graph),
         edges,
@@ -134,7 +137,7 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():
         counts[_PLACES.get(one.operator, 1)] += 1
-    pairs = tuple((rule + 1, name) for rule, name in state.named)
+    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
     whole = np.concatenate([np.log1p(counts), _whole(task, state, len(pairs))])
     return CandidateObservation(whole, _rules(pairs))
 

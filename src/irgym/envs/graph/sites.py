@@ -30,7 +30,14 @@ class Finder:
         }
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._concerned = Concerned(patterns)
+        self._alone: dict[int, Finder] = {}
         self._resized = Concerned({place: patterns[place] for place in patterns if self.rules[place].far})
+
+    def alone(self, place: int) -> "Finder":
+        """Return what finds the sites of one rule."""
+        if place not in self._alone:
+            self._alone[place] = Finder([self.rules[place]], self.block)
+        return self._alone[place]
 
     def all(self, graph: Graph) -> Sites:
         """Return all sites of a graph."""
@@ -40,17 +47,18 @@ class Finder:
         }
         return {name: sites for name, sites in found.items() if sites}
 
-    def after(self, sites: Sites, before: Graph, rewrite: Rewrite, graph: Graph) -> Sites:
-        """Return all sites of a rewritten graph; only those that the rewrite concerns are looked for.
+    def after(self, sites: Sites, before: Graph, rewrites: Sequence[Rewrite], graph: Graph) -> Sites:
+        """Return all sites of a rewritten graph; only those that the rewrites concern are looked for.
 
         Args:
             sites: Those of the graph before.
             before: The graph before.
-            rewrite: What was done.
+            rewrites: What was done.
             graph: The graph now.
         """
-        concerned = self._concerns(before, rewrite, graph)
-        entangled = _entangles(before, rewrite, graph)
+        concerned = self._concerns(before, graph)
+        # What takes the place of one node needs nothing new; of several, each may need the operands of all.
+        entangled = len(rewrites) > 1 or any(len(before.remade(one)) > 1 for one in rewrites)
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
             places = concerned.get(name)
@@ -74,14 +82,13 @@ class Finder:
             for site in self.rules[place].sites(graph, one, self.block):
                 yield place, site
 
-    def _concerns(self, before: Graph, rewrite: Rewrite, graph: Graph) -> dict[str, set[int]]:
+    def _concerns(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
         """Return by the names of nodes the places of the rules whose sites there may have changed."""
-        gone = {name for name in before.nodes if graph.nodes.get(name) is not before.nodes[name]}
-        come = {name for name in graph.nodes if before.nodes.get(name) is not graph.nodes[name]}
+        gone, come = _without(before, graph), _without(graph, before)
         made = {value for name in come for value in graph.nodes[name].results}
-        made.update(rewrite.replaced.values())
         used = {value for name in come for value in graph.nodes[name].operands}
         used.update(value for name in gone for value in before.nodes[name].operands)
+        used.update(set(before.outputs).symmetric_difference(graph.outputs))
         near = {graph.producers[value] for value in (*used, *made) if value in graph.producers}
         near.update(user for value in made for user in graph.users.get(value, ()))
         found: dict[str, set[int]] = {}
@@ -92,14 +99,10 @@ class Finder:
         return found
 
 
-def _entangles(before: Graph, rewrite: Rewrite, graph: Graph) -> bool:
-    """Say whether a value may need others after a rewrite that it did not need before.
-
-    What takes the place of one node, and of nodes that it alone needs, needs nothing new. Where several nodes
-    are made anew, each may need the operands of all.
-    """
-    remade = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
-    return len({before.producers[value] for value in remade if value in before.producers}) > 1
+def _without(one: Graph, other: Graph) -> set[str]:
+    """Return the names of the nodes of a graph that another does not have."""
+    others = other.nodes
+    return {name for name, node in one.nodes.items() if others.get(name) is not node}
 
 
 def _resized(before: Graph, graph: Graph) -> Iterator[str]:

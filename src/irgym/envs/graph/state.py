@@ -8,6 +8,9 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Sites
 
+EVERYWHERE = "*"
+"""The name of all sites of a rule together; no value's name in a schedule has this character."""
+
 
 @dataclass(frozen=True, eq=False)
 class GraphState:
@@ -28,13 +31,22 @@ class GraphState:
     stopped: bool = False
 
     @cached_property
-    def named(self) -> Mapping[tuple[int, str], Site]:
-        """Where rules apply, by the rule's place and the site's name, in the order of the mask."""
-        found: dict[tuple[int, str], Site] = {}
+    def candidates(self) -> Mapping[tuple[int, str], tuple[Site, ...]]:
+        """Where rules apply, by the rule's place and the site's name, in the order of the mask.
+
+        For a rule with several sites, all of them together are a candidate too, named `EVERYWHERE`.
+        """
+        found: dict[tuple[int, str], tuple[Site, ...]] = {}
+        by_rule: dict[int, list[Site]] = {}
         for sites in () if self.stopped else self.sites.values():
             for rule, site in sites:
-                found.setdefault((rule, site.name), site)
-        return found
+                if (rule, site.name) not in found:
+                    found[rule, site.name] = (site,)
+                    by_rule.setdefault(rule, []).append(site)
+        several = {
+            (rule, EVERYWHERE): tuple(by_rule[rule]) for rule in sorted(by_rule) if len(by_rule[rule]) > 1
+        }
+        return {**found, **several}
 
     def __eq__(self, other: object) -> bool:
         return (

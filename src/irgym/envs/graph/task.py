@@ -20,6 +20,7 @@ from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.transitions import rewritten
 from irgym.measure.machine import threads_text
 
 HORIZON = 200
@@ -94,7 +95,7 @@ class GraphTask(Task[GraphState]):
         """Return where rules apply."""
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
-        pairs = tuple((rule + 1, name) for rule, name in state.named)
+        pairs = tuple((rule + 1, name) for rule, name in state.candidates)
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 
     def step(self, state: GraphState, action: Action) -> GraphState:
@@ -105,13 +106,10 @@ class GraphTask(Task[GraphState]):
         """
         if action.kind == actions.STOP and not state.stopped:
             return replace(state, stopped=True)
-        site = state.named.get((action.kind - 1, action.candidate))
-        if site is None or state.stopped:
+        sites = state.candidates.get((action.kind - 1, action.candidate))
+        if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
-        rewrite = self.finder.rules[action.kind - 1].rewrite(state.graph, site, self.finder.block)
-        graph = state.graph.rewritten(rewrite)
-        sites = self.finder.after(state.sites, state.graph, rewrite, graph)
-        return GraphState(graph, graph.digest, sites)
+        return rewritten(self.finder, state, action.kind - 1, sites)
 
     def terminal(self, state: GraphState) -> bool:
         """Say whether `stop` was taken."""

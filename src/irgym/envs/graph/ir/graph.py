@@ -317,6 +317,11 @@ class Graph:
         self._hand_on(graph, rewrite, fresh)
         return graph
 
+    def remade(self, rewrite: Rewrite) -> set[str]:
+        """Return the names of the nodes whose values a rewrite makes anew, or gives others to stand for."""
+        values = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
+        return {self.producers[value] for value in values if value in self.producers}
+
     def _hand_on(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
         """Give a rewritten graph what was found out of this one and holds still, for the rest alone to do.
 
@@ -327,8 +332,7 @@ class Graph:
         """
         if "order" not in self.__dict__:
             return
-        remade = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
-        roots = {self.producers[value] for value in remade if value in self.producers}
+        roots = self.remade(rewrite)
         if len(roots) == 1:
             order = reordered(self.order, graph.nodes, graph.producers, rewrite.added, *roots)
             if order is not None:
