@@ -15,6 +15,7 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
+from irgym.envs.graph.costs.costs import Costs, residence_of
 from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.rule import Site
@@ -31,6 +32,14 @@ VERSUS_ROUNDS = 15
 NODES = Objective("nodes", "", "operators of the graph", exact=True, timed=False)
 """The number of operators."""
 
+MODEL = Objective(
+    "model", "ns", "time by a model: what operators take by themselves, added up", exact=True, timed=False
+)
+"""The time by a model. It is exact, as each operator is measured once for all graphs that have it."""
+
+OBJECTIVES = (TIME, MODEL, NODES)
+"""What may be minimised, the default first."""
+
 RUNNER = "irgym.envs.graph.runner"
 
 
@@ -44,6 +53,9 @@ class GraphTask(Task[GraphState]):
         target: What ONNX Runtime's kernels are for: the layout of blocked convolutions depends on it.
         threads: Threads of an operator.
         toolchain: Versions of what runs it.
+
+    Attributes:
+        costs: What the operators of its graphs cost.
     """
 
     space = actions.SPACE
@@ -66,6 +78,7 @@ class GraphTask(Task[GraphState]):
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
         self._target = target
+        self.costs = Costs(toolchain, threads, target, residence_of(graph, target))
         self._digests = Digests()
         self._initial = GraphState(graph, self._digests.of(graph), self.finder.all(graph))
 
@@ -80,7 +93,7 @@ class GraphTask(Task[GraphState]):
         Raises:
             IrgymError: There is none of that name.
         """
-        known = {one.name: one for one in (TIME, NODES)}
+        known = {one.name: one for one in OBJECTIVES}
         if objective not in known:
             raise IrgymError(f"graph has no objective {objective!r}: choose among {', '.join(known)}")
         task = copy(self)  # what was found out of the graph serves both
@@ -142,7 +155,7 @@ class GraphTask(Task[GraphState]):
         return state.digest
 
     def job(self, state: GraphState) -> Job:
-        """Return the request for the model's time, or its number of operators."""
+        """Return the request for the cost: the sum of its operators' under `model`, known under `nodes`."""
         known = None
         if self.objective == NODES:
             known = Measurement(Outcome.OK, (float(len(state.graph.nodes)),))
@@ -153,6 +166,7 @@ class GraphTask(Task[GraphState]):
             toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
             objective=self.objective.name,
             known=known,
+            parts=self.costs.parts(state.graph) if self.objective == MODEL else (),
             original=state.digest == self._initial.digest,
             target=self.target_text,
         )

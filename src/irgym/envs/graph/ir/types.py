@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
@@ -20,3 +22,12 @@ class TensorType:
     def size(self) -> int:
         """Number of elements."""
         return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements; of texts, of what points to them."""
+        return self.size * (np.dtype(self.dtype).itemsize or POINTER)
+
+
+POINTER = 8
+"""Bytes of a pointer."""
