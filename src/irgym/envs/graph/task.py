@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
@@ -16,6 +17,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residence_of
+from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.rule import Site
@@ -78,6 +80,8 @@ class GraphTask(Task[GraphState]):
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
         self._target = target
+        self._rates = rates_of(target, threads)
+        self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
         self.costs = Costs(toolchain, threads, target, residence_of(graph, target))
         self._digests = Digests()
         self._initial = GraphState(graph, self._digests.of(graph), self.finder.all(graph))
@@ -170,6 +174,13 @@ class GraphTask(Task[GraphState]):
             original=state.digest == self._initial.digest,
             target=self.target_text,
         )
+
+    def analysis(self, state: GraphState) -> NDArray[np.float64]:
+        """Return the time by a rough estimate from shapes alone, as a share of the first one's, shape [1]."""
+        return np.array([self._estimated(state.graph) / self._estimate])
+
+    def _estimated(self, graph: Graph) -> float:
+        return sum(estimated(graph, one, self._rates) for one in graph.nodes.values())
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""
