@@ -4,14 +4,13 @@ Each network is timed as written, after random rewrites, and after all rewrites 
 Runtime's own optimiser knows too. Three models of the time are compared with that: the plain sum, one with a
 factor for each class of operators fitted to all networks, and the same fitted to all but the one that it is
 judged on. Errors are of times, and of speedups over the network as written, which is what searches go by.
+Beside them stands the rough estimate that rewards take their potentials from.
 
     python benchmarks/graph_costs.py --programs "graph://squeezenet1_1?size=64" "graph://bert?layers=2"
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import tyro
@@ -66,8 +65,6 @@ class Options:
     """Threads of an operator."""
     seed: int = 0
     """Seed of the rewrites."""
-    write: Path | None = None
-    """File for the fitted calibration, JSON."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +76,14 @@ class Point:
         way: How it was rewritten.
         ns: Its measured time.
         row: What its operators take by themselves, by class; their number; 1.
+        estimate: The rough estimate from shapes alone, as a share of that of the network as written.
     """
 
     program: str
     way: str
     ns: float
     row: NDArray[np.float64]
+    estimate: float
 
     @property
     def plain(self) -> float:
@@ -143,7 +142,8 @@ def points_of(program: str, options: Options, bench: Bench) -> list[Point]:
     found: list[Point] = []
     for (way, state), time in zip(ways.items(), times, strict=True):
         if time.ok:
-            found.append(Point(task.uri, way, time.cost, row_of(task, state.graph)))
+            estimate = float(task.analysis(state).mean())
+            found.append(Point(task.uri, way, time.cost, row_of(task, state.graph), estimate))
         else:
             print(f"{task.uri} {way}: {time.outcome.value} {time.detail}")
     return found
@@ -201,7 +201,8 @@ def main() -> None:
     everything = [point for points in networks for point in points]
     whole = fitted(everything)
     print("\nMedian error of times (its sign) and of speedups; pairs at least 5 % apart in the right order.")
-    print("| network | points | plain sum | fitted to all | fitted to the others |\n|---|---|---|---|---|")
+    print("| network | points | plain sum | fitted to all | fitted to the others | estimate |")
+    print("|---|---|---|---|---|---|")
     table: dict[str, list[tuple[float, float, float, float]]] = {"plain": [], "all": [], "others": []}
     for points in networks:
         others = [point for one in networks if one is not points for point in one]
@@ -216,15 +217,14 @@ def main() -> None:
             right = rank(points, said)
             table[name].append((error, sign, speedup, right))
             cells.append(f"{error:.0%} ({sign:+.0%}), {speedup:.0%}, {right:.0%}")
+        guess = [point.estimate for point in points]
+        cells.append(f"{errors(points, guess)[2]:.0%}, {rank(points, guess):.0%}")
         program = points[0].program.removeprefix("graph://")
         print(f"| {program} | {len(points)} | {' | '.join(cells)} |", flush=True)
     means = [np.nanmean(np.array(rows), axis=0) for rows in table.values()]
     cells = [f"{one[0]:.0%}, {one[2]:.0%}, {one[3]:.0%}" for one in means]
-    print(f"| mean | {len(everything)} | {' | '.join(cells)} |")
-    found = calibration_of(whole)
-    print(f"\nfitted to all: {json.dumps(asdict(found))}")
-    if options.write is not None:
-        options.write.write_text(json.dumps(asdict(found), indent=2) + "\n")
+    print(f"| mean | {len(everything)} | {' | '.join(cells)} | |")
+    print(f"\nfitted to all: {calibration_of(whole)}")
 
 
 if __name__ == "__main__":
