@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import small_graphs
+from onnx import AttributeProto, helper
 from small_networks import CONVOLUTIONS, TRANSFORMER, task_of
 
 from irgym.core.cost import Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.measuring import copies, evicting, filled, measure
 from irgym.envs.graph.costs.signature import Operand, Signature, signature_of
-from irgym.envs.graph.ir.graph import node
+from irgym.envs.graph.ir.graph import Graph, Node, Opaque, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.running.sessions import Program
 from irgym.measure.target import host_target
@@ -44,12 +45,12 @@ def test_operators_of_networks_run_by_themselves(uri: str, monkeypatch: pytest.M
 
 
 def test_copies_share_inputs_and_have_weights_of_their_own():
-    graph, weights = copies(product(40), 3)
-    assert len(graph.nodes) == 3 and graph.inputs == ("x0",) and len(graph.weights) == 3
-    results = Program(graph, weights, 1).run({"x0": np.ones((40, 40), np.float32)})
+    graph, weights, feeds = copies(product(40), 3)
+    assert len(graph.nodes) == 3 and graph.inputs == tuple(feeds) and len(graph.weights) == 3
+    results = Program(graph, weights, 1).run(feeds)
     for result in results:
         np.testing.assert_allclose(
-            result, np.ones((40, 40)) @ weights.array(graph.weights["x1.0"]), rtol=1e-5
+            result, feeds[graph.inputs[0]] @ weights.array(graph.weights["irgym.x1.0"]), rtol=1e-5
         )
 
 
@@ -58,7 +59,28 @@ def test_a_value_that_is_read_twice_stays_one():
     found = signature_of(graph, graph.nodes["y"], "cache")
     assert found is not None
     [one, *_] = copies(found, 2)[0].order
-    assert one.inputs == ("x0", "x0")
+    assert one.inputs == ("irgym.x0", "irgym.x0")
+
+
+def test_an_operator_with_graphs_inside_runs_by_itself():
+    branch = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["r"])], "b", [], [helper.make_tensor_value_info("r", 1, [2000])]
+    )
+    content = helper.make_attribute("then_branch", branch)
+    attributes = [(name, Opaque(5, _named(content, name))) for name in ("else_branch", "then_branch")]
+    one = Node("If", ("c",), ("y",), tuple(attributes), ("x",))
+    types = {"c": TensorType("bool", ()), "x": TensorType("float32", (2000,))}
+    graph = Graph.of([one], types, {}, ["c", "x"], ["y"], [("", 20)])
+    found = signature_of(graph, one, "cache")
+    assert found is not None and measure(found, 1).ok
+    assert copies(found, 2)[0].inputs == ("irgym.x0", "x")
+
+
+def _named(attribute: AttributeProto, name: str) -> bytes:
+    copied = AttributeProto()
+    copied.CopyFrom(attribute)
+    copied.name = name
+    return copied.SerializeToString()
 
 
 def test_what_is_filled_in():

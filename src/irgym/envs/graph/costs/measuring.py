@@ -107,16 +107,10 @@ class _Copies:
     """
 
     def __init__(self, signature: Signature, count: int, threads: int) -> None:
-        graph, weights = copies(signature, count)
+        graph, weights, feeds = copies(signature, count)
         model = model_of(graph, weights, whole=False)
         del model.graph.output[:-1]  # ONNX Runtime runs operators that nobody uses
         opened = Opened(model, arrays_apart(graph, weights), threads)
-        feeds = {
-            name: filled(operand, _rows(signature, place))
-            for place, operand in enumerate(signature.operands)
-            if operand and operand.role == "value" and operand.same == place
-            for name in [_name(operand, place, 0)]
-        }
         self._bound: Bound = opened.bound(feeds)
         self.run(1)
 
@@ -128,35 +122,42 @@ class _Copies:
             raise CompileError(str(error).partition("\n")[0]) from error
 
 
-def copies(signature: Signature, count: int) -> tuple[Graph, Weights]:
-    """Return a graph of equal operators with the same inputs and weights of their own, and the weights."""
+def copies(signature: Signature, count: int) -> tuple[Graph, Weights, dict[str, Array]]:
+    """Return a graph of equal operators with weights of their own, the weights, and the inputs of all."""
     types: dict[str, TensorType] = {}
     weights: dict[str, Weight] = {}
     arrays: dict[str, Array] = {}
+    feeds: dict[str, Array] = {}
     nodes: list[Node] = []
     for number in range(count):
         names: list[str] = []
         captured: list[str] = []
         for place, operand in enumerate(signature.operands):
-            name = "" if operand is None else _name(operand, operand.same, number)
+            name = "" if operand is None else _name(operand, number)
             (captured if operand and operand.captured else names).append(name)
-            if operand is None or operand.same < place or name in types:
+            if operand is None or name in types:
                 continue
             types[name] = operand.type
-            if operand.role != "value":
+            array = filled(operand, _rows(signature, place))
+            if operand.role == "value":
+                feeds[name] = array
+            else:
                 weights[name] = _weight(name, operand)
-                arrays[name] = filled(operand, _rows(signature, place))
-        outputs = tuple(f"y{place}.{number}" if used else "" for place, used in enumerate(signature.outputs))
+                arrays[name] = array
+        outputs = tuple(
+            f"irgym.y{place}.{number}" if one else "" for place, one in enumerate(signature.outputs)
+        )
         nodes.append(Node(signature.operator, tuple(names), outputs, signature.attributes, tuple(captured)))
-    inputs = [name for name in types if name not in weights]
-    graph = Graph.of(nodes, types, weights, inputs, [one.name for one in nodes], signature.opsets)
-    return graph, Weights(arrays)
+    graph = Graph.of(nodes, types, weights, list(feeds), [one.name for one in nodes], signature.opsets)
+    return graph, Weights(arrays), feeds
 
 
-def _name(operand: Operand, place: int, number: int) -> str:
+def _name(operand: Operand, number: int) -> str:
+    """Return the name of an operand of a copy; names that graphs within the operator use stay."""
     if operand.captured:
         return operand.captured
-    return f"x{place}.{number}" if operand.role == "weight" else f"x{place}"
+    name = f"irgym.x{operand.same}"
+    return f"{name}.{number}" if operand.role == "weight" else name
 
 
 def _weight(name: str, operand: Operand) -> Weight:
