@@ -16,7 +16,7 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
-from irgym.envs.graph.costs.costs import Costs, residence_of
+from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
@@ -82,7 +82,7 @@ class GraphTask(Task[GraphState]):
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
-        self.costs = Costs(toolchain, threads, target, residence_of(graph, target))
+        self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
         self._digests = Digests()
         self._initial = GraphState(graph, self._digests.of(graph), self.finder.all(graph))
 

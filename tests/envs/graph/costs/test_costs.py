@@ -13,8 +13,8 @@ from small_networks import CONVOLUTIONS, TRANSFORMER, task_of
 from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
-from irgym.envs.graph.costs.costs import PLAIN, Costs, residence_of
-from irgym.envs.graph.costs.signature import signature_of
+from irgym.envs.graph.costs.costs import PLAIN, Costs, residences_of
+from irgym.envs.graph.costs.signature import Residence, Residences, signature_of
 from irgym.envs.graph.ir.graph import Graph, Rewrite, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.task import GraphTask
@@ -44,7 +44,7 @@ def _time(text: str) -> float:
 
 
 def costs(calibration: Calibration = PLAIN) -> Costs:
-    return Costs("tools", 1, host_target(), "cache", calibration)
+    return Costs("tools", 1, host_target(), Residences("cache", "near"), calibration)
 
 
 def fresh(uri: str) -> GraphTask:
@@ -73,8 +73,8 @@ def branches(names: str = "") -> Graph:
     return small_graphs.graph_of(nodes, {f"x{names}": (20, 40)}, weights, [f"y{names}", f"z{names}"])
 
 
-def text(graph: Graph, name: str, residence: str = "cache") -> str:
-    found = signature_of(graph, graph.nodes[name], residence)  # pyright: ignore[reportArgumentType]
+def text(graph: Graph, name: str, own: Residence = "cache") -> str:
+    found = signature_of(graph, graph.nodes[name], Residences(own, "near"))
     assert found is not None
     return found.text
 
@@ -122,7 +122,7 @@ def test_a_weight_that_is_used_twice_is_near():
     assert shared.nodes["y"] is graph.nodes["y"]
     after = own.signature(shared, shared.nodes["y"])
     assert before and after and before != after
-    assert before.residence == "cache" and after.residence is None
+    assert before.residence == "cache" and after.residence == "near"
 
 
 def test_operators_of_unknown_operands_count_as_nothing():
@@ -177,12 +177,15 @@ def test_calibrated_costs():
     assert class_of("mine.Operator") == "other" and "other" in CLASSES
 
 
-def test_where_weights_are():
+def test_where_weights_are_found():
     target = host_target()
-    last = target.caches[-1].size
-    rows = last // (40 * 4) // 2
-    for more, where in ((-1, "cache"), (1, "memory")):
-        kind = TensorType("float32", (40, rows // 2 + more * rows // 4))
-        graph = branches()
-        weights = {name: replace(one, type=kind) for name, one in graph.weights.items()}
-        assert residence_of(replace(graph, weights=weights), target) == where
+    *_, near, last = [cache.size for cache in target.caches]
+    one = branches()
+    both = one.rewritten(Rewrite(("z",), (node("MatMul", ["x", "a"], ["z"]),)))
+    for size, where in ((near // 4, "near"), (last // 4, "cache"), (last, "memory")):
+        kind = TensorType("float32", (40, size // 160))
+        weights = {name: replace(weight, type=kind) for name, weight in one.weights.items()}
+        found = residences_of(replace(one, weights=weights), target)
+        assert found == (where, "near"), "each of two weights has one user"
+        found = residences_of(replace(both, weights=weights), target)
+        assert found.shared == found.own

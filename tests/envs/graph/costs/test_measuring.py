@@ -9,7 +9,7 @@ from small_networks import CONVOLUTIONS, TRANSFORMER, task_of
 from irgym.core.cost import Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.measuring import copies, evicting, filled, measure
-from irgym.envs.graph.costs.signature import Operand, Signature, signature_of
+from irgym.envs.graph.costs.signature import Operand, Residences, Signature, signature_of
 from irgym.envs.graph.ir.graph import Graph, Node, Opaque, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.running.sessions import Program
@@ -20,7 +20,7 @@ def product(size: int) -> Signature:
     nodes = [node("MatMul", ["x", "a"], ["y"]), node("Relu", ["y"], ["z"])]
     weights = {"a": np.ones((size, size))}
     graph = small_graphs.graph_of(nodes, {"x": (size, size)}, weights, ["z"])
-    found = signature_of(graph, graph.nodes["y"], "memory")
+    found = signature_of(graph, graph.nodes["y"], Residences("memory", "memory"))
     assert found is not None
     return found
 
@@ -56,7 +56,7 @@ def test_copies_share_inputs_and_have_weights_of_their_own():
 
 def test_a_value_that_is_read_twice_stays_one():
     graph = small_graphs.graph_of([node("Mul", ["x", "x"], ["y"])], {"x": (20, 40)}, {}, ["y"])
-    found = signature_of(graph, graph.nodes["y"], "cache")
+    found = signature_of(graph, graph.nodes["y"], Residences("cache", "near"))
     assert found is not None
     [one, *_] = copies(found, 2)[0].order
     assert one.inputs == ("irgym.x0", "irgym.x0")
@@ -71,7 +71,7 @@ def test_an_operator_with_graphs_inside_runs_by_itself():
     one = Node("If", ("c",), ("y",), tuple(attributes), ("x",))
     types = {"c": TensorType("bool", ()), "x": TensorType("float32", (2000,))}
     graph = Graph.of([one], types, {}, ["c", "x"], ["y"], [("", 20)])
-    found = signature_of(graph, one, "cache")
+    found = signature_of(graph, one, Residences("cache", "near"))
     assert found is not None and measure(found, 1).ok
     assert copies(found, 2)[0].inputs == ("irgym.x0", "x")
 
@@ -101,12 +101,12 @@ def test_what_is_evicted():
     *_, near, last = [cache.size for cache in target.caches]
     sizes = [evicting(where, target).__self__.base.nbytes for where in ("cache", "memory")]  # pyright: ignore
     assert sizes == [measuring.NEAR * near, measuring.FAR * last]
-    assert evicting(None, target)() is None
+    assert evicting("near", target)() is None
 
 
 def test_what_onnx_runtime_refuses_is_told():
     graph = small_graphs.graph_of([node("Mul", ["x", "x"], ["y"])], {"x": (20, 40)}, {}, ["y"])
-    wrong = signature_of(graph, node("Nothing", ["x", "x"], ["y"]), "cache")
+    wrong = signature_of(graph, node("Nothing", ["x", "x"], ["y"]), Residences("cache", "near"))
     assert wrong is not None
     found = measure(wrong, 1)
     assert found.outcome is Outcome.COMPILE_ERROR and found.detail.startswith(

@@ -6,7 +6,7 @@ from functools import cached_property
 from irgym.core.cost import Call, Evaluator, Job, Measurement, Outcome
 from irgym.core.target import Target
 from irgym.envs.graph.costs.calibration import Calibration
-from irgym.envs.graph.costs.signature import Residence, Signature, signature_of
+from irgym.envs.graph.costs.signature import Residence, Residences, Signature, signature_of
 from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.measure.machine import threads_text
 from irgym.measure.sources import digest_of
@@ -42,7 +42,7 @@ class Costs:
         toolchain: Versions of what runs operators.
         threads: Threads of an operator.
         target: The machine.
-        residence: Where the weights of the model are when a run begins; see `residence_of`.
+        residences: Where operators find the weights of the model; see `residences_of`.
         calibration: What becomes of the operators' own times.
     """
 
@@ -51,14 +51,14 @@ class Costs:
         toolchain: str,
         threads: int,
         target: Target,
-        residence: Residence,
+        residences: Residences,
         calibration: Calibration = PLAIN,
     ) -> None:
         self.calibration = calibration
         self._toolchain = toolchain
         self._threads = threads
         self._target = target
-        self._residence: Residence = residence
+        self._residences = residences
         self._signatures: dict[tuple[int, tuple[bool, ...]], tuple[Node, Signature | None]] = {}
         self._parts: dict[Signature, tuple[float, Job]] = {}
         self._measured: dict[Signature, float] = {}
@@ -70,7 +70,7 @@ class Costs:
         found = self._signatures.get(key)
         if found is None:
             # The node is kept, so that no other one gets its id.
-            found = self._signatures[key] = (one, signature_of(graph, one, self._residence))
+            found = self._signatures[key] = (one, signature_of(graph, one, self._residences))
         return found[1]
 
     def parts(self, graph: Graph) -> tuple[tuple[float, Job], ...]:
@@ -166,13 +166,21 @@ class Costs:
         return self.calibration.run_ns + sum(self.node(graph, one) for one in graph.nodes.values())
 
 
-def residence_of(graph: Graph, target: Target) -> Residence:
-    """Return where the weights of a model are when a run begins.
+def residences_of(graph: Graph, target: Target) -> Residences:
+    """Return where the operators of a model find its weights.
 
-    They stay in the last cache from run to run where that has room for twice as much; its other half is for
-    what operators compute, and for others who share it.
+    A weight is still in a cache that has room for twice as much as was read since it was read last; the other
+    half is for what operators compute, and for others who share it. For a weight of one operator that is all
+    weights; for one that several use, all such.
     """
-    used = {value for one in graph.nodes.values() for value in one.operands if value in graph.weights}
-    size = sum(graph.weights[value].type.bytes for value in used)
-    last = target.caches[-1].size if target.caches else 0
+    weights = {value for one in graph.nodes.values() for value in one.operands if value in graph.weights}
+    size = {value: graph.weights[value].type.bytes for value in weights}
+    shared = sum(bytes for value, bytes in size.items() if len(graph.users[value]) > 1)
+    return Residences(_residence(sum(size.values()), target), _residence(shared, target))
+
+
+def _residence(size: int, target: Target) -> Residence:
+    *near, last = [0, *(cache.size for cache in target.caches)]
+    if near and 2 * size <= near[-1]:
+        return "near"
     return "cache" if 2 * size <= last else "memory"

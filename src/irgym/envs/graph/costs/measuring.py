@@ -3,8 +3,7 @@
 A model of one operator and a model of several are timed in turn, and the difference is divided: what a run
 costs in itself drops out, and small operators can be measured. Each has weights of its own, which are evicted
 from the caches before a run as far as other operators of a model would do it; the inputs are the same ones,
-and near, since in a model another operator has just computed them. Weights that a model uses again and again,
-as an unrolled recurrence does, are near too.
+and near, since in a model another operator has just computed them.
 """
 
 from collections.abc import Callable
@@ -80,15 +79,15 @@ def measure(signature: Signature, threads: int) -> Measurement:
     return Measurement(Outcome.OK, (max(0.0, difference / more),))
 
 
-def evicting(residence: Residence | None, target: Target) -> Callable[[], object]:
+def evicting(residence: Residence, target: Target) -> Callable[[], object]:
     """Return what evicts weights from those caches in which a run does not find them.
 
     Args:
-        residence: Where a run finds them; None for operators without weights of their own.
+        residence: Where an operator finds them.
         target: The machine.
     """
     *near, last = [0, *(cache.size for cache in target.caches)]
-    if residence is None or not last:
+    if residence == "near" or not last:
         return lambda: None
     read = np.ones((FAR * last if residence == "memory" else NEAR * near[-1]) // 8)
     return read[::8].sum

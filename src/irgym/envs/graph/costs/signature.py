@@ -1,16 +1,33 @@
 """What the time of an operator depends on: attributes, types of operands, and which of them are weights."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal as Choice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Literal, Weight, Weights
 
-Residence: TypeAlias = Choice["cache", "memory"]
-"""Where the weights of a model are when a run begins: in the last cache that all cores share, or beyond."""
+Residence: TypeAlias = Choice["near", "cache", "memory"]
+"""Where an operator finds a weight: in a cache of its core's own, in the last one of all cores, or beyond."""
+
+
+class Residences(NamedTuple):
+    """Where the operators of a model find its weights.
+
+    Attributes:
+        own: Those that one operator uses: run by run they are read once.
+        shared: Those that several use, as an unrolled recurrence does: within a run they come round again.
+    """
+
+    own: Residence
+    shared: Residence
+
+
+FARNESS: Sequence[Residence] = ("near", "cache", "memory")
+"""The nearest first."""
 
 FEW = 8
 """Elements of the largest weight of floating-point numbers whose values count, such as an exponent."""
@@ -25,15 +42,15 @@ class Operand:
 
     Attributes:
         type: Its type.
-        role: A value that is computed or given, and lies in a near cache; a weight that this operator alone
-            uses; or one that others use too, which one of them has brought near.
+        role: A value that is computed or given, and lies in a near cache; a weight that has to be fetched; or
+            a weight that lies near too.
         content: The elements of a small weight, row by row; None where they do not matter, or are not known.
         same: Place of the first operand that is the same value.
         captured: The name by which graphs within the operator use it; empty for an input.
     """
 
     type: TensorType
-    role: Choice["value", "weight", "shared"]
+    role: Choice["value", "weight", "near"]
     content: bytes | None
     same: int
     captured: str = ""
@@ -41,7 +58,7 @@ class Operand:
     @property
     def text(self) -> str:
         """What stands for it in the text of a signature."""
-        mark = {"value": "", "weight": "*", "shared": "&"}[self.role]
+        mark = {"value": "", "weight": "*", "near": "&"}[self.role]
         content = "" if self.content is None else f"={_short(self.content)}"
         name = f"{self.captured}:" if self.captured else ""
         shape = ",".join(map(str, self.type.shape))
@@ -58,7 +75,7 @@ class Signature:
         outputs: Which outputs it makes.
         attributes: As `Node.attributes`.
         opsets: Pairs of domain and version that it may depend on.
-        residence: Where its own weights are before it runs; None where it has none that count.
+        residence: Where its weights are fetched from: from the farthest; `near` where there are none.
     """
 
     operator: str
@@ -66,7 +83,7 @@ class Signature:
     outputs: tuple[bool, ...]
     attributes: tuple[tuple[str, Attribute], ...]
     opsets: tuple[tuple[str, int], ...]
-    residence: Residence | None
+    residence: Residence
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -74,7 +91,7 @@ class Signature:
         outputs = "".join(str(int(one)) for one in self.outputs)
         attributes = " ".join(f"{name}={_written(value)}" for name, value in self.attributes)
         opsets = " ".join(f"{domain or 'onnx'}:{version}" for domain, version in self.opsets)
-        parts = (f"{self.operator}({operands})", outputs, attributes, opsets, self.residence or "")
+        parts = (f"{self.operator}({operands})", outputs, attributes, opsets, self.residence)
         object.__setattr__(self, "text", "; ".join(parts))
 
 
@@ -89,13 +106,13 @@ def _short(content: bytes) -> str:
     return (content if len(content) <= FEW else hashlib.blake2b(content, digest_size=16).digest()).hex()
 
 
-def signature_of(graph: Graph, one: Node, residence: Residence) -> Signature | None:
+def signature_of(graph: Graph, one: Node, residences: Residences) -> Signature | None:
     """Return what the time of a node depends on.
 
     Args:
         graph: The graph.
         one: One of its nodes.
-        residence: Where the weights of the model are.
+        residences: Where the operators of the model find its weights.
 
     Returns:
         None where an operand has no known type, or is a text.
@@ -103,12 +120,21 @@ def signature_of(graph: Graph, one: Node, residence: Residence) -> Signature | N
     inner = any(isinstance(value, Opaque) for _, value in one.attributes)
     values = (*one.inputs, *one.captured)
     operands: list[Operand | None] = []
+    farthest: Residence = "near"
     for place, value in enumerate(values):
         kind = graph.types.get(value)
         if value and (kind is None or kind.dtype == "str"):
             return None
         captured = value if place >= len(one.inputs) else ""
-        operands.append(_operand(graph, value, kind, values.index(value), captured) if kind else None)
+        if kind is None:
+            operands.append(None)
+            continue
+        found = _residence(graph, value, residences)
+        if found is not None and FARNESS.index(found) > FARNESS.index(farthest):
+            farthest = found
+        role = "value" if found is None else "near" if found == "near" else "weight"
+        content = _content(graph.weights[value]) if value in graph.weights else None
+        operands.append(Operand(kind, role, content, values.index(value), captured))
     domain = one.operator.rpartition(".")[0]
     return Signature(
         one.operator,
@@ -116,17 +142,17 @@ def signature_of(graph: Graph, one: Node, residence: Residence) -> Signature | N
         tuple(bool(value) for value in one.outputs),
         one.attributes,
         tuple(pair for pair in graph.opsets if inner or pair[0] in ("", domain)),
-        residence if any(operand and operand.role == "weight" for operand in operands) else None,
+        farthest,
     )
 
 
-def _operand(graph: Graph, value: str, kind: TensorType, same: int, captured: str) -> Operand:
-    weight = graph.weights.get(value)
-    if weight is None:
-        return Operand(kind, "value", None, same, captured)
-    content = _content(weight)
-    alone = content is None and len(graph.users[value]) == 1
-    return Operand(kind, "weight" if alone else "shared", content, same, captured)
+def _residence(graph: Graph, value: str, residences: Residences) -> Residence | None:
+    """Return where a weight is found; None for a value that is none."""
+    if value not in graph.weights:
+        return None
+    if _content(graph.weights[value]) is not None:
+        return "near"  # so small that it hardly matters
+    return residences.own if len(graph.users[value]) == 1 else residences.shared
 
 
 def _content(weight: Weight) -> bytes | None:
