@@ -156,7 +156,7 @@ def ours(workload: Workload, lr: float = 3e-4, seed: int = 0) -> PPO:
         entropy=0.0,
         seed=seed,
     )
-    return config.build(Problem([CodeTask()], Mismatches(), RelativeImprovement(every_step=False)))
+    return config.build(Problem([CodeTask()], Mismatches(), RelativeImprovement(every=0)))
 
 
 def baseline(workload: Workload, lr: float = 3e-4, seed: int = 0) -> BaselinePPO:

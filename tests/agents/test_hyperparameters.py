@@ -88,7 +88,7 @@ class PlantedNan:
     """A reward that is no number at a later call."""
 
     shaped = False
-    every_step = False
+    every = 0
 
     def __init__(self, call: int) -> None:
         self.calls = 0

@@ -82,7 +82,7 @@ def test_the_statistics_are_those_of_all_rollouts(name):
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_the_unit_of_rewards_does_not_matter(name):
     class Scaled:
-        every_step, shaped = True, False
+        every, shaped = 1, False
 
         def __init__(self, factor):
             self.factor = factor

@@ -13,7 +13,7 @@ from irgym.agents.trajectories import join, select_episodes, trajectories_from_s
 from irgym.core.capabilities import analysed, cost_features, potential
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
-from irgym.core.reward import EpisodeCosts, LogSpeedup, RelativeImprovement, Shaped
+from irgym.core.reward import EpisodeCosts, LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
 from irgym.nets import heads
 from irgym.nets.encoders import MlpSpec
 from irgym.nets.layout import StructuredLayout
@@ -65,7 +65,8 @@ def replayed(tasks, trajectories, number):
 
 
 @pytest.mark.parametrize(
-    "reward", [LogSpeedup(), RelativeImprovement(), RelativeImprovement(every_step=False)]
+    "reward",
+    [LogSpeedup(), RelativeImprovement(), RelativeImprovement(every=0), PeriodicImprovement(every=2)],
 )
 def test_trajectories_are_what_replaying_their_actions_gives(reward):
     tasks, trajectories, outcomes = play(reward)
@@ -74,15 +75,17 @@ def test_trajectories_are_what_replaying_their_actions_gives(reward):
     for number in range(20):
         states, rows = replayed(tasks, trajectories, number)
         costs = [dials.cost(state[0], tasks[number].code).cost for state in states]
-        for place, row in enumerate(rows):
-            final = place == len(rows) - 1
-            previous = costs[place] if reward.every_step else costs[0]
-            expected = reward(EpisodeCosts(costs[0], previous, costs[place + 1]), final)
-            assert trajectories.rewards[row] == pytest.approx(expected)
+        asked = [0]
+        for step, row in enumerate(rows, start=1):
+            final = step == len(rows)
+            previous = costs[asked[-1]]
+            if final or (reward.every and step % reward.every == 0):
+                asked.append(step)
+            known = EpisodeCosts(costs[0], previous, costs[asked[-1]], asked=asked[-1] == step)
+            assert trajectories.rewards[row] == pytest.approx(reward(known, final))
         assert outcomes.first[number] == costs[0]
         assert outcomes.last[number] == costs[-1]
-        measured = costs if reward.every_step else [costs[0], costs[-1]]
-        assert outcomes.best[number] == min(measured)
+        assert outcomes.best[number] == min(costs[step] for step in asked)
     np.testing.assert_allclose(trajectories.returns(), outcomes.returns, rtol=1e-6)
     assert outcomes.steps == len(trajectories)
 
@@ -138,7 +141,7 @@ def test_draw_tasks_repeats_none_before_all_were_drawn():
 class Spread:
     """A reward that would divide by zero for a task that cannot move."""
 
-    every_step: bool = False
+    every: int = 0
     shaped: bool = False
 
     def __call__(self, costs, final):

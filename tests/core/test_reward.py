@@ -8,9 +8,11 @@ from irgym.core.reward import (
     EpisodeCosts,
     LogSpeedup,
     NegativeCost,
+    PeriodicImprovement,
     RelativeImprovement,
     Shaped,
     ThroughputGain,
+    asks,
 )
 
 
@@ -20,7 +22,7 @@ def test_throughput_gains_add_up_to_the_whole_episode():
         ThroughputGain()(EpisodeCosts(100.0, before, after, 25.0), final=False)
         for before, after in itertools.pairwise(costs)
     ]
-    whole = ThroughputGain(every_step=False)(EpisodeCosts(100.0, 120.0, 50.0, 25.0), final=True)
+    whole = ThroughputGain(every=0)(EpisodeCosts(100.0, 100.0, 50.0, 25.0), final=True)
     assert sum(steps) == pytest.approx(whole) == pytest.approx(0.25)
 
 
@@ -47,6 +49,25 @@ def test_relative_improvement_recovers_after_a_failure():
     assert reward(EpisodeCosts(100.0, math.inf, 60.0), final=False) == pytest.approx(0.4)
 
 
+def test_improvement_in_percent_every_fifth_step_and_a_tenth_between():
+    reward = PeriodicImprovement()
+    costs = [100.0, 90.0, 95.0, 80.0, 70.0, 60.0, 10.0, 45.0]  # the second of which is never asked for
+    last, paid = costs[0], []
+    for step, cost in enumerate(costs[1:], start=1):
+        final = step == len(costs) - 1
+        asked = asks(reward.every, step, final)
+        paid.append(reward(EpisodeCosts(100.0, last, cost if asked else last, asked=asked), final))
+        last = cost if asked else last
+    assert paid == pytest.approx([0.1, 0.1, 0.1, 0.1, 40.0, 0.1, 15.0])
+    assert reward(EpisodeCosts(100.0, 60.0, math.inf), final=True) == reward.failure
+    assert reward(EpisodeCosts(100.0, math.inf, 60.0), final=True) == pytest.approx(40.0)
+
+
+@pytest.mark.parametrize(("every", "steps"), [(0, [0, 7]), (1, list(range(8))), (5, [0, 5, 7])])
+def test_costs_are_asked_for_at_first_at_last_and_every_few_steps(every, steps):
+    assert [step for step in range(8) if asks(every, step, step == 7)] == steps
+
+
 def test_negative_cost_is_paid_at_every_step():
     reward = NegativeCost(scale=10.0)
     assert reward(EpisodeCosts(100.0, 80.0, 60.0), final=False) == pytest.approx(-6.0)
@@ -66,4 +87,4 @@ def test_shaping_changes_every_discounted_return_by_the_first_potential_alone(re
         plain += gamma**place * reward(step, final)
         with_shaping += gamma**place * shaped(step, final)
     assert with_shaping - plain == pytest.approx(-2.0 * potentials[0])
-    assert shaped.shaped and shaped.every_step == reward.every_step
+    assert shaped.shaped and shaped.every == reward.every

@@ -4,6 +4,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import gymnasium
@@ -17,7 +18,14 @@ from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.errors import IrgymError
-from irgym.core.reward import LogSpeedup, RelativeImprovement, Reward, Shaped, ThroughputGain
+from irgym.core.reward import (
+    LogSpeedup,
+    PeriodicImprovement,
+    RelativeImprovement,
+    Reward,
+    Shaped,
+    ThroughputGain,
+)
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.loops.observations import VIEWS
 from irgym.gym.env import TaskEnv
@@ -142,7 +150,7 @@ def test_stop_at_the_horizon_is_an_end_not_a_cut(make: Make):
 
 
 def test_reward_of_an_episode_telescopes(make: Make):
-    env, rng = make(reward=ThroughputGain(every_step=True)), np.random.default_rng(1)
+    env, rng = make(reward=ThroughputGain(every=1)), np.random.default_rng(1)
     for seed in range(4):
         env.reset(seed=seed)
         first, total, done = env.cost(), 0.0, False
@@ -166,6 +174,20 @@ def test_only_first_and_last_state_are_measured_where_the_reward_needs_no_more(m
     assert truncated and len(evaluator.asked) == 2
     assert reward == pytest.approx(np.log10(info["speedup"]))
     assert evaluator.asked[-1] == env.state.nest.text()
+
+
+def test_a_reward_every_few_steps_measures_those_states_alone(make: Make):
+    evaluator = Invented()
+    env = make(evaluator=evaluator, reward=PeriodicImprovement(every=2, between=0.5), horizon=5)
+    env.reset(options={"program": "loops://mm/16x16x16"})
+    first, rewards, states = env.cost(), [], [env.state.nest.text()]
+    for action in ("split_8", "down", "swap_down", "up", "split_4"):
+        rewards.append(env.step(place(env, action))[1])
+        states.append(env.state.nest.text())
+    assert evaluator.asked == list(dict.fromkeys(states[step] for step in (0, 2, 4, 5)))
+    costs = [Invented().evaluate([cast(Job, SimpleNamespace(schedule=one))])[0].cost for one in states]
+    paid = [100 * (costs[before] - costs[after]) / first for before, after in ((0, 2), (2, 4), (4, 5))]
+    assert rewards == pytest.approx([0.5, paid[0], 0.5, paid[1], paid[2]])
 
 
 def test_a_state_is_measured_once_in_an_episode(make: Make):

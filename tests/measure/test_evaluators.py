@@ -86,6 +86,34 @@ def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recor
     assert [one.cost for one in Measured(CountingFarm()).record(jobs[1:4:2], found[1::2])] == [2.0, 2.0]
 
 
+def sum_of(*costs):
+    parts = tuple((2.0, job(cost)) for cost in costs)
+    return replace(job(0, Call("m:stop")), schedule=f"sum of {costs}", parts=parts)
+
+
+def test_a_sum_is_evaluated_by_its_parts_each_once(cache):
+    farm = CountingFarm()
+    evaluator = Measured(farm, cache)
+    found = evaluator.evaluate([sum_of(1, 3, 3), job(3), sum_of(3, 4)])
+    assert [one.cost for one in found] == [14.0, 3.0, 14.0]
+    assert sorted(call.arguments[0] for call in farm.asked[0]) == [1.0, 3.0, 4.0]
+    again = evaluator.evaluate([sum_of(1, 4)])[0]
+    assert again.cost == 10.0 and again.cached and len(farm.asked) == 1
+    assert Recorded(cache).evaluate([sum_of(4, 4)])[0].cost == 16.0
+    assert evaluator.recall([sum_of(1, 3, 3)]) == [None], "only the parts are recorded"
+    assert evaluator.record([sum_of(1, 4)], [again]) == [again]
+    assert evaluator.recall([sum_of(1, 4)]) == [None]
+
+
+def test_a_sum_fails_where_a_part_does():
+    refused = Measurement(Outcome.COMPILE_ERROR, detail="no such operator")
+    failing = replace(job(5), known=refused)
+    whole = replace(
+        job(0), parts=((1.0, failing), (1.0, replace(job(1), known=Measurement(Outcome.OK, (1.0,)))))
+    )
+    assert Inline().evaluate([whole]) == [refused]
+
+
 def test_the_cache_answers_the_second_time(cache):
     first = Measured(CountingFarm(), cache).evaluate([job(1), job(2)])
     farm = CountingFarm()

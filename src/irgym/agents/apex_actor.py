@@ -6,6 +6,7 @@ it has measured itself.
 
 import copy
 import pickle
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, cast
@@ -22,7 +23,7 @@ from irgym.core.actions import BoolArray
 from irgym.core.cost import Call, Job, Measurement
 from irgym.core.reward import Reward
 from irgym.core.task import Task
-from irgym.measure.evaluators import Identity, Inline, identity_of, resolve
+from irgym.measure.evaluators import Identity, Inline, identity_of, resolve, summed
 from irgym.measure.machine import restart_clock
 from irgym.nets import heads
 from irgym.nets.encoders import Batch
@@ -99,7 +100,7 @@ def act(assignment: Assignment) -> Experience:
         return explore(batch, legal)
 
     episodes = play(tasks, assignment.reward, network.encoder, network.layout, choose)
-    measurements = [job.known or _measure(_Request(identity_of(job), job)) for job in episodes.jobs]
+    measurements = summed(episodes.jobs, _measure_all)
     jobs = [replace(job, call=Call(job.call.function)) for job in episodes.jobs]
     return Experience(replace(episodes, jobs=jobs), measurements, *values(network, episodes.trajectories))
 
@@ -130,6 +131,10 @@ class _Request:
 
     identity: Identity
     job: Job = field(compare=False)
+
+
+def _measure_all(jobs: Sequence[Job]) -> list[Measurement]:
+    return [job.known or _measure(_Request(identity_of(job), job)) for job in jobs]
 
 
 @lru_cache(maxsize=MEASURED)

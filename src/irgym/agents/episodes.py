@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from irgym.agents.trajectories import Trajectories
 from irgym.core.cost import Job, Measurement
-from irgym.core.reward import EpisodeCosts, Reward
+from irgym.core.reward import EpisodeCosts, Reward, asks
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Episodes:
     Attributes:
         trajectories: Their steps, whose rewards are still 0.
         jobs: Requests for the costs of distinct states.
-        asked: For each episode the places in `jobs` of its states, first to last; of the first and the last
-            alone where the reward needs no others.
+        asked: For each episode the places in `jobs` of its states, first to last; of those alone whose costs
+            the reward asks for.
         potentials: For each episode the potentials of its states; none unless the reward is shaped.
     """
 
@@ -76,9 +76,8 @@ def settle(
         # Without a first cost nothing is relative to anything: such an episode is rewarded with 0.
         if length == 0 or math.isinf(row[0]):
             continue
-        path = row if reward.every_step else [*[row[0]] * length, row[-1]]
         potentials = episodes.potentials[number]
-        rewards[number, :length] = _episode_rewards(reward, path, potentials, ideals[number])
+        rewards[number, :length] = _episode_rewards(reward, row, length, potentials, ideals[number])
     seen = [
         [math.inf if measurements[place].predicted else measurements[place].cost for place in row]
         for row in episodes.asked
@@ -120,22 +119,24 @@ def add_up(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def _episode_rewards(
-    reward: Reward, costs: Sequence[float], potentials: Sequence[float], ideal: float | None
+    reward: Reward, costs: Sequence[float], length: int, potentials: Sequence[float], ideal: float | None
 ) -> list[float]:
-    """Return the rewards of one episode from the costs of all its states, of which the first is finite.
+    """Return the rewards of one episode.
 
     Args:
         reward: The reward.
-        costs: One for each state; the first one again where a state was not measured.
+        costs: Of those states whose cost the reward asks for, the first of which has a finite one.
+        length: Steps of the episode.
         potentials: One for each state, or none.
         ideal: Lower bound on the cost.
     """
-    last = len(costs) - 1
-    rewards = [0.0] * last
-    # Without either, only the end of an episode is rewarded.
-    dense = reward.every_step or reward.shaped
-    for place in range(0 if dense else last - 1, last):
-        shaping = (potentials[place], potentials[place + 1]) if potentials else (0.0, 0.0)
-        step = EpisodeCosts(costs[0], costs[place], costs[place + 1], ideal, shaping)
-        rewards[place] = reward(step, place == last - 1)
+    rewards: list[float] = []
+    waiting = iter(costs)
+    current = next(waiting)
+    for step in range(1, length + 1):
+        final = step == length
+        asked = asks(reward.every, step, final)
+        previous, current = current, next(waiting) if asked else current
+        shaping = (potentials[step - 1], potentials[step]) if potentials else (0.0, 0.0)
+        rewards.append(reward(EpisodeCosts(costs[0], previous, current, ideal, shaping, asked), final))
     return rewards

@@ -18,7 +18,7 @@ from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.errors import IrgymError
 from irgym.core.lockstep import Turn
-from irgym.core.reward import Reward
+from irgym.core.reward import Reward, asks
 from irgym.core.task import Task
 from irgym.nets.encoders import Batch, Encoder
 from irgym.nets.heads import Draw
@@ -139,7 +139,7 @@ def play(
         step=np.repeat(np.arange(len(steps)), [len(step.episodes) for step in steps]),
         privileged=np.concatenate([step.privileged for step in steps]),
     )
-    jobs, asked = _jobs(tasks, trails, every_step=reward.every_step)
+    jobs, asked = _jobs(tasks, trails, reward.every)
     potentials = [
         [capabilities.potential(task, state) for state in trail] if reward.shaped else []
         for task, trail in zip(tasks, trails, strict=True)
@@ -148,7 +148,7 @@ def play(
 
 
 def _jobs(
-    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], *, every_step: bool
+    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], every: int
 ) -> tuple[list[Job], list[list[int]]]:
     """Return requests for the costs that rewards need, and the places among them of each trail's states."""
     places: dict[tuple[int, Any], int] = {}
@@ -156,7 +156,8 @@ def _jobs(
     asked: list[list[int]] = []
     for task, trail in zip(tasks, trails, strict=True):
         row: list[int] = []
-        for state in trail if every_step or len(trail) < 2 else (trail[0], trail[-1]):
+        last = len(trail) - 1
+        for state in (state for step, state in enumerate(trail) if asks(every, step, step == last)):
             place = places.setdefault((id(task), task.identity(state)), len(jobs))
             if place == len(jobs):
                 jobs.append(task.job(state))

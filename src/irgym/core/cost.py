@@ -75,6 +75,8 @@ class Job:
         known: The result where the state knows it already, such as an op count: nothing is run.
         original: Whether it is the program as written. That is known to run, so that a crash, a time-out or
             too little memory tell of the machine, and are never recorded.
+        parts: Where the cost is a sum: factors, and the jobs whose costs they multiply. Each of these is
+            evaluated like any other job; the call is not run, and the sum itself is never recorded.
         target: What the code is made for, `Target.text`; empty where the result depends on none.
     """
 
@@ -85,8 +87,18 @@ class Job:
     objective: str = "time"
     known: Measurement | None = None
     original: bool = False
+    parts: "tuple[tuple[float, Job], ...]" = ()
     # No default: a task that forgets it would mix costs of two targets.
     target: str = field(kw_only=True)
+
+
+def total(parts: Sequence[tuple[float, Measurement]]) -> Measurement:
+    """Return the sum of some costs, each times its factor; the first failure where there is one."""
+    failed = next((one for _, one in parts if not one.ok), None)
+    if failed is not None:
+        return failed
+    cost = sum(factor * one.cost for factor, one in parts)
+    return Measurement(Outcome.OK, (cost,), cached=all(one.cached for _, one in parts))
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def reward_from(environment: "Environment", reward: Any) -> Reward:
     if (
         isinstance(reward, type)
         or not callable(reward)
-        or not hasattr(reward, "every_step")
+        or not hasattr(reward, "every")
         or not hasattr(reward, "shaped")
     ):
         raise IrgymError(

@@ -13,10 +13,11 @@ class EpisodeCosts:
 
     Attributes:
         first: Cost of the initial state.
-        previous: Cost before the action.
-        current: Cost after the action.
+        previous: Cost before the action: the last one that was asked for until then.
+        current: Cost after the action; the same where none is asked for there.
         ideal: Lower bound on the cost, or None where none is known.
         potentials: The task's potentials before and after the action; 0 unless the reward asks for them.
+        asked: Whether the cost after the action is asked for.
     """
 
     first: float
@@ -24,6 +25,7 @@ class EpisodeCosts:
     current: float
     ideal: float | None = None
     potentials: tuple[float, float] = (0.0, 0.0)
+    asked: bool = True
 
 
 class Reward(Protocol):
@@ -35,13 +37,32 @@ class Reward(Protocol):
         ...
 
     @property
-    def every_step(self) -> bool:
-        """Whether the cost of every state is needed; otherwise only the first and the last."""
+    def every(self) -> int:
+        """After how many steps the cost is asked for again: 1 after each; 0 after the last alone.
+
+        The costs of the first and the last state are always asked for.
+        """
         ...
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
         """Return the reward of one step; `final` says that the episode ends with it."""
         ...
+
+
+def asks(every: int, step: int, final: bool) -> bool:
+    """Say whether a reward that asks for costs after so many steps does so after one.
+
+    Args:
+        every: `Reward.every`.
+        step: How many steps have been taken; 0 in the first state.
+        final: Whether the episode has ended.
+    """
+    return final or not step or (every > 0 and step % every == 0)
+
+
+def _before(costs: EpisodeCosts) -> float:
+    """Return the cost before; that of the first state where the state before failed."""
+    return costs.previous if math.isfinite(costs.previous) else costs.first
 
 
 def _ideal(costs: EpisodeCosts) -> float:
@@ -55,18 +76,20 @@ class ThroughputGain:
     """Gain in throughput as a share of the machine's peak (LoopTune, section 4).
 
     With c the cost and c* the ideal one: c*/c after minus c*/c before. A failed state has throughput 0.
+
+    Attributes:
+        every: After how many steps it is paid; 0: at the end.
     """
 
-    every_step: bool = True
+    every: int = 1
     shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
-        """Return the gain of this step; without `every_step`, of the whole episode at its end."""
-        if not self.every_step and not final:
+        """Return the gain since the cost was asked for last."""
+        if not costs.asked:
             return 0.0
-        before = costs.previous if self.every_step else costs.first
         ideal = _ideal(costs)
-        return ideal / costs.current - ideal / before
+        return ideal / costs.current - ideal / costs.previous
 
 
 @dataclass(frozen=True)
@@ -76,12 +99,12 @@ class LogSpeedup:
     Attributes:
         base: Base of the logarithm.
         failure: Reward of an episode whose final state failed.
-        every_step: False: only the end is rewarded.
+        every: 0: only the end is rewarded.
     """
 
     base: float = 10.0
     failure: float = -5.0
-    every_step: bool = False
+    every: int = 0
     shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
@@ -95,25 +118,52 @@ class LogSpeedup:
 
 @dataclass(frozen=True)
 class RelativeImprovement:
-    """Reduction of the cost in this step as a share of the first cost.
+    """Reduction of the cost as a share of the first cost.
 
     Attributes:
-        failure: Reward of a step into a failed state.
-        every_step: Whether each step is rewarded, or the episode as a whole at its end.
+        failure: Reward where the state has failed.
+        every: After how many steps it is paid; 0: at the end.
     """
 
     failure: float = -1.0
-    every_step: bool = True
+    every: int = 1
     shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
-        """Return (before - after) / first."""
-        if not self.every_step and not final:
+        """Return (before - after) / first, where before is when the cost was asked for last."""
+        if not costs.asked:
             return 0.0
         if math.isinf(costs.current):
             return self.failure
-        before = costs.previous if self.every_step and math.isfinite(costs.previous) else costs.first
-        return (before - costs.current) / costs.first
+        return (_before(costs) - costs.current) / costs.first
+
+
+@dataclass(frozen=True)
+class PeriodicImprovement:
+    """Improvement in percent of the first cost every few steps, a small constant between (X-RLflow).
+
+    100 * (before - after) / first, where before is when the cost was asked for last. From He et al.,
+    "X-RLflow: Graph Reinforcement Learning for Neural Network Subgraphs Transformation", MLSys 2023, whose
+    numbers are the defaults.
+
+    Attributes:
+        every: After how many steps the cost is asked for, at least 1; it always is at the end.
+        between: Reward of the other steps.
+        failure: Reward where the state has failed.
+    """
+
+    every: int = 5
+    between: float = 0.1
+    failure: float = -100.0
+    shaped: bool = False
+
+    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+        """Return the improvement in percent where the cost is asked for, `between` elsewhere."""
+        if not costs.asked:
+            return self.between
+        if math.isinf(costs.current):
+            return self.failure
+        return 100.0 * (_before(costs) - costs.current) / costs.first
 
 
 @dataclass(frozen=True)
@@ -129,7 +179,7 @@ class NegativeCost:
 
     scale: float = 1.0
     failure: float = -1.0
-    every_step: bool = True
+    every: int = 1
     shaped: bool = False
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
@@ -159,9 +209,9 @@ class Shaped:
     shaped: bool = True
 
     @property
-    def every_step(self) -> bool:
-        """Whether the shaped reward needs the cost of every state."""
-        return self.reward.every_step
+    def every(self) -> int:
+        """After how many steps the shaped reward asks for the cost."""
+        return self.reward.every
 
     def __call__(self, costs: EpisodeCosts, final: bool) -> float:
         """Return the reward plus the shaping; an episode ends at potential 0 (Grzes 2017)."""

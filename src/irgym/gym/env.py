@@ -17,7 +17,7 @@ from irgym.core.cost import Evaluator
 from irgym.core.environment import Bench, reward_from
 from irgym.core.errors import IrgymError, RenderModeError
 from irgym.core.observation import ObservationView, view_named
-from irgym.core.reward import EpisodeCosts, Reward
+from irgym.core.reward import EpisodeCosts, Reward, asks
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -168,7 +168,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self._text = ""
         self._steps = 0
         self._costs: dict[str, float] = {}
-        self._first = float("nan")
+        self._first = self._last = float("nan")
         self._enter(task.initial())
 
     def _enter(self, state: Any) -> None:
@@ -221,7 +221,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         if uri is None:
             uri = self.programs[int(self.np_random.integers(len(self.programs)))]
         self._begin(self._task_of(uri))
-        self._first = self.cost()
+        self._first = self._last = self.cost()
         self._playing = True
         return self._observation(), self._info(applied=True)
 
@@ -237,14 +237,13 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         applied = self._task.space.allows(self._mask, chosen)
         before = self._state
         final_before = self._task.terminal(before)
-        previous = self.cost() if self.reward.every_step else self._first
         if applied:
             self._apply(chosen)
         self._steps += 1
         terminated = self._task.terminal(self._state)
         truncated = not terminated and self._steps >= self.horizon
         final = (terminated and not final_before) or truncated
-        reward = self._reward(previous, before, final)
+        reward = self._reward(before, final)
         return self._observation(), reward, terminated, truncated, self._info(applied)
 
     def _apply(self, action: Action) -> None:
@@ -253,17 +252,19 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         # Word by word: to write the whole schedule at each step would take quadratic time.
         self._text = f"{self._text} {self._task.space.text(action)}".lstrip()
 
-    def _reward(self, previous: float, before: Any, final: bool) -> float:
+    def _reward(self, before: Any, final: bool) -> float:
         if math.isinf(self._first):
             return 0.0  # as in the learners' rollouts: there is nothing to compare with
-        current = self.cost() if final or self.reward.every_step else previous
+        asked = asks(self.reward.every, self._steps, final)
+        previous = self._last
+        self._last = self.cost() if asked else previous
         potentials = (0.0, 0.0)
         if self.reward.shaped:
             potentials = (
                 capabilities.potential(self._task, before),
                 capabilities.potential(self._task, self._state),
             )
-        costs = EpisodeCosts(self._first, previous, current, self._ideal_cost(), potentials)
+        costs = EpisodeCosts(self._first, previous, self._last, self._ideal_cost(), potentials, asked)
         return float(self.reward(costs, final))
 
     def _ideal_cost(self) -> float | None:
@@ -321,7 +322,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "costs": self._costs,
             "spec": self.spec,
             "random": (self._np_random, self._np_random_seed),
-            "progress": {name: getattr(self, name) for name in ("_peak", "_steps", "_first", "_playing")},
+            "progress": {
+                name: getattr(self, name) for name in ("_peak", "_steps", "_first", "_last", "_playing")
+            },
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Evaluators: measured on a farm, computed in this process, or answered from recorded costs alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from irgym.core.cost import Call, Job, Measurement, Outcome, Record
+from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
 from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
@@ -47,6 +47,9 @@ class Measured:
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
+        return summed(jobs, self._evaluate)
+
+    def _evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         known = {identity_of(job): job.known for job in jobs if job.known is not None}
         if len(known) == len(jobs):
             return [known[identity_of(job)] for job in jobs]
@@ -74,7 +77,8 @@ class Measured:
             StorageError: The cache cannot be read or written.
         """
         known = {identity_of(job): job.known for job in jobs if job.known is not None}
-        distinct = {identity_of(job): job for job in jobs if job.known is None}
+        known |= {identity_of(job): one for job, one in zip(jobs, measurements, strict=True) if job.parts}
+        distinct = {identity_of(job): job for job in jobs if identity_of(job) not in known}
         known |= self._recorded(distinct)
         fresh: _Measurements = {}
         for job, measurement in zip(jobs, measurements, strict=True):
@@ -146,6 +150,9 @@ class Inline:
         Raises:
             TypeError: A call returned something else.
         """
+        return summed(jobs, self._evaluate)
+
+    def _evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         return [job.known or _checked(job.call, resolve(job.call)(*job.call.arguments)) for job in jobs]
 
 
@@ -165,6 +172,9 @@ class Recorded:
         Raises:
             StorageError: A cost was never recorded, or the cache cannot be read.
         """
+        return summed(jobs, self._evaluate)
+
+    def _evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         found = self._cache.get_many(jobs)
         measurements: list[Measurement] = []
         for job, recorded in zip(jobs, found, strict=True):
@@ -189,6 +199,25 @@ _Measurements = dict[Identity, Measurement]
 def identity_of(job: Job) -> Identity:
     """Return the five texts that name a job: all that its result depends on beside the machine."""
     return job.program, job.schedule, job.objective, job.toolchain, job.target
+
+
+def summed(jobs: Sequence[Job], evaluate: Callable[[Sequence[Job]], list[Measurement]]) -> list[Measurement]:
+    """Return one measurement for each job, of which some may be sums.
+
+    Args:
+        jobs: The jobs.
+        evaluate: Evaluates jobs that are no sums; given all that there are at once, each part one time.
+    """
+    if not any(job.parts for job in jobs):
+        return evaluate(jobs)
+    single = {identity_of(one): one for job in jobs for one in ([part for _, part in job.parts] or [job])}
+    found = dict(zip(single, evaluate(list(single.values())), strict=True))
+    return [
+        total([(factor, found[identity_of(part)]) for factor, part in job.parts])
+        if job.parts
+        else found[identity_of(job)]
+        for job in jobs
+    ]
 
 
 def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Identity, Job]]]:

@@ -93,7 +93,11 @@ def sample(run: Run, timing: Timing = DEFAULT_TIMING) -> tuple[float, ...]:
 
 
 def interleave(
-    ours: Run, baseline: Run, rounds: int = 15, timing: Timing = DEFAULT_TIMING
+    ours: Run,
+    baseline: Run,
+    rounds: int = 15,
+    timing: Timing = DEFAULT_TIMING,
+    before: Callable[[], object] = lambda: None,
 ) -> list[tuple[float, float]]:
     """Time two candidates in turn, so that what disturbs the machine disturbs both.
 
@@ -104,6 +108,7 @@ def interleave(
         baseline: Executes the other.
         rounds: Number of rounds; fewer where they would take long, see `LONG_S`.
         timing: The protocol; a round in which either was disturbed is taken again.
+        before: Called before each stretch that is timed, such as to evict from the caches what it reads.
 
     Returns:
         For each round, nanoseconds per execution of `ours` and of `baseline`.
@@ -115,7 +120,10 @@ def interleave(
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
             order = ((0, ours), (1, baseline)) if number % 2 == 0 else ((1, baseline), (0, ours))
-            taken = {which: _timed(run, repeats[which], timing) for which, run in order}
+            taken: dict[int, _Sample] = {}
+            for which, run in order:
+                before()
+                taken[which] = _timed(run, repeats[which], timing)
             calm = taken[0].calm and taken[1].calm
             (kept if calm else spare).append((taken[0].ns, taken[1].ns))
             long = time.perf_counter() - begin > LONG_S and number + 1 >= FEWEST_ROUNDS

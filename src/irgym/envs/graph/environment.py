@@ -2,7 +2,7 @@
 
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,13 +11,13 @@ from typing import Any
 from irgym.core.cost import Call
 from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
 from irgym.core.errors import BackendError
-from irgym.core.objective import TIME, Objective
-from irgym.core.reward import LogSpeedup
+from irgym.core.objective import Objective
+from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.envs.graph import datasets
 from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program
-from irgym.envs.graph.task import NODES, GraphTask
+from irgym.envs.graph.task import OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
@@ -98,8 +98,18 @@ class GraphEnvironment(Environment):
         return f"graph:{program}" if isinstance(program, Path) and program.suffix.lower() == SUFFIX else None
 
     def objectives(self) -> Sequence[Objective]:
-        """Return time and the number of operators."""
-        return (TIME, NODES)
+        """Return the measured time, the time by a model, and the number of operators."""
+        return OBJECTIVES
+
+    def rewards(self) -> Mapping[str, Reward]:
+        """Return rewards at the end, at every step, by the analysis between, and X-RLflow's."""
+        return {
+            "default": self.default_reward,
+            "terminal": LogSpeedup(),
+            "dense": RelativeImprovement(),
+            "shaped": Shaped(LogSpeedup()),
+            "x-rlflow": PeriodicImprovement(),
+        }
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

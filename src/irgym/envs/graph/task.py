@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
@@ -16,6 +17,8 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
+from irgym.envs.graph.costs.costs import Costs, residences_of
+from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.sites import Finder
@@ -32,6 +35,14 @@ VERSUS_ROUNDS = 15
 NODES = Objective("nodes", "", "operators of the graph", exact=True, timed=False)
 """The number of operators."""
 
+MODEL = Objective(
+    "model", "ns", "time by a model: what operators take by themselves, added up", exact=True, timed=False
+)
+"""The time by a model. It is exact, as each operator is measured once for all graphs that have it."""
+
+OBJECTIVES = (TIME, MODEL, NODES)
+"""What may be minimised, the default first."""
+
 RUNNER = "irgym.envs.graph.runner"
 
 
@@ -45,6 +56,9 @@ class GraphTask(Task[GraphState]):
         target: What ONNX Runtime's kernels are for: the layout of blocked convolutions depends on it.
         threads: Threads of an operator.
         toolchain: Versions of what runs it.
+
+    Attributes:
+        costs: What the operators of its graphs cost.
     """
 
     space = actions.SPACE
@@ -67,6 +81,9 @@ class GraphTask(Task[GraphState]):
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
         self._target = target
+        self._rates = rates_of(target, threads)
+        self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
+        self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
@@ -80,7 +97,7 @@ class GraphTask(Task[GraphState]):
         Raises:
             IrgymError: There is none of that name.
         """
-        known = {one.name: one for one in (TIME, NODES)}
+        known = {one.name: one for one in OBJECTIVES}
         if objective not in known:
             raise IrgymError(f"graph has no objective {objective!r}: choose among {', '.join(known)}")
         task = copy(self)  # what was found out of the graph serves both
@@ -131,7 +148,7 @@ class GraphTask(Task[GraphState]):
         return state.digest
 
     def job(self, state: GraphState) -> Job:
-        """Return the request for the model's time, or its number of operators."""
+        """Return the request for the cost: the sum of its operators' under `model`, known under `nodes`."""
         known = None
         if self.objective == NODES:
             known = Measurement(Outcome.OK, (float(len(state.graph.nodes)),))
@@ -142,9 +159,17 @@ class GraphTask(Task[GraphState]):
             toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
             objective=self.objective.name,
             known=known,
+            parts=self.costs.parts(state.graph) if self.objective == MODEL else (),
             original=state.digest == self._initial.digest,
             target=self.target_text,
         )
+
+    def analysis(self, state: GraphState) -> NDArray[np.float64]:
+        """Return the time by a rough estimate from shapes alone, as a share of the first one's, shape [1]."""
+        return np.array([self._estimated(state.graph) / self._estimate])
+
+    def _estimated(self, graph: Graph) -> float:
+        return sum(estimated(graph, one, self._rates) for one in graph.nodes.values())
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""

@@ -27,7 +27,7 @@ class LoopsEnvironment(Environment):
     name = "loops"
     summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
     default_dataset = "mm64_256_16_range"
-    default_reward = ThroughputGain(every_step=False)
+    default_reward = ThroughputGain(every=0)
     default_methods = (
         "base",
         "random",

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
@@ -31,3 +33,12 @@ class TensorType:
     def __reduce__(self) -> tuple[type["TensorType"], tuple[str, tuple[int, ...]]]:
         """Return what it is made of again in another process, where texts have other hashes."""
         return TensorType, (self.dtype, self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements; of texts, of what points to them."""
+        return self.size * (np.dtype(self.dtype).itemsize or POINTER)
+
+
+POINTER = 8
+"""Bytes of a pointer."""

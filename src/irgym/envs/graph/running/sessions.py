@@ -1,6 +1,6 @@
 """Graphs and models in ONNX Runtime."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -32,7 +32,51 @@ class CompileError(IrgymError):
     """ONNX Runtime refuses a model."""
 
 
-class Program:
+class Opened:
+    """A model that is ready to run.
+
+    Args:
+        model: The model as `model_of` writes it, not whole.
+        apart: The weights that are no part of it, with their arrays.
+        threads: Threads of an operator.
+        level: What ONNX Runtime's own optimiser does to it, a key of `LEVELS`.
+
+    Raises:
+        CompileError: ONNX Runtime refuses it.
+    """
+
+    def __init__(
+        self, model: Any, apart: Sequence[tuple[str, Array]], threads: int, level: str = "off"
+    ) -> None:
+        options = _ORT.SessionOptions()
+        options.graph_optimization_level = LEVELS[level]
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = ERRORS_ONLY
+        # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
+        self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
+        if apart:
+            options.add_external_initializers(
+                [name for name, _ in apart], [value for _, value in self._arrays]
+            )
+        text = model.SerializeToString()
+        try:
+            self._session: Any = _ORT.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's errors have no common class but this
+            raise CompileError(
+                f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}"
+            ) from error
+
+    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
+        """Return the results."""
+        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
+
+    def bound(self, feeds: Mapping[str, Array]) -> "Bound":
+        """Return it with inputs in place, to run it again and again."""
+        return Bound(self._session, feeds)
+
+
+class Program(Opened):
     """A graph that is ready to run.
 
     Args:
@@ -46,33 +90,7 @@ class Program:
     """
 
     def __init__(self, graph: Graph, weights: Weights, threads: int, level: str = "off") -> None:
-        options = _ORT.SessionOptions()
-        options.graph_optimization_level = LEVELS[level]
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = ERRORS_ONLY
-        apart = arrays_apart(graph, weights)
-        # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
-        self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
-        if apart:
-            options.add_external_initializers(
-                [name for name, _ in apart], [value for _, value in self._arrays]
-            )
-        model = model_of(graph, weights, whole=False).SerializeToString()
-        try:
-            self._session: Any = _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors have no common class but this
-            raise CompileError(
-                f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}"
-            ) from error
-
-    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results."""
-        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
-
-    def bound(self, feeds: Mapping[str, Array]) -> "Bound":
-        """Return it with inputs in place, to run it again and again."""
-        return Bound(self._session, feeds)
+        super().__init__(model_of(graph, weights, whole=False), arrays_apart(graph, weights), threads, level)
 
 
 class Bound:

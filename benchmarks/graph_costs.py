@@ -1,0 +1,231 @@
+"""Checks the model of the time of tensor graphs: what operators take by themselves, against whole models.
+
+Each network is timed as written, after random rewrites, and after all rewrites that ONNX
+Runtime's own optimiser knows too. Three models of the time are compared with that: the plain sum, one with a
+factor for each class of operators fitted to all networks, and the same fitted to all but the one that it is
+judged on. Errors are of times, and of speedups over the network as written, which is what searches go by.
+Beside them stands the rough estimate that rewards take their potentials from.
+
+    python benchmarks/graph_costs.py --programs "graph://squeezenet1_1?size=64" "graph://bert?layers=2"
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from irgym.core.actions import Action
+from irgym.core.environment import Bench
+from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.task import GraphTask
+
+SMALL = (
+    "resnet18?size=64",
+    "squeezenet1_1?size=96",
+    "mobilenet_v3?size=96",
+    "efficientnet_b0?size=96",
+    "unet?size=64",
+    "gpt2?layers=2",
+    "t5_encoder?layers=2",
+    "deberta?layers=2",
+    "bert?layers=2",
+    "vit_b_16?layers=2",
+    "dalle?layers=2",
+    "lstm?layers=1",
+    "gru?layers=1",
+    "nasrnn?hidden=256",
+)
+"""Networks of the data set `models`, small."""
+
+CLOSED = 400
+"""Most rewrites to a network that no rule of ONNX Runtime's applies to any more."""
+
+PULL = 0.05
+"""Weight of factors of 1 among what factors are fitted to: classes that hardly occur keep theirs."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to check."""
+
+    programs: tuple[str, ...] = tuple(f"graph://{one}" for one in SMALL)
+    """Networks."""
+    random: int = 4
+    """Random sequences of rewrites for each network."""
+    steps: int = 25
+    """Rewrites of each."""
+    threads: int = 1
+    """Threads of an operator."""
+    seed: int = 0
+    """Seed of the rewrites."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A network after some rewrites.
+
+    Attributes:
+        program: The network.
+        way: How it was rewritten.
+        ns: Its measured time.
+        row: What its operators take by themselves, by class; their number; 1.
+        estimate: The rough estimate from shapes alone, as a share of that of the network as written.
+    """
+
+    program: str
+    way: str
+    ns: float
+    row: NDArray[np.float64]
+    estimate: float
+
+    @property
+    def plain(self) -> float:
+        """The plain sum."""
+        return float(self.row[:-2].sum())
+
+
+def taken(task: GraphTask, state: GraphState, rule: str, name: str) -> GraphState:
+    return task.step(state, task.space.parse(f"{rule}@{name}"))
+
+
+def rewritten(task: GraphTask, steps: int, rng: np.random.Generator) -> GraphState:
+    """Return a network after random rewrites, each rule that applies equally likely."""
+    state = task.initial()
+    for _ in range(steps):
+        mask = task.space.onward(task.mask(state))
+        if not mask.candidates:
+            break
+        action: Action = task.space.sample(mask, rng)
+        state = task.step(state, action)
+    return state
+
+
+def closed(task: GraphTask) -> GraphState:
+    """Return a network after all rewrites that ONNX Runtime's own optimiser knows too."""
+    known = {place + 1 for place, rule in enumerate(RULES) if rule.source.startswith("ONNX Runtime's")}
+    state, seen = task.initial(), set[str]()
+    for _ in range(CLOSED):
+        pairs = [pair for pair in task.mask(state).candidates if pair[0] in known]
+        if not pairs or state.digest in seen:
+            break
+        seen.add(state.digest)
+        kind, name = pairs[0]
+        state = taken(task, state, task.space.kinds[kind].name, name)
+    return state
+
+
+def row_of(task: GraphTask, graph: Graph) -> NDArray[np.float64]:
+    """Return what the cost of a graph is fitted by, shape [classes + 2]."""
+    row = np.zeros(len(CLASSES) + 2)
+    for one in graph.nodes.values():
+        row[CLASSES.index(class_of(one.operator))] += task.costs.node(graph, one)
+    row[-2:] = len(graph.nodes), 1.0
+    return row
+
+
+def points_of(program: str, options: Options, bench: Bench) -> list[Point]:
+    """Measure a network as written and rewritten."""
+    task = GRAPH.task(program, f"ort:{options.threads}")
+    ways = {"as written": task.initial(), "closed": closed(task)}
+    for number in range(options.random):
+        rng = np.random.default_rng((options.seed, number))
+        ways[f"random {number}"] = rewritten(task, options.steps, rng)
+    task.costs.measure([state.graph for state in ways.values()], bench.evaluator)
+    times = bench.evaluator.evaluate([task.job(state) for state in ways.values()])
+    found: list[Point] = []
+    for (way, state), time in zip(ways.items(), times, strict=True):
+        if time.ok:
+            estimate = float(task.analysis(state).mean())
+            found.append(Point(task.uri, way, time.cost, row_of(task, state.graph), estimate))
+        else:
+            print(f"{task.uri} {way}: {time.outcome.value} {time.detail}")
+    return found
+
+
+def fitted(points: Sequence[Point]) -> NDArray[np.float64]:
+    """Return factors of classes, time of an operator and time of a run that fit best, none below 0.
+
+    Each point counts by its relative error. Factors of 1 count a little, too.
+    """
+    rows = np.stack([point.row / point.ns for point in points])
+    pull = np.zeros((len(CLASSES), rows.shape[1]))
+    np.fill_diagonal(pull, PULL * np.sqrt(len(points)))
+    wanted = np.concatenate([np.ones(len(points)), pull.diagonal()])
+    # The time of an operator and of a run are microseconds: scaled, they are solved for as well as factors.
+    scale = np.ones(rows.shape[1])
+    scale[-2:] = 1e3
+    solution, _ = nnls(np.concatenate([rows, pull]) * scale, wanted)
+    return solution * scale
+
+
+def calibration_of(solution: NDArray[np.float64]) -> Calibration:
+    factors = {name: round(float(factor), 4) for name, factor in zip(CLASSES, solution, strict=False)}
+    return Calibration(round(float(solution[-1]), 1), round(float(solution[-2]), 1), factors)
+
+
+def errors(points: Sequence[Point], said: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median error of times, its sign, and the median error of speedups over the first point."""
+    ratios = np.array([one / point.ns for one, point in zip(said, points, strict=True)])
+    speedups = ratios[1:] / ratios[0]
+    return (
+        float(np.median(np.abs(ratios - 1))),
+        float(np.median(ratios) - 1),
+        float(np.median(np.abs(speedups - 1))) if len(speedups) else 0.0,
+    )
+
+
+def rank(points: Sequence[Point], said: Sequence[float]) -> float:
+    """Return the share of pairs of a network's points whose order is told right, of those 5 % apart."""
+    right = total = 0
+    for place, one in enumerate(points):
+        for other in range(place):
+            if max(one.ns, points[other].ns) > 1.05 * min(one.ns, points[other].ns):
+                total += 1
+                right += (one.ns < points[other].ns) == (said[place] < said[other])
+    return right / total if total else float("nan")
+
+
+def main() -> None:
+    options = tyro.cli(Options, description=__doc__)
+    backend = f"ort:{options.threads}"
+    with GRAPH.bench(None, backend) as bench:
+        networks = [points_of(program, options, bench) for program in options.programs]
+    networks = [points for points in networks if len(points) > 1]
+    everything = [point for points in networks for point in points]
+    whole = fitted(everything)
+    print("\nMedian error of times (its sign) and of speedups; pairs at least 5 % apart in the right order.")
+    print("| network | points | plain sum | fitted to all | fitted to the others | estimate |")
+    print("|---|---|---|---|---|---|")
+    table: dict[str, list[tuple[float, float, float, float]]] = {"plain": [], "all": [], "others": []}
+    for points in networks:
+        others = [point for one in networks if one is not points for point in one]
+        models = {
+            "plain": [point.plain for point in points],
+            "all": [float(point.row @ whole) for point in points],
+            "others": [float(point.row @ fitted(others or points)) for point in points],
+        }
+        cells: list[str] = []
+        for name, said in models.items():
+            error, sign, speedup = errors(points, said)
+            right = rank(points, said)
+            table[name].append((error, sign, speedup, right))
+            cells.append(f"{error:.0%} ({sign:+.0%}), {speedup:.0%}, {right:.0%}")
+        guess = [point.estimate for point in points]
+        cells.append(f"{errors(points, guess)[2]:.0%}, {rank(points, guess):.0%}")
+        program = points[0].program.removeprefix("graph://")
+        print(f"| {program} | {len(points)} | {' | '.join(cells)} |", flush=True)
+    means = [np.nanmean(np.array(rows), axis=0) for rows in table.values()]
+    cells = [f"{one[0]:.0%}, {one[2]:.0%}, {one[3]:.0%}" for one in means]
+    print(f"| mean | {len(everything)} | {' | '.join(cells)} | |")
+    print(f"\nfitted to all: {calibration_of(whole)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What operators cost: measured once each, and estimated."""
