@@ -133,3 +133,28 @@ def test_a_wrong_model_is_told():
     assert measured.outcome.value == "wrong result"
     refused = graph.rewritten(Rewrite((relu.name,), (replace(relu, operator="Nothing"),)))
     assert "refuses" in runner.measure(task.path, refused, 1).detail
+
+
+@pytest.mark.parametrize("uri", TINY)
+def test_sketches_are_schedules_that_compute_the_same(uri: str):
+    task = GRAPH.task(uri)
+    for seed in range(4):
+        actions = Schedule(tuple(task.sketch(np.random.default_rng(seed))))
+        assert len(actions.actions) <= task.horizon
+        again = Schedule.parse(actions.text(task.space), task.space)
+        state = replay(task, again)
+        assert state.stopped and task.sketch(np.random.default_rng(seed)) == list(actions.actions)
+        found = runner.validate(task.path, state.graph, inputs=1, seed=seed, threads=1)
+        assert found.ok, found
+
+
+def test_some_sketch_makes_of_convolutions_what_onnx_runtime_makes():
+    task = GRAPH.task("graph://squeezenet1_1?size=32")
+    found = set[tuple[str, ...]]()
+    for seed in range(4):
+        state = replay(task, Schedule(tuple(task.sketch(np.random.default_rng(seed)))))
+        found.add(tuple(sorted(one.operator for one in state.graph.nodes.values())))
+    nchwc = "com.microsoft.nchwc"
+    operators = [f"{nchwc}.Conv"] * 26 + [f"{nchwc}.MaxPool"] * 3 + ["Concat"] * 8
+    ends = [f"{nchwc}.GlobalAveragePool", f"{nchwc}.ReorderOutput", "Reshape"]
+    assert tuple(sorted(operators + ends)) in found

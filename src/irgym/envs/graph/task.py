@@ -1,6 +1,6 @@
 """The task: one model, rewritten for ONNX Runtime."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +22,12 @@ from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.transitions import rewritten
 from irgym.measure.machine import threads_text
 
-HORIZON = 200
+HORIZON = 100
 """Steps of an episode."""
 
 VERSUS_ROUNDS = 15
@@ -127,6 +128,10 @@ class GraphTask(Task[GraphState]):
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         return rewritten(self.finder, state, action.kind - 1, sites)
+
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return the actions of a random schedule that closes the graph stage by stage."""
+        return sketch(self, rng)
 
     def terminal(self, state: GraphState) -> bool:
         """Say whether `stop` was taken."""

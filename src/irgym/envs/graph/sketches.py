@@ -1,0 +1,201 @@
+"""Random schedules of the form that experts write: rules applied everywhere, stage by stage.
+
+A stage closes the graph by some rules. Between them, the stages make what ONNX Runtime's own optimiser makes,
+as far as that is worth while, and what it does not: packed attention, merged products, recurrences whose
+products of inputs are hoisted out of the steps. The order matters: rules of an earlier stage may take away
+what those of a later one look for. Which stages a sketch has is left to chance, as some pay on some models
+only: fusing sums into normalisations slows down most, for instance.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from irgym.core.actions import Action, ActionSpace
+from irgym.core.task import Task
+from irgym.envs.graph.rules import (
+    activations,
+    attention,
+    convolutions,
+    heads,
+    layout,
+    normalisation,
+    products,
+)
+from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.state import EVERYWHERE, GraphState
+
+PASSES = 30
+"""How often a stage applies a rule everywhere, at most: some make new sites of their own for long."""
+
+STEPS = 3
+"""Steps of an unrolled recurrence from which on it is taken for one."""
+
+
+def _names(rules: Iterable[Rule], *, without: Sequence[str] = ()) -> tuple[str, ...]:
+    return tuple(rule.name for rule in rules if not rule.name.startswith(tuple(without)))
+
+
+TIDY = (
+    "remove-idle",
+    "remove-idle-left",
+    "share",
+    "where-not",
+    "softmax-no-nan",
+    "softmax-no-mask",
+    "softmax-where-mask",
+    "softmax-where-mask-else",
+    "softmax-sum-masks",
+    "hard-sigmoid",
+    "hard-swish-clip",
+)
+"""What exporters write and nobody needs."""
+
+UNPACK = ("share", "gemm-as-matmul", "view-as-reshape", "remove-idle")
+MERGE = ("merge-matmul", "merge-splits", "split-two", "split-binary", "split-down-unary", "cancel-split")
+HOIST = (
+    "share",
+    "reshape-down-matmul",
+    "reshape-down-binary",
+    "reshape-down-trailing",
+    "reshape-down-trailing-left",
+    "merge-reshapes",
+    "hoist-gather",
+    "hoist-slice",
+    "hoist-part",
+    "hoist-split",
+    "hoist-gather-binary",
+    "merge-gathers",
+    "gather-as-slice",
+)
+STACK = ("merge-matmul-rows", "merge-concats", "merge-splits", "concat-binary", "cancel-concat")
+JOIN = (
+    "slice-of-split",
+    "join-neighbours",
+    "merge-slices",
+    "cancel-concat",
+    "cancel-split",
+    "split-two",
+    "split-binary",
+    "merge-splits",
+)
+PACK = ("matmul-as-gemm",)
+
+RECURRENCES = (
+    (UNPACK, MERGE, HOIST, JOIN, PACK),
+    (UNPACK, HOIST, STACK, JOIN, MERGE, PACK),
+    (UNPACK, HOIST, MERGE, JOIN, PACK),
+)
+"""Stages for unrolled recurrences: products of inputs once for all steps, products of one operand as one."""
+
+FUSED = ("linear-gemm", "gather-split", "split-hard-swish")
+"""Rules that undo others, or take away what they look for."""
+
+BLOCK_PRODUCTS = ("matmul-transpose-batch", "fused-matmul-transpose-batch")
+
+TRANSFORMERS = (
+    *_names(heads.RULES, without=FUSED),
+    *_names(products.RULES, without=(*FUSED, *BLOCK_PRODUCTS)),
+    *_names(attention.RULES),
+    *_names(activations.RULES, without=FUSED),
+    *_names(normalisation.RULES, without=("skip-",)),
+    "turn-weights",
+    "fold-scale",
+)
+"""Attention, activations and normalisations as ONNX Runtime's own operators."""
+
+PACKED = ("packed-attention", "causal-packed-attention", "causal-attention")
+ATTENTION = (*PACKED, "multi-head-attention", "standard-attention")
+
+SKIPS = tuple(name for name in _names(normalisation.RULES) if name.startswith("skip-"))
+"""Sums fused into normalisations: part of what ONNX Runtime does, and slower on most models."""
+
+CONVOLUTIONS = (
+    "mean-pool",
+    "conv-bn",
+    "conv-mul",
+    "conv-div",
+    "conv-add",
+    "conv-sub",
+    *(name for name in _names(convolutions.RULES) if name.startswith("conv-sum")),
+    *_names(convolutions.RULES, without=("conv-sum", "conv-gemm", "mul-conv", "bn-scale")),
+)
+"""Constants into weights, sums and activations into convolutions."""
+
+BLOCKS = _names(layout.RULES)
+"""Convolutions and what stands between them in ONNX Runtime's blocked layout."""
+
+GATES = ("reorder-gate",)
+
+GEMMS = ("linear-gemm",)
+"""A product and a bias as one operator."""
+
+
+def stages(recurrent: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Return the rules of each stage of a random sketch.
+
+    Args:
+        recurrent: Whether the model has an unrolled recurrence.
+        rng: Of all random choices.
+    """
+    found: list[tuple[str, ...]] = [TIDY]
+    if recurrent and rng.random() < 0.9:
+        found += RECURRENCES[int(rng.integers(len(RECURRENCES)))]
+    if rng.random() < 0.9:
+        left_out = [(), (), PACKED, ATTENTION][int(rng.integers(4))]
+        plain = () if rng.random() < 0.75 else ("bias-",)
+        found.append(tuple(name for name in TRANSFORMERS if not name.startswith((*left_out, *plain))))
+    if rng.random() < 0.2:
+        found.append(SKIPS)
+    found.append(CONVOLUTIONS)
+    if rng.random() < 0.9:
+        found.append(BLOCKS if rng.random() < 0.7 else tuple(name for name in BLOCKS if name not in GATES))
+    if rng.random() < 0.5:
+        found.append(GEMMS)
+    if rng.random() < 0.3:
+        found = [tuple(name for name in rules if rng.random() < 0.9) for rules in found]
+    return found
+
+
+def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
+    """Return the actions of a random sketch.
+
+    Args:
+        task: The task.
+        rng: Of all random choices.
+    """
+    kinds = {kind.name: place for place, kind in enumerate(task.space.kinds)}
+    bare, _ = _closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
+    recurrent = _recurrent(task.space, bare)
+    state, taken = task.initial(), list[Action]()
+    for rules in stages(recurrent, rng):
+        state, actions = _closed(task, state, [kinds[name] for name in rules])
+        taken += actions
+    return [*taken, Action(kinds["stop"])]
+
+
+def _closed(
+    task: Task[GraphState], state: GraphState, kinds: Sequence[int]
+) -> tuple[GraphState, list[Action]]:
+    """Return the state in which no rule of some applies any more, and the actions that led there."""
+    taken: list[Action] = []
+    passes: Counter[int] = Counter()
+    while True:
+        there = dict(task.mask(state).candidates)
+        kind = next((one for one in kinds if one in there and passes[one] < PASSES), None)
+        if kind is None:
+            return state, taken
+        passes[kind] += 1
+        taken.append(Action(kind, candidate=there[kind]))  # the last candidate of a kind: all, if several
+        state = task.step(state, taken[-1])
+
+
+def _recurrent(space: ActionSpace, state: GraphState) -> bool:
+    """Say whether several products of parts of one value could be hoisted."""
+    counts: Counter[Any] = Counter()
+    for (rule, name), sites in state.candidates.items():
+        if name != EVERYWHERE and space.kinds[rule + 1].name.startswith("hoist-"):
+            counts[sites[0].match.values.get("x")] += 1
+    return max(counts.values(), default=0) >= STEPS
