@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rules_in_ort import BLOCK, check_in_ort, run_in_ort, verify_often
+from rules_in_ort import BLOCK, check_in_ort, graph_of, run_in_ort, verify_often
 
 from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
@@ -271,10 +271,31 @@ def test_an_unsound_rule_is_caught(name: str, old: str, new: str):
     assert any("is off by" in error or "type" in error for error in errors), errors
 
 
-def test_layers_that_go_both_ways_are_not_merged():
-    rule = RULES["merge-gru"]
-    sampled = rule.sample(np.random.default_rng(0))
-    turned = {name: {**given, "direction": "reverse"} for name, given in sampled.nodes.items()}
-    planted = replace(rule, sample=lambda _: replace(sampled, nodes=turned))
-    with pytest.raises(RuleError, match="does not apply"):
-        verify(planted, np.random.default_rng(0), BLOCK)
+@pytest.mark.parametrize(
+    "changes", [{"direction": "reverse"}, {"layout": 1}, {"activations": ("Tanh", "Relu")}]
+)
+def test_layers_of_other_kinds_are_not_merged(changes: dict[str, Any]):
+    shapes = {
+        "x": (1, 2, 5),
+        "z": (1, 2, 5),
+        "p": (1, 1, 2, 4),
+        "h": (2, 4),
+        "s": (1, 2, 4),
+        "y": (1, 1, 2, 4),
+    }
+    weights = {"w": np.ones((1, 12, 5)), "r": np.ones((1, 12, 4)), "b": np.ones((1, 24))}
+    arrays = {name: array.astype(np.float32) for name, array in weights.items()}
+    arrays |= {"a": np.array([0]), "f": np.array([0, 1])}
+
+    def sites(**given: Any) -> int:
+        nodes = [
+            node("GRU", ["x", "w", "r", "b"], ["p"], hidden_size=4, **given),
+            node("Squeeze", ["p", "f"], ["h"]),
+            node("Unsqueeze", ["h", "a"], ["s"]),
+            node("GRU", ["z", "w", "r", "b", "", "s"], ["y"], hidden_size=4, **given),
+        ]
+        graph = graph_of(nodes, shapes, arrays, ["y"])
+        return sum(len(list(RULES["merge-gru-quiet"].sites(graph, one, BLOCK))) for one in graph.order)
+
+    assert sites() == 1
+    assert sites(**changes) == 0

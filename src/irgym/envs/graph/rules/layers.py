@@ -16,7 +16,9 @@ from irgym.envs.graph.rules.rule import Rule, Sample
 _SOURCE = "steps of one recurrent layer"
 
 _FITS = (
-    "o is None and l.alike(m) and not m.get('layout', 0) and m.get('direction', 'forward') == 'forward'"
+    "o is None and l.alike(m) and m.get('direction', 'forward') == 'forward'"
+    " and not set(m) - {'direction', 'hidden_size', 'input_forget', 'layout', 'linear_before_reset'}"
+    " and not m.get('layout', 0) and not m.get('input_forget', 0)"
     " and p.shape[0] == 1 and h.shape == p.shape[2:]"
 )
 # While there is one step, and its state before is zero, the weights of that do not matter.
