@@ -6,10 +6,12 @@ from irgym.envs.graph.rules import (
     activations,
     algebra,
     attention,
+    cells,
     convolutions,
     cutting,
     heads,
     identities,
+    layers,
     layout,
     linear,
     merging,
@@ -20,6 +22,7 @@ from irgym.envs.graph.rules import (
     recurrence,
     reshaping,
     scaling,
+    stacking,
 )
 
 RULES = (
@@ -30,6 +33,9 @@ RULES = (
     *linear.RULES,
     *scaling.RULES,
     *recurrence.RULES,
+    *cells.RULES,
+    *layers.RULES,
+    *stacking.RULES,
     *identities.RULES,
     *movement.RULES,
     *reshaping.RULES,

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.reading import read
-from irgym.envs.graph.ir.weights import Literal, Stored, Weights
+from irgym.envs.graph.ir.weights import Literal, Stored, Weights, computed
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
 
 
@@ -142,6 +142,24 @@ def test_what_is_known_of_a_large_weight_is_known_after_reading(tmp_path: Path):
     assert isinstance(masked, Stored)
     assert (weight.greatest, weight.causal, weight.open) == (float(abs(W).max()), False, True)
     assert (masked.greatest, masked.causal, masked.open) == (float(-mask.min()), True, True)
+
+
+def test_rows_that_repeat_are_known_for_the_row_alone(tmp_path: Path):
+    rows = np.tile(W[0], (16, 1))
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["a", "rows"], ["c"]),
+        helper.make_node("Add", ["c", "row"], ["y"]),
+    ]
+    io = {"inputs": [value("x", 16, 8)], "outputs": [value("y", 16, 16)]}
+    arrays = {"w": W, "rows": rows, "row": W[0]}
+    graph, found = read(written(tmp_path / "m.onnx", nodes, arrays, **io))
+    repeated, other = graph.weights["rows"], graph.weights["w"]
+    assert isinstance(repeated, Stored) and isinstance(other, Stored)
+    assert not other.row
+    row = computed("row", repeated)
+    assert row.digest == repeated.row == graph.weights["row"].digest
+    np.testing.assert_array_equal(Weights(found).array(row), W[0])
 
 
 def test_constants_that_repeat_one_number_are_computed(tmp_path: Path):

@@ -140,6 +140,25 @@ def _joined_groups_shape(shape: Shape, _: int) -> Shape:
     return (shape[0], 2 * shape[1], *shape[2:])
 
 
+def _gates(weights: Array, order: Sequence[int]) -> Array:
+    """Return the weights or biases of a recurrent cell, its gates one after the other, in another order.
+
+    Args:
+        weights: Shape (gates * hidden, *rest).
+        order: The old place of each gate.
+    """
+    return weights.reshape(len(order), -1, *weights.shape[1:])[list(order)].reshape(weights.shape)
+
+
+def _row_shape(shape: Shape) -> Shape:
+    return shape[-1:]
+
+
+def _row(array: Array) -> Array:
+    """Return one of an array's rows, which are equal."""
+    return array.reshape(-1, array.shape[-1])[0]
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "add": Function(_broadcast, np.add),
     "subtract": Function(_broadcast, np.subtract),
@@ -157,5 +176,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "blocked": Function(_same, _blocked),
     "without_padding": Function(_same, _without_padding),
     "joined_groups": Function(_joined_groups_shape, _joined_groups),
+    "gates": Function(_same, _gates),
+    "row": Function(_row_shape, _row),
 }
 """Functions of weights, by name."""

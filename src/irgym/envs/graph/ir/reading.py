@@ -96,13 +96,15 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
     for key, holds in (("causal", weight.causal), ("open", weight.open)):
         if holds:
             tensor.external_data.add(key=key, value="true")
+    if weight.row:
+        tensor.external_data.add(key="row", value=weight.row)
 
 
 def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
     """Return the weight that `mark_apart` put elsewhere."""
     known = {entry.key: entry.value for entry in tensor.external_data}
-    greatest = float(known["greatest"])
-    return Stored(tensor.name, known["location"], kind, greatest, "causal" in known, "open" in known)
+    greatest, row = float(known["greatest"]), known.get("row", "")
+    return Stored(tensor.name, known["location"], kind, greatest, "causal" in known, "open" in known, row)
 
 
 def _check(model: ModelProto, path: Path) -> None:

@@ -36,6 +36,8 @@ class Stored:
             any score (-1e30 at most). Of truths: true up to the diagonal.
         open: Whether as a mask it leaves something in each row of its last dimension: a number that is not as
             low, or a truth.
+        row: Where its rows, its last dimension, are all equal: the digest of one, as an array of one
+            dimension; else empty.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Stored:
     greatest: float = math.inf
     causal: bool = False
     open: bool = False
+    row: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,11 @@ class Literal:
         """As `Stored.open`."""
         return is_open(self.array)
 
+    @cached_property
+    def row(self) -> str:
+        """As `Stored.row`."""
+        return row_of(self.array)
+
 
 @dataclass(frozen=True)
 class Computed:
@@ -100,7 +108,10 @@ class Computed:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the function and its arguments."""
+        """Digest of the function and its arguments; that of its elements if it is a row of a weight."""
+        first = self.arguments[0]
+        if self.function == "row" and isinstance(first, Stored | Literal):
+            return first.row
         parts = [
             one.digest if isinstance(one, Stored | Literal | Computed) else repr(one)
             for one in self.arguments
@@ -131,7 +142,7 @@ def weight_of(name: str, array: Array) -> Stored | Literal:
     if array.size <= SMALL and array.dtype.kind in "biuf":
         return Literal(kind, array.tobytes())
     digest = digest_of(kind, array.tobytes())
-    return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array))
+    return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array), row_of(array))
 
 
 def greatest_of(array: Array) -> float:
@@ -158,6 +169,17 @@ def is_open(array: Array) -> bool:
         return False
     highest = array.max(-1)
     return bool(highest.all() if array.dtype.kind == "b" else ((highest > MASKED) & (highest < np.inf)).all())
+
+
+def row_of(array: Array) -> str:
+    """Return the digest of an array's rows, its last dimension, where all are equal; else nothing."""
+    if array.ndim < 2 or not array.size:
+        return ""
+    rows = array.reshape(-1, array.shape[-1])
+    # Bit by bit: 0 and -0 make different digests.
+    if any(row.tobytes() != rows[0].tobytes() for row in rows[1:]):
+        return ""
+    return digest_of(TensorType(str(array.dtype), rows[0].shape), rows[0].tobytes())
 
 
 def literal(array: Any, dtype: str) -> Literal:

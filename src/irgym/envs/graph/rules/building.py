@@ -124,6 +124,11 @@ class Value:
         return isinstance(self.weight, Stored | Literal) and self.weight.open
 
     @property
+    def repeated(self) -> bool:
+        """Whether it is a weight whose rows are all equal; see `Stored`."""
+        return isinstance(self.weight, Stored | Literal) and bool(self.weight.row)
+
+    @property
     def number(self) -> float:
         """The element of a weight that has one; no number for everything else."""
         weight = self.weight

@@ -62,6 +62,14 @@ def _window(rng: Rng) -> Sample:
     return sample({"x": array(rng, *shape), "cut": cut, "w": array(rng, shape[-1], 3)}, "cut w")
 
 
+def _binary_window(rng: Rng) -> Sample:
+    one = _window(rng)
+    x = one.values["x"]
+    b = array(rng, *pick(rng, (x.shape[-1],), (1,), ()))
+    values = {"x": x, "cut": one.values["cut"], "b": b}
+    return sample(values, "cut b", operators={"u": pick(rng, "Add", "Mul", "Sub")})
+
+
 def _parts(rng: Rng) -> Sample:
     shape, sizes = shape_of(rng, 2), parts_of(rng)
     axis = int(rng.integers(len(shape) - 1))
@@ -137,6 +145,16 @@ RULES = (
         " and x.rank - 1 not in window(x.shape, cut)",
         after="y = Slice(MatMul(x, w), *[whole(*column) for column in columns(window(x.shape, cut))])",
         sample=_window,
+        shared=("c",),
+        source=_SOURCE,
+    ),
+    Rule(
+        "hoist-slice-binary",
+        before="y = (u := Binary(c := Slice(x, *cut), b))",
+        where="b.constant and window(x.shape, cut) and max(window(x.shape, cut)) < x.rank - b.rank"
+        " and trails(b.shape, x.shape) and broadcast(x.shape, b.shape) == x.shape",
+        after="y = Slice(Same(u, x, b), *cut)",
+        sample=_binary_window,
         shared=("c",),
         source=_SOURCE,
     ),

@@ -214,6 +214,42 @@ def shaped(numbers: Sequence[int], shape: Shape) -> NDArray[np.int64]:
     return np.reshape(np.asarray(numbers, np.int64), shape)
 
 
+def stacked(shape: Shape, axis: int, after: Shape, place: int) -> Shape:
+    """Return the order of axes that makes a tensor the stack of its own parts; empty: none does.
+
+    The parts are of size 1. They may have got and lost other axes of size 1: a reshape does that afterwards.
+
+    Args:
+        shape: Shape of the tensor.
+        axis: The axis along which it is cut into parts.
+        after: Shape of the stack.
+        place: The axis along which the parts are stacked.
+    """
+    rest = [one for one in range(len(shape)) if one != axis]
+    filled = [one for one in rest if shape[one] != 1]
+    before = [size for size in after[:place] if size != 1]
+    sizes = [*before, *(size for size in after[place + 1 :] if size != 1)]
+    if shape[axis] != after[place] or [shape[one] for one in filled] != sizes:
+        return ()
+    found = rest.index(filled[len(before)]) if len(before) < len(filled) else len(rest)
+    return (*rest[:found], axis, *rest[found:])
+
+
+def stepping(cuts: Sequence[Window | None]) -> tuple[int, int, int] | None:
+    """Return the axis along which windows of size 1 follow each other, their first place, and the one after.
+
+    Args:
+        cuts: The windows, in order.
+
+    Returns:
+        None: they do not, or cut along other axes too.
+    """
+    found = [next(iter(cut.items())) for cut in cuts if cut is not None and len(cut) == 1]
+    axis, (start, _, _) = found[0] if found else (0, (0, 0, 0))
+    wanted = [(axis, (start + place, start + place + 1)) for place in range(len(cuts))]
+    return (axis, start, start + len(cuts)) if [(one, cut[:2]) for one, cut in found] == wanted else None
+
+
 SHAPES: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
@@ -232,7 +268,9 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
         pushed,
         shaped,
         shifted,
+        stacked,
         starts,
+        stepping,
         swapped,
         swaps_last,
         trails,
