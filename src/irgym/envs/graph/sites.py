@@ -47,7 +47,9 @@ class Finder:
         }
         return {name: sites for name, sites in found.items() if sites}
 
-    def after(self, sites: Sites, before: Graph, rewrites: Sequence[Rewrite], graph: Graph) -> Sites:
+    def after(
+        self, sites: Sites, before: Graph, rewrites: Sequence[Rewrite], graph: Graph, *, near: bool = False
+    ) -> Sites:
         """Return all sites of a rewritten graph; only those that the rewrites concern are looked for.
 
         Args:
@@ -55,10 +57,11 @@ class Finder:
             before: The graph before.
             rewrites: What was done.
             graph: The graph now.
+            near: Whether sites may stay that only what happened far away rules out (`Rule.apart`).
         """
         concerned = self._concerns(before, graph)
         # What takes the place of one node needs nothing new; of several, each may need the operands of all.
-        entangled = len(rewrites) > 1 or any(len(before.remade(one)) > 1 for one in rewrites)
+        entangled = not near and (len(rewrites) > 1 or any(len(before.remade(one)) > 1 for one in rewrites))
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
             places = concerned.get(name)

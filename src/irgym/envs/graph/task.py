@@ -24,7 +24,7 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import GraphState
-from irgym.envs.graph.transitions import rewritten
+from irgym.envs.graph.transitions import Kept, rewritten
 from irgym.measure.machine import threads_text
 
 HORIZON = 100
@@ -81,6 +81,7 @@ class GraphTask(Task[GraphState]):
         self.toolchain = toolchain
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
+        self._kept = Kept()
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
@@ -127,7 +128,7 @@ class GraphTask(Task[GraphState]):
         sites = state.candidates.get((action.kind - 1, action.candidate))
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
-        return rewritten(self.finder, state, action.kind - 1, sites)
+        return self._kept.step(state, action, lambda: rewritten(self.finder, state, action.kind - 1, sites))
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return the actions of a random schedule that closes the graph stage by stage."""

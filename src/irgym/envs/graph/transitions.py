@@ -1,11 +1,35 @@
 """What actions make of states."""
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 
+from irgym.core.actions import Action
 from irgym.envs.graph.ir.graph import Rewrite
 from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
+
+KEPT = 256
+"""States that are kept, those used last: what searches do has beginnings in common."""
+
+
+class Kept:
+    """The results of steps taken last."""
+
+    def __init__(self) -> None:
+        """Keep nothing yet."""
+        self._kept: OrderedDict[tuple[int, Action], tuple[GraphState, GraphState]] = OrderedDict()
+
+    def step(self, state: GraphState, action: Action, of: Callable[[], GraphState]) -> GraphState:
+        """Return the state after an action, which `of` computes where it is not kept."""
+        key = id(state), action
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = state, of()  # with the state itself, so that no other gets its id
+        self._kept.move_to_end(key)
+        if len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return found[1]
 
 
 def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Site]) -> GraphState:
@@ -31,10 +55,10 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
         now = site
         if rewrites:
             now = next((one for many in found.values() for _, one in many if one.name == site.name), None)
-        if now is None:
+        if now is None or not finder.rules[place].apart(graph, now):
             continue
         rewrites.append(finder.rules[place].rewrite(graph, now, finder.block))
         before, graph = graph, graph.rewritten(rewrites[-1])
         if len(sites) > 1:
-            found = alone.after(found, before, rewrites[-1:], graph)
+            found = alone.after(found, before, rewrites[-1:], graph, near=True)
     return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, rewrites, graph))
