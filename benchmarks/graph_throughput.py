@@ -1,7 +1,7 @@
 """Steps a second of graph: a rewrite, its digest, the mask with all candidates, and the observation.
 
-Random episodes, one after the other, in one process. The time counts; where memory is asked for, so do states
-that are kept.
+Random episodes of single rewrites, one after the other, in one process. Then what choosing an action takes: a
+forward pass of a policy's network on one state, on one thread.
 
     python benchmarks/graph_throughput.py --repeats 3
 """
@@ -11,18 +11,27 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 import tyro
 
+from irgym.agents.hyperparameters import NetworkOptions
+from irgym.agents.networks import spec_of
 from irgym.core.actions import Action
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import EVERYWHERE
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.machine import fingerprint
+from irgym.nets.actor_critic import Actor
+from irgym.nets.layout import LAYOUTS
+from irgym.nets.policy import TorchPolicy
 
 BERT = "graph://bert?layers=12"
 INCEPTION = "graph://inception_v3"
 BARS = {BERT: 200.0, INCEPTION: 100.0}
 """What is asked of each, in steps a second."""
+
+PASS = 30.0
+"""What is asked of a forward pass with 300 candidates, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,8 @@ class Options:
     """Seconds of each run."""
     repeats: int = 3
     """Runs of each model, with different seeds; the median is reported."""
+    hidden: tuple[int, ...] = (64, 64, 64)
+    """Widths of the network's layers."""
     programs: tuple[str, ...] = (BERT, INCEPTION)
     """URIs of the models."""
 
@@ -60,6 +71,22 @@ def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float,
     return steps / (time.perf_counter() - started), seen / steps
 
 
+def pass_ms(task: GraphTask, hidden: tuple[int, ...], passes: int = 30) -> float:
+    """Return the median milliseconds of choosing an action in the initial state, by an untrained network."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    state = task.initial()
+    spec = spec_of(NetworkOptions(hidden=hidden), task)
+    policy = TorchPolicy(Actor(spec, LAYOUTS["structured"](task.space)), "graph")
+    observations, masks = [task.observe(state)], [task.mask(state)]
+    times: list[float] = []
+    for _ in range(passes):
+        started = time.perf_counter()
+        policy.act(observations, masks, None)
+        times.append(time.perf_counter() - started)
+    return 1e3 * statistics.median(times)
+
+
 def main(options: Options) -> None:
     """Print the medians beside what is asked."""
     print(fingerprint().text())
@@ -72,6 +99,12 @@ def main(options: Options) -> None:
         print(
             f"{uri}: {len(task.graph.nodes)} operators, {statistics.mean(seen for _, seen in runs):.0f} "
             f"candidates, {rate:.0f} steps/s ({', '.join(f'{one:.0f}' for one, _ in runs)}){wanted}"
+        )
+        count = len(task.mask(task.initial()).candidates)
+        taken = pass_ms(task, options.hidden)
+        print(
+            f"  forward pass, hidden {options.hidden}: {count} candidates, {taken:.1f} ms; bar {PASS:.0f} ms "
+            f"with 300: {'met' if taken * 300 / max(count, 300) <= PASS else 'NOT met'}"
         )
 
 

@@ -1,8 +1,8 @@
 """What policies see of a graph, and what Gymnasium shows."""
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from irgym.core.observation import ObservationView, views_of
 from irgym.core.target import NUMBERS
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.graph.actions import RULES, SPACE
-from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
 from irgym.envs.graph.state import GraphState
@@ -34,8 +34,11 @@ EDGE = SIZES + 1
 STATE = NUMBERS + 2
 """Numbers for the whole: the target's, the number of operators, and that of candidates; by logarithm."""
 
-CANDIDATE = len(RULES)
-"""Numbers for each candidate: its rule, one-hot."""
+CANDIDATE = len(RULES) + 1
+"""Numbers for each candidate: its rule, one-hot, and the logarithm of how many sites it is about."""
+
+KNOWN = 100_000
+"""Operators of which `Rows` remembers what is seen, at most."""
 
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
@@ -44,41 +47,87 @@ def _log(number: float) -> float:
     return math.log2(1 + number) / 16
 
 
-@lru_cache(maxsize=1 << 16)
-def _of_type(kind: TensorType | None) -> tuple[tuple[float, float], tuple[float, ...]]:
-    """Return a tensor's rank and size, and its last sizes, as rows show them."""
-    if kind is None:
-        return (0.0, 0.0), (0.0,) * SIZES
-    last = [_log(size) for size in kind.shape[-SIZES:]]
-    return (len(kind.shape) / 8, _log(kind.size)), (*[0.0] * (SIZES - len(last)), *last)
+@dataclass(frozen=True)
+class _Row:
+    """What is seen of an operator, whatever uses its result.
+
+    Attributes:
+        one: The operator.
+        kind: Its place in `KINDS`.
+        numbers: Its result's rank and size, its weights' size.
+        operands: Pairs of an operand that is no weight and what is seen of it.
+    """
+
+    one: Node
+    kind: int
+    numbers: tuple[float, ...]
+    operands: tuple[tuple[str, tuple[float, ...]], ...]
 
 
-def node_rows(graph: Graph) -> NDArray[np.float32]:
+class Rows:
+    """What is seen of operators; those of graphs that have much in common are looked at once.
+
+    A node whose operands become weights is another node in the graph after that.
+    """
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._known: dict[int, _Row] = {}
+
+    def of(self, graph: Graph) -> list[_Row]:
+        """Return what is seen of a graph's operators, in their order."""
+        if len(self._known) > KNOWN:
+            self._known.clear()
+        known, found = self._known, list[_Row]()
+        for one in graph.nodes.values():
+            row = known.get(id(one))
+            if row is None:
+                row = known[id(one)] = _row(graph, one)  # the row has the node, so that no other gets its id
+            found.append(row)
+        return found
+
+
+def _row(graph: Graph, one: Node) -> _Row:
+    kind, weights = graph.types.get(one.name), graph.weights
+    held = sum(graph.types[value].size for value in one.inputs if value in weights)
+    return _Row(
+        one,
+        _PLACES.get(one.operator, 1),
+        (len(kind.shape) / 8 if kind else 0.0, _log(kind.size) if kind else 0.0, _log(held)),
+        tuple(
+            (value, (*_last_sizes(graph.types.get(value)), _log(operand)))
+            for operand, value in enumerate(one.inputs)
+            if value and value not in weights
+        ),
+    )
+
+
+def _last_sizes(kind: TensorType | None) -> list[float]:
+    last = [_log(size) for size in kind.shape[-SIZES:]] if kind else []
+    return [0.0] * (SIZES - len(last)) + last
+
+
+def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
     """Return what is seen of inputs and operators, shape [N, NODE]."""
-    first = len(graph.inputs)
-    rows = np.zeros((first + len(graph.nodes), NODE), dtype=np.float32)
-    rows[:first, 0] = 1
-    types, weights, users = graph.types, graph.weights, graph.users
-    kinds: list[int] = []
-    numbers: list[tuple[float, ...]] = []
-    counts: list[tuple[int, int]] = []
-    for one in graph.nodes.values():
-        kinds.append(_PLACES.get(one.operator, 1))
-        numbers.append(_of_type(types.get(one.name))[0])
-        held = sum([types[value].size for value in one.inputs if value in weights])
-        counts.append((held, len(users.get(one.name, ()))))
-    if kinds:
-        rows[np.arange(first, len(rows)), kinds] = 1
-        rows[first:, -4:-2] = numbers
-        rows[first:, -2:] = np.log2(1 + np.array(counts, dtype=np.float64)) / 16
-    return rows
+    first, users = len(graph.inputs), graph.users
+    nodes = np.zeros((first + len(rows), NODE), dtype=np.float32)
+    nodes[:first, 0] = 1
+    if rows:
+        nodes[np.arange(first, len(nodes)), [row.kind for row in rows]] = 1
+        nodes[first:, -4:-1] = [row.numbers for row in rows]
+        counts = np.array([len(users.get(row.one.name, ())) for row in rows], dtype=np.float32)
+        nodes[first:, -1] = np.log2(1 + counts) / 16
+    return nodes
 
 
-def edge_rows(graph: Graph, place: Mapping[str, int]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _edges(
+    graph: Graph, rows: Sequence[_Row], place: Mapping[str, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return what is seen of operands that are no weights, and between which nodes they are.
 
     Args:
         graph: The graph.
+        rows: What is seen of its operators.
         place: The rows of inputs and operators, by name.
 
     Returns:
@@ -86,16 +135,15 @@ def edge_rows(graph: Graph, place: Mapping[str, int]) -> tuple[NDArray[np.float3
     """
     links: list[tuple[int, int]] = []
     edges: list[tuple[float, ...]] = []
-    for name, one in graph.nodes.items():
-        here = place[name]
-        for operand, value in enumerate(one.inputs):
-            maker = place.get(graph.producers.get(value, value))
-            if maker is not None:
-                links.append((maker, here))
-                edges.append((*_of_type(graph.types.get(value))[1], operand))
-    rows = np.array(edges, dtype=np.float32).reshape(-1, EDGE)
-    rows[:, -1] = np.log2(1 + rows[:, -1]) / 16
-    return rows, np.array(links, dtype=np.int64).reshape(-1, 2)
+    producers = graph.producers
+    for here, row in enumerate(rows, start=len(graph.inputs)):
+        for value, seen in row.operands:
+            links.append((place[producers.get(value, value)], here))
+            edges.append(seen)
+    return (
+        np.array(edges, dtype=np.float32).reshape(-1, EDGE),
+        np.array(links, dtype=np.int64).reshape(-1, 2),
+    )
 
 
 def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]:
@@ -103,30 +151,34 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
     return np.array(numbers, dtype=np.float32)
 
 
-def _rules(pairs: tuple[tuple[int, str], ...]) -> NDArray[np.float32]:
-    rows = np.zeros((len(pairs), CANDIDATE), dtype=np.float32)
-    rows[np.arange(len(pairs)), [kind - 1 for kind, _ in pairs]] = 1
+def _candidates(state: GraphState) -> NDArray[np.float32]:
+    """Return what is seen of candidates, shape [C, CANDIDATE]."""
+    rows = np.zeros((len(state.candidates), CANDIDATE), dtype=np.float32)
+    if state.candidates:
+        rows[np.arange(len(rows)), [rule for rule, _ in state.candidates]] = 1
+        rows[:, -1] = np.log2([len(sites) for sites in state.candidates.values()]) / 16
     return rows
 
 
 def graph_of(task: Any, state: GraphState) -> GraphObservation:
     """Return the graph: inputs, then operators; a candidate is about the operators that its rule matches."""
     graph = state.graph
-    names = [*graph.inputs, *graph.nodes]
-    place = {name: number for number, name in enumerate(names)}
-    edges, links = edge_rows(graph, place)
-    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+    rows: list[_Row] = task.rows.of(graph)
+    place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
+    edges, links = _edges(graph, rows, place)
     members = [
         (number, place[name])
         for number, sites in enumerate(state.candidates.values())
-        for name in dict.fromkeys([name for site in sites for name in site.members])
+        for name in (
+            sites[0].members if len(sites) == 1 else dict.fromkeys([n for one in sites for n in one.members])
+        )
     ]
     return GraphObservation(
-        node_rows(graph),
+        _nodes(graph, rows),
         edges,
         links,
-        _whole(task, state, len(pairs)),
-        _rules(pairs),
+        _whole(task, state, len(state.candidates)),
+        _candidates(state),
         np.array(members, dtype=np.int64).reshape(-1, 2),
     )
 
@@ -137,9 +189,8 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():
         counts[_PLACES.get(one.operator, 1)] += 1
-    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
-    whole = np.concatenate([np.log1p(counts), _whole(task, state, len(pairs))])
-    return CandidateObservation(whole, _rules(pairs))
+    whole = np.concatenate([np.log1p(counts), _whole(task, state, len(state.candidates))])
+    return CandidateObservation(whole, _candidates(state))
 
 
 VIEWS = views_of(

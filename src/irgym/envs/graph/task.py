@@ -21,6 +21,7 @@ from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.observations import VIEWS, Rows
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import GraphState
@@ -81,6 +82,7 @@ class GraphTask(Task[GraphState]):
         self.toolchain = toolchain
         self.horizon = HORIZON
         self.finder = Finder(actions.RULES, block_of(target))
+        self.rows = Rows()
         self._kept = Kept()
         self._target = target
         self._rates = rates_of(target, threads)
@@ -145,8 +147,6 @@ class GraphTask(Task[GraphState]):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        from irgym.envs.graph.observations import VIEWS
-
         return VIEWS
 
     def key(self, state: GraphState) -> str:

@@ -287,6 +287,10 @@ class Graph:
                 one = changed.get(name, nodes[name])
                 inputs = tuple(new if value == old else value for value in one.inputs)
                 changed[name] = replace(one, inputs=inputs)
+        for value in rewrite.weights:
+            # What has a value of nodes for an operand is another node once that is a weight.
+            for name in users.get(value, ()):
+                changed.setdefault(name, replace(nodes[name]))
         for name, one in changed.items():
             _forget(users, nodes[name])
             nodes[name] = one
