@@ -28,6 +28,8 @@ def print_tuned(out: Output, result: Tuned) -> None:
     out.print(result.program, style="bold")
     out.print(Text.assemble("schedule: ", (result.schedule or "(none)", "bold")))
     out.print(result.program_after)
+    if result.running:
+        out.print(Text.assemble("session: ", (result.running, "bold")))
     if result.steps:
         out.print(_step_table(result))
     table = Table(show_header=False)
@@ -73,6 +75,8 @@ def _facts(result: Tuned) -> list[tuple[str, str]]:
         facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
+    if result.no_gain:
+        facts.append(("no gain", result.no_gain))
     facts.append(("validated", _validation_text(result)))
     if result.search is not None:
         search = result.search
