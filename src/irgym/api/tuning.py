@@ -12,9 +12,10 @@ from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
+from irgym.evaluation.finalists import best_of
 from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, best_of, confirm, measure_anew
+from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.session import needs_policy, run_search
 
@@ -76,10 +77,9 @@ def tune(
             raise IrgymError(
                 f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip()
             )
-        best = best_of(bench, task, found)
-        finding = confirm(
-            environment, bench, task, best, Validator(bench, environment.validation_inputs, seed)
-        )
+        best = best_of(environment, bench, task, found)
+        validator = Validator(bench, environment.validation_inputs, seed)
+        finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain)
         return tuned(
             environment, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds)
         )

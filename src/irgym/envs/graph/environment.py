@@ -15,8 +15,9 @@ from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.envs.graph import datasets
-from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
+from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, LIMITS, Sources, answer
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program
+from irgym.envs.graph.session_options import LEVELS
 from irgym.envs.graph.task import OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -137,14 +138,19 @@ class GraphEnvironment(Environment):
         return MeasuringBench(limits=limits, farm=farm)
 
     def baselines(self) -> list[Baseline]:
-        """Return ONNX Runtime's own optimiser at each level."""
+        """Return ONNX Runtime's own optimiser at each level, other tools that rewrite models, and torch."""
+        levels = [
+            Baseline(f"ort-{level}", f"ONNX Runtime's own optimiser ({level.upper()})", INSTALL)
+            for level in LEVELS
+        ]
+        best = "at the fastest of ONNX Runtime's levels"
         return [
-            Baseline(
-                f"ort-{level}",
-                f"ONNX Runtime's optimiser at level {level}",
-                INSTALL,
-            )
-            for level in ("off", "basic", "extended", "all")
+            *levels,
+            Baseline("onnxslim", f"onnxslim, {best}", INSTALL_PEERS),
+            Baseline("onnxsim", f"onnxsim, {best}", INSTALL_PEERS),
+            Baseline("ort-transformers", f"onnxruntime.transformers, {best}", INSTALL_MODELS),
+            Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
+            Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
         ]
 
 

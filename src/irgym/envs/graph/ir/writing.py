@@ -17,7 +17,10 @@ from irgym.envs.graph.ir.weights import Weight, Weights
 IR_VERSION = 10
 """Version of the format that is written: one that all runtimes of the last years read."""
 
-OWN_DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
+BLOCKED = "com.microsoft.nchwc"
+"""Domain of the operators whose weights and results are in blocks of channels, as wide as vectors are."""
+
+OWN_DOMAINS = ("com.microsoft", BLOCKED)
 """Domains of ONNX Runtime's operators, all of version 1."""
 
 SMALL = 1024

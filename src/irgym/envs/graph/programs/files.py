@@ -22,6 +22,17 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
         ProgramError: It is no ONNX model, it was cut off, or weights are missing or too large.
         StorageError: It cannot be read.
     """
+    model = parsed(path)
+    return model, files_of(model, path)
+
+
+def parsed(path: Path) -> onnx.ModelProto:
+    """Return a model as its file has it.
+
+    Raises:
+        ProgramError: It is no ONNX model, or was cut off.
+        StorageError: It cannot be read.
+    """
     try:
         model = onnx.load_model_from_string(path.read_bytes())
     except OSError as error:
@@ -30,7 +41,7 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
         raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew") from error
     if not model.ir_version or not model.graph.node:
         raise ProgramError(f"{path} holds no operations: export the model anew")
-    return model, files_of(model, path)
+    return model
 
 
 def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:

@@ -30,6 +30,9 @@ INSTALL = "pip install 'irgym[graph]'"
 INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
 """The command that installs what models need."""
 
+INSTALL_PEERS = "pip install 'irgym[graph,graph-peers]'"
+"""The command that installs onnxslim and onnxsim."""
+
 RECIPE = ("envs/graph/programs",)
 """What makes programs."""
 
