@@ -1,6 +1,7 @@
 """What `irgym` commands and Gymnasium reach by the name `graph`."""
 
 import re
+import sys
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,13 +11,14 @@ from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.envs.graph import datasets
+from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
-from irgym.envs.graph.programs.uris import SUFFIX, parse_program
+from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.task import NODES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -88,14 +90,29 @@ class GraphEnvironment(Environment):
             if self._reader is None:
                 self._reader = Child(LIMITS)
                 weakref.finalize(self, self._reader.close)
-            call = Call("irgym.envs.graph.running.artefacts:kept", (file,))
+            call = Call("irgym.envs.graph.running.artefacts:kept", (file, uri))
             self._models[file] = tuple(answer(self._reader, call, uri))
         return self._models[file]
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return the URI of an ONNX file."""
-        del inputs
-        return f"graph:{program}" if isinstance(program, Path) and program.suffix.lower() == SUFFIX else None
+        """Return the URI of an ONNX file, or of a torch module, which is exported.
+
+        Raises:
+            ProgramError: The module comes without inputs, or cannot be exported; or the file is one that
+                ONNX files are packed in or become.
+            BackendError: What exports it is not installed.
+        """
+        if isinstance(program, Path):
+            refuse_other_forms(program)
+            return f"graph:{program}" if program.suffix.lower() == SUFFIX else None
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(program, torch.nn.Module):
+            return None
+        if not inputs:
+            raise ProgramError(
+                f"{type(program).__name__} comes without inputs: give those that it is called with"
+            )
+        return from_torch(program, *inputs)
 
     def objectives(self) -> Sequence[Objective]:
         """Return time and the number of operators."""

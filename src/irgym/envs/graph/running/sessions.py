@@ -1,6 +1,7 @@
 """Graphs and models in ONNX Runtime."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -24,12 +25,12 @@ LEVELS: Mapping[str, Any] = {
 }
 """How much ONNX Runtime's own optimiser does."""
 
-ERRORS_ONLY = 3
-"""The level of what ONNX Runtime logs."""
+FATAL = 4
+"""The level of what ONNX Runtime logs: what is wrong with a model, its exceptions say."""
 
 
 class CompileError(IrgymError):
-    """ONNX Runtime refuses a model."""
+    """ONNX Runtime refuses a model, or cannot run it."""
 
 
 class Program:
@@ -50,7 +51,7 @@ class Program:
         options.graph_optimization_level = LEVELS[level]
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        options.log_severity_level = ERRORS_ONLY
+        options.log_severity_level = FATAL
         apart = arrays_apart(graph, weights)
         # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
         self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
@@ -59,16 +60,17 @@ class Program:
                 [name for name, _ in apart], [value for _, value in self._arrays]
             )
         model = model_of(graph, weights, whole=False).SerializeToString()
-        try:
+        with _explained("refuses the model"):
             self._session: Any = _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors have no common class but this
-            raise CompileError(
-                f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}"
-            ) from error
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results."""
-        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
+        """Return the results.
+
+        Raises:
+            CompileError: It cannot be run on them.
+        """
+        with _explained("cannot run the model"):
+            return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
 
     def bound(self, feeds: Mapping[str, Array]) -> "Bound":
         """Return it with inputs in place, to run it again and again."""
@@ -93,13 +95,30 @@ class Bound:
             self._binding.bind_output(value.name)
 
     def run(self, times: int) -> None:
-        """Run it so many times."""
-        for _ in range(times):
-            self._session.run_with_iobinding(self._binding)
+        """Run it so many times.
+
+        Raises:
+            CompileError: It cannot be run on its inputs.
+        """
+        with _explained("cannot run the model"):
+            for _ in range(times):
+                self._session.run_with_iobinding(self._binding)
 
     def results(self) -> list[Array]:
         """Return the results of the last run."""
         return [np.asarray(one) for one in self._binding.copy_outputs_to_cpu()]
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn what ONNX Runtime raises into one line."""
+    try:
+        yield
+    except Exception as error:
+        # ONNX Runtime's errors have no common class but this.
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        raise CompileError(f"ONNX Runtime {what}: {str(error).partition(chr(10))[0]}") from error
 
 
 def version() -> str:
