@@ -76,7 +76,8 @@ def locate(
         uri = one.program_of(program, inputs)
         if uri is not None:
             return one, uri
-    accepted = [one.accepts for one in _environments() if one.accepts and environment in (None, one.name)]
+    named = [one for one in _environments() if environment in (None, one.name)]
+    accepted = dict.fromkeys(one.accepts for one in named if one.accepts)
     kind = type(program).__name__
     what = "no program" if environment is None else f"no program of {environment}"
     raise ProgramError(f"an object of type {kind} is {what}: give {', or '.join(['a URI', *accepted])}")

@@ -45,7 +45,7 @@ class GraphEnvironment(Environment):
     reference_baseline = "ort-all"
     default_methods = ("base", "random", "greedy", "beam", "evolutionary", "ort-all")
     validation_inputs = 3
-    accepts = "an ONNX file"
+    accepts = "a torch module with its inputs"
 
     def __init__(self) -> None:
         self._sources: Sources | None = None

@@ -28,6 +28,9 @@ def export(task: "GraphTask", state: GraphState, path: Path) -> list[Path]:
     form_of(path, task.forms)
     loaded = model_at(task.path)
     model = model_of(state.graph, loaded.weights, whole=True)
+    for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
+        if not ours.HasField("type"):  # its sizes are not known
+            ours.type.CopyFrom(theirs.type)
     model.metadata_props.extend(loaded.proto.metadata_props)
     notes = {
         "program": task.uri,

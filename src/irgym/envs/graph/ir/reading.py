@@ -48,13 +48,14 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     _check(model, name)
+    _check_results(model, name)
     # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
     del model.graph.value_info[:]
+    given = {value.name for value in (*model.graph.input, *model.graph.initializer)}
     for value in model.graph.output:
-        if value.type.HasField("tensor_type"):
+        if value.type.HasField("tensor_type") and value.name not in given:
             value.type.tensor_type.ClearField("shape")
     model = onnx.shape_inference.infer_shapes(_folded(model, name), data_prop=True)
-    _check_results(model, name)
     arrays: dict[str, Array] = {}
     for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
         model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))

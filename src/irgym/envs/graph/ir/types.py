@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import prod
 
-UNUSED = "unused:"
+UNUSED = "irgym.unused:"
 """What the names of values begin with that an operator could make and nothing uses, where a node is named by
 them: its first output has no name in ONNX."""
 

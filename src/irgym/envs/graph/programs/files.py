@@ -23,7 +23,7 @@ FORMS = {
 """Files of other kinds, by bytes at a place in them, and what to do about each."""
 
 UNNAMED = frozenset("?&=#")
-"""Characters that names of dimensions in URIs do not have; `?` alone is no name, though exporters write it."""
+"""Characters that dimensions' names in URIs do not have; `?` alone is no name, though exporters write it."""
 
 
 def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
@@ -70,7 +70,7 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
     try:
         if beside:
             load_external_data_for_model(model, str(file.parent))
-        onnx.checker.check_model(model)
+        _check(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
     except OSError as error:
@@ -78,6 +78,21 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
     bind(model, dict(bindings), path)
     model = converted(model, path)
     return model.SerializeToString(deterministic=True)
+
+
+def _check(model: onnx.ModelProto) -> None:
+    """Let onnx check a model, which need not say of what shapes its results are: that follows.
+
+    Raises:
+        ValidationError: It is wrong.
+    """
+    kinds = [value.type.tensor_type for value in model.graph.output if value.type.HasField("tensor_type")]
+    shapeless = [kind for kind in kinds if not kind.HasField("shape")]
+    for kind in shapeless:
+        kind.shape.SetInParent()
+    onnx.checker.check_model(model)
+    for kind in shapeless:
+        kind.ClearField("shape")
 
 
 def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
