@@ -38,6 +38,23 @@ def with_a_place(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
+def halved(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in float16 in place of float32."""
+    single, half = TensorProto.FLOAT, TensorProto.FLOAT16
+    for tensor in model.graph.initializer:
+        if tensor.data_type == single:
+            array = numpy_helper.to_array(tensor).clip(-6e4, 6e4).astype(np.float16)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == single:
+            value.type.tensor_type.elem_type = half
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Cast" and attribute.i == single:
+                attribute.i = half
+    return model
+
+
 def ramp(*shape: int, dtype: str = "float32") -> np.ndarray:
     """Return numbers that differ, between -1 and 1."""
     return np.random.default_rng(7).uniform(-1, 1, shape).astype(dtype)

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from odd_models import ODD, ramp, text, with_a_place, with_weights
+from odd_models import ODD, halved, ramp, text, with_a_place, with_weights
 from onnx import TensorProto, helper, numpy_helper
+from small_models import small
 
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.ir.reading import HEAVY
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.checking import feeds_of
 from irgym.envs.graph.running.sessions import Program
@@ -290,3 +293,46 @@ UNTOUCHED = {
     "numbers chosen by a mask",
 }
 """Odd models in which nothing is known of the shapes that rules ask for."""
+
+
+def test_states_share_their_weights(tmp_path: Path):
+    """A weight that nothing can be computed of is mapped once; no state, and no request, holds a copy."""
+    path = tmp_path / "large.onnx"
+    weights = {"w": ramp(600, 600), "v": ramp(600)}  # more than what is set aside when a model is read
+    assert weights["w"].nbytes > HEAVY
+    onnx.save(
+        with_weights(
+            text("g (float[2,600] x) => (float[2,600] y) { a = MatMul(x, w) b = Add(a, v) y = Relu(b) }"),
+            **weights,
+        ),
+        path,
+    )
+    task = GRAPH.task(f"graph:{path}")
+    first = task.initial()
+    after = task.step(first, task.space.parse("matmul-as-gemm@b"))
+    assert after.graph.weights["w"] is first.graph.weights["w"]
+    arrays = model_at(task.path).weights
+    [one, other] = [arrays.array(state.graph.weights["w"]) for state in (first, after)]
+    assert np.shares_memory(one, other) and not one.flags.owndata and not one.flags.writeable
+    assert np.array_equal(one, weights["w"])
+    assert all(len(pickle.dumps(task.job(state))) < 100_000 for state in (first, after))
+    assert runner.validate(task.path, after.graph, 1, 0, 1).ok
+
+
+HALF = ("squeezenet1_1", "bert", "nasrnn")
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_models_of_half_precision(name: str, tmp_path: Path):
+    path = tmp_path / "half.onnx"
+    single = GRAPH.task(small(name))
+    single.export(single.initial(), path)
+    onnx.save(halved(onnx.load(path)), path)
+    task = GRAPH.task(f"graph:{path}")
+    rng, state = np.random.default_rng(1), task.initial()
+    assert {kind.dtype for kind in state.graph.types.values()} <= {"float16", "int64", "bool"}
+    for _ in range(12):
+        pairs = task.mask(state).candidates
+        kind, site = pairs[rng.integers(len(pairs))]
+        state = task.step(state, task.space.parse(f"{task.space.kinds[kind].name}@{site}"))
+    assert runner.validate(task.path, state.graph, 1, 0, 1).ok

@@ -24,6 +24,8 @@ Array = NDArray[Any]
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
 
+HEAVY = 1 << 20
+"""Least number of bytes of a weight that is set aside before that, if nothing can be computed of it."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -55,19 +57,40 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     for value in model.graph.output:
         if value.type.HasField("tensor_type") and value.name not in given:
             value.type.tensor_type.ClearField("shape")
+    aside = dict(_set_aside(model.graph))
     model = onnx.shape_inference.infer_shapes(_folded(model, name), data_prop=True)
     arrays: dict[str, Array] = {}
     for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
         model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))
         model.graph.node.remove(one)
     for tensor in model.graph.initializer:
-        array = numpy_helper.to_array(tensor)
+        array = aside[tensor.name] if tensor.name in aside else numpy_helper.to_array(tensor)
         weight = weight_of(tensor.name, array)
         if isinstance(weight, Stored):
             # A copy keeps 0 dimensions.
             arrays[tensor.name] = array if array.flags.c_contiguous else array.copy(order="C")
             mark_apart(tensor, weight)
     return model, arrays
+
+
+def _set_aside(graph: GraphProto) -> Iterator[tuple[str, Array]]:
+    """Yield large weights of which nothing can be computed beforehand, after they are made external.
+
+    What folds constants and infers shapes copies all that the model holds, several times.
+    """
+    constant = {tensor.name for tensor in graph.initializer}
+    kept: set[str] = set()
+    for one in graph.node:
+        if constant.issuperset(value for value in one.input if value):
+            kept.update(one.input)
+            constant.update(one.output)
+        kept |= _captured(one)
+    for tensor in graph.initializer:
+        if tensor.ByteSize() >= HEAVY and tensor.name not in kept:
+            array = numpy_helper.to_array(tensor)
+            _clear(tensor)
+            tensor.external_data.add(key="location", value="aside")
+            yield tensor.name, array
 
 
 def read(path: Path) -> tuple[Graph, dict[str, Array]]:
@@ -87,14 +110,28 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
         tensor: The initializer.
         weight: What is known of it: this takes the place of the content.
     """
-    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-        tensor.ClearField(field)
-    tensor.data_location = TensorProto.EXTERNAL
+    _clear(tensor)
     tensor.external_data.add(key="location", value=weight.digest)
     tensor.external_data.add(key="greatest", value=repr(weight.greatest))
     for key, holds in (("causal", weight.causal), ("open", weight.open)):
         if holds:
             tensor.external_data.add(key=key, value="true")
+
+
+def _clear(tensor: TensorProto) -> None:
+    """Make a tensor one whose content is elsewhere; where, is not said yet."""
+    fields = (
+        "raw_data",
+        "float_data",
+        "int32_data",
+        "int64_data",
+        "double_data",
+        "uint64_data",
+        "external_data",
+    )
+    for field in fields:
+        tensor.ClearField(field)
+    tensor.data_location = TensorProto.EXTERNAL
 
 
 def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
