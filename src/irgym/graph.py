@@ -1,14 +1,15 @@
-"""graph models in ONNX Runtime: `irgym.graph.session(result)` opens what `tune` found or exported."""
+"""graph models: from torch by `irgym.graph.from_torch`, to ONNX Runtime by `irgym.graph.session`."""
 
 from pathlib import Path
 from typing import Any
 
 from irgym.core.errors import IrgymError
 from irgym.envs.graph.opening import session_of_file, session_of_state
+from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.task import GraphTask
 from irgym.evaluation.tuned import Tuned
 
-__all__ = ["session"]
+__all__ = ["from_torch", "session"]
 
 
 def session(model: Tuned | str | Path) -> Any:

@@ -52,6 +52,9 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = MOST) -
         files[beside] = memoryview(content)
     else:
         model = model_of(state.graph, loaded.weights, whole=True)
+    for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
+        if not ours.HasField("type"):  # its sizes are not known
+            ours.type.CopyFrom(theirs.type)
     notes = {
         f"{NOTE}program": task.uri,
         f"{NOTE}target": task.target.name,

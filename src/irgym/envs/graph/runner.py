@@ -37,12 +37,11 @@ def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurem
     checked, feeds = checked_on(path, SEED)
     started = time.perf_counter()
     try:
-        program = Program(graph, model_at(path).weights, threads, level)
+        bound = Program(graph, model_at(path).weights, threads, level).bound(feeds)
+        compile_s = time.perf_counter() - started
+        samples = sample(bound.run, timing_of(threads))
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
-    bound = program.bound(feeds)
-    compile_s = time.perf_counter() - started
-    samples = sample(bound.run, timing_of(threads))
     said = checked.judge(bound.results())
     if not said.ok:
         return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=said.detail)
@@ -53,8 +52,9 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
     """Compare a rewritten model with the original on several random inputs.
 
     Raises:
-        IrgymError: ONNX Runtime refuses it.
+        IrgymError: ONNX Runtime refuses it, or the original.
     """
+    checked_on(path, seed)  # what is wrong with the original is said of that one
     program = Program(graph, model_at(path).weights, threads, level)
     tried, said = list[Problem](), list[Agreement]()
     for place in range(inputs):

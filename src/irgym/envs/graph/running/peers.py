@@ -205,10 +205,9 @@ def _fastest(
     for level in LEVELS:
         try:
             bound = Bound(opened(content, options_of(level, original.threads)), original.feeds)
+            found[level] = min(sample(bound.run, timing_of(original.threads))), bound
         except CompileError as error:
             refused = str(error)
-            continue
-        found[level] = min(sample(bound.run, timing_of(original.threads))), bound
     if not found:
         raise BaselineError(
             f"{name or package} makes of {original.uri} what does not run ({refused}): leave it out"

@@ -19,12 +19,12 @@ Array = NDArray[Any]
 
 _ORT: Any = import_module("onnxruntime")  # it comes without types
 
-ERRORS_ONLY = 3
-"""The level of what ONNX Runtime logs."""
+FATAL = 4
+"""The level of what ONNX Runtime logs: what is wrong with a model, its exceptions say."""
 
 
 class CompileError(IrgymError):
-    """ONNX Runtime refuses a model."""
+    """ONNX Runtime refuses a model, or cannot run it."""
 
 
 def options_of(level: str, threads: int) -> Any:
@@ -38,7 +38,7 @@ def options_of(level: str, threads: int) -> Any:
     options.graph_optimization_level = getattr(_ORT.GraphOptimizationLevel, LEVELS[level])
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = ERRORS_ONLY
+    options.log_severity_level = FATAL
     return options
 
 
@@ -48,11 +48,8 @@ def opened(model: bytes | str, options: Any) -> Any:
     Raises:
         CompileError: ONNX Runtime refuses it.
     """
-    try:
-        with _own_options():
-            return _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime's errors have no common class but this
-        raise CompileError(f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}") from error
+    with _own_options(), _explained("refuses the model"):
+        return _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @contextmanager
@@ -92,8 +89,13 @@ class Opened:
         self._session = opened(model.SerializeToString(), options)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results."""
-        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
+        """Return the results.
+
+        Raises:
+            CompileError: It cannot be run on them.
+        """
+        with _explained("cannot run the model"):
+            return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
 
     def bound(self, feeds: Mapping[str, Array]) -> "Bound":
         """Return it with inputs in place, to run it again and again."""
@@ -135,13 +137,30 @@ class Bound:
             self._binding.bind_output(value.name)
 
     def run(self, times: int) -> None:
-        """Run it so many times."""
-        for _ in range(times):
-            self._session.run_with_iobinding(self._binding)
+        """Run it so many times.
+
+        Raises:
+            CompileError: It cannot be run on its inputs.
+        """
+        with _explained("cannot run the model"):
+            for _ in range(times):
+                self._session.run_with_iobinding(self._binding)
 
     def results(self) -> list[Array]:
         """Return the results of the last run."""
         return [np.asarray(one) for one in self._binding.copy_outputs_to_cpu()]
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn what ONNX Runtime raises into one line."""
+    try:
+        yield
+    except Exception as error:
+        # ONNX Runtime's errors have no common class but this.
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        raise CompileError(f"ONNX Runtime {what}: {str(error).partition(chr(10))[0]}") from error
 
 
 def version() -> str:
