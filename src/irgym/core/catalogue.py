@@ -22,6 +22,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
         "graph": "irgym.envs.graph.environment:GRAPH",
+        "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
     },
     expected="irgym.core.environment:Environment",
 )

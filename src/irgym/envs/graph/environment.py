@@ -15,9 +15,10 @@ from irgym.core.objective import TIME, Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.envs.graph import datasets
+from irgym.envs.graph.eqsat.egraph import INSTALL as INSTALL_EQSAT
 from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program
-from irgym.envs.graph.task import NODES, GraphTask
+from irgym.envs.graph.task import EQSAT, NODES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
@@ -127,8 +128,8 @@ class GraphEnvironment(Environment):
         return MeasuringBench(limits=limits, farm=farm)
 
     def baselines(self) -> list[Baseline]:
-        """Return ONNX Runtime's own optimiser at each level."""
-        return [
+        """Return ONNX Runtime's own optimiser at each level, and equality saturation."""
+        levels = [
             Baseline(
                 f"ort-{level}",
                 f"ONNX Runtime's optimiser at level {level}",
@@ -136,6 +137,8 @@ class GraphEnvironment(Environment):
             )
             for level in ("off", "basic", "extended", "all")
         ]
+        summary = "equality saturation by egglog with these rules, and integer programming, as in Tensat"
+        return [*levels, Baseline(EQSAT, summary, INSTALL_EQSAT, any_objective=True)]
 
 
 def threads_of(backend: str | None) -> int:

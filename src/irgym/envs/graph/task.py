@@ -15,6 +15,7 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
+from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.rule import Site
@@ -32,6 +33,9 @@ NODES = Objective("nodes", "", "operators of the graph", exact=True, timed=False
 """The number of operators."""
 
 RUNNER = "irgym.envs.graph.runner"
+
+EQSAT = "eqsat"
+"""The baseline that saturates with equalities, as Tensat does."""
 
 
 class GraphTask(Task[GraphState]):
@@ -64,9 +68,12 @@ class GraphTask(Task[GraphState]):
         self.threads = threads
         self.toolchain = toolchain
         self.horizon = HORIZON
-        self.finder = Finder(actions.RULES, block_of(target))
+        self.block = block_of(target)
+        self.finder = Finder(actions.RULES, self.block)
+        self.rules = actions.RULES
         self._target = target
         self._digests = Digests()
+        self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, self._digests.of(graph), self.finder.all(graph))
 
     @property
@@ -87,6 +94,17 @@ class GraphTask(Task[GraphState]):
         task.objective = known[objective]
         return task
 
+    def restricted(self, source: str) -> "GraphTask":
+        """Return the same program with some rules alone; the actions keep their names and places.
+
+        Args:
+            source: What those rules name as where they are from, such as `TASO`.
+        """
+        task = copy(self)
+        task._allowed = frozenset(place for place, rule in enumerate(actions.RULES) if source in rule.source)
+        task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
+        return task
+
     def initial(self) -> GraphState:
         """Return the graph as it was read."""
         return self._initial
@@ -103,7 +121,8 @@ class GraphTask(Task[GraphState]):
         found: dict[tuple[int, str], Site] = {}
         for sites in () if state.stopped else state.sites.values():
             for rule, site in sites:
-                found.setdefault((rule, site.name), site)
+                if rule in self._allowed:
+                    found.setdefault((rule, site.name), site)
         return found
 
     def step(self, state: GraphState, action: Action) -> GraphState:
@@ -162,7 +181,14 @@ class GraphTask(Task[GraphState]):
         return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads))
 
     def baseline_call(self, name: str, state: GraphState) -> Call:
-        """Return the call that times the original, at a level of ONNX Runtime's optimiser, and this state."""
+        """Return the call that times a baseline of the original and this state.
+
+        `eqsat` has the task's rules, and costs under every objective.
+        """
+        if name == EQSAT:
+            rules = tuple(rule.name for rule in self.rules)
+            how = (self.threads, VERSUS_ROUNDS, self.objective.name, rules, self.block, Limits())
+            return Call("irgym.envs.graph.eqsat.running:against", (self.path, state.graph, *how))
         level = name.removeprefix("ort-")
         return Call(f"{RUNNER}:compare", (self.path, state.graph, level, self.threads, VERSUS_ROUNDS))
 
