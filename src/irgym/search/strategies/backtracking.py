@@ -1,4 +1,4 @@
-"""Cost-based backtracking search (TASO: Jia et al., SOSP 2019, section 5; Tensat and X-RLflow compare with it)."""
+"""The backtracking search of TASO (Jia et al., SOSP 2019), which Tensat and X-RLflow compare with."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from irgym.search.session import Node, Session, unseen
 
 @dataclass(frozen=True)
 class Backtracking:
-    """Expand the cheapest state that waits; its new successors wait too where they cost little more than the best.
+    """Expand the cheapest state that waits; new successors wait too, unless they cost far more than the best.
 
     It ends when no state waits.
 

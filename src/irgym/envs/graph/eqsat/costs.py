@@ -52,5 +52,5 @@ def _work(one: Node, operands: list[TensorType], results: list[TensorType]) -> f
         tokens, width = operands[0].size // operands[0].shape[-1], operands[0].shape[-1]
         return 2.0 * tokens * operands[1].size + 4.0 * tokens * operands[0].shape[1] * width
     if kind in ("MultiHeadAttention", "Attention"):
-        return 4.0 * size * operands[1].shape[::-1][1]
+        return 4.0 * size * list(operands[1].shape)[-2]
     return 0.0
