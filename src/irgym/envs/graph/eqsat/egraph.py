@@ -59,6 +59,9 @@ class ENode:
 class EGraph:
     """An e-graph. Values have numbers from 1 on; of equal values the least number stands for all.
 
+    Attributes:
+        nodes: Its operators as of the last `rebuild`, in an order of their own.
+
     Raises:
         BackendError: egglog is not installed.
     """

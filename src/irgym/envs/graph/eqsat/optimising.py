@@ -119,7 +119,7 @@ def _graph_of(tensors: Tensors, extraction: Extraction) -> Graph:
         if value not in names:
             names[value] = _fresh(f"eqsat.{value}", taken)
         name = names[value]
-        kind, weight = tensors.type_of(value), tensors.weight(value)
+        kind, weight = tensors.type_of(value), tensors.weights.get(value)
         if kind is not None:
             types[name] = kind
         if weight is not None:

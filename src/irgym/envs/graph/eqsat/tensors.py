@@ -19,7 +19,7 @@ class Part(Graph):
     """Some operators of an e-graph, as a graph of their own: values that none of them makes are its inputs.
 
     Attributes:
-        known: How large the elements of values may be.
+        known_sizes: How large the elements of values may be, as far as the e-graph tells.
     """
 
     known_sizes: Mapping[str, Size] = field(default_factory=dict[str, Size])
@@ -36,6 +36,12 @@ class Tensors:
     Args:
         graph: The graph that it holds at first.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+
+    Attributes:
+        graph: The graph that it held at first.
+        egraph: The operators, and what is equal.
+        values: Numbers of that graph's values, by name.
+        weights: Weights, by number.
 
     Raises:
         BaselineError: The graph has operators with graphs of their own.
@@ -145,10 +151,6 @@ class Tensors:
     def canonical(self, name: str) -> int:
         """Return the number of one of the graph's values."""
         return self.egraph.canonical(self.values[name])
-
-    def weight(self, value: int) -> Weight | None:
-        """Return the weight that a value is; None for one that depends on inputs."""
-        return self.weights.get(value)
 
     def type_of(self, value: int) -> TensorType | None:
         """Return the type of a value; None where it is not known."""
