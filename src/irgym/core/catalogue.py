@@ -20,6 +20,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "loops": "irgym.envs.loops.environment:LOOPS",
         "hlo": "irgym.envs.hlo.environment:HLO",
         "graph": "irgym.envs.graph.environment:GRAPH",
+        "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },

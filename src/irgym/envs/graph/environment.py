@@ -20,7 +20,7 @@ from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, LIMITS, Sources, answer
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.session_options import LEVELS
-from irgym.envs.graph.task import OBJECTIVES, GraphTask
+from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
@@ -161,6 +161,7 @@ class GraphEnvironment(Environment):
             for level in LEVELS
         ]
         best = "at the fastest of ONNX Runtime's levels"
+        saturation = "equality saturation by egglog with these rules, and integer programming, as in Tensat"
         return [
             *levels,
             Baseline("onnxslim", f"onnxslim, {best}", INSTALL_PEERS),
@@ -168,6 +169,7 @@ class GraphEnvironment(Environment):
             Baseline("ort-transformers", f"onnxruntime.transformers, {best}", INSTALL_MODELS),
             Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
             Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
+            Baseline(EQSAT, saturation, INSTALL_PEERS, any_objective=True),
         ]
 
 

@@ -17,6 +17,7 @@ from irgym.envs.graph.actions import RULES, SPACE
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
+from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.state import GraphState
 
 KINDS = ("input", "other", *sorted(OPERATORS))
@@ -115,10 +116,11 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     names = [*graph.inputs, *graph.nodes]
     place = {name: number for number, name in enumerate(names)}
     edges, links = edge_rows(graph, place)
-    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+    candidates: Mapping[tuple[int, str], tuple[Site, ...]] = task.candidates(state)
+    pairs = tuple((rule + 1, name) for rule, name in candidates)
     members = [
         (number, place[name])
-        for number, sites in enumerate(state.candidates.values())
+        for number, sites in enumerate(candidates.values())
         for name in dict.fromkeys([name for site in sites for name in site.members])
     ]
     return GraphObservation(
@@ -137,7 +139,7 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():
         counts[_PLACES.get(one.operator, 1)] += 1
-    pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+    pairs = tuple((rule + 1, name) for rule, name in task.candidates(state))
     whole = np.concatenate([np.log1p(counts), _whole(task, state, len(pairs))])
     return CandidateObservation(whole, _rules(pairs))
 

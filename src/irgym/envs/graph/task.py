@@ -20,7 +20,9 @@ from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
+from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
@@ -45,6 +47,9 @@ OBJECTIVES = (TIME, MODEL, NODES)
 """What may be minimised, the default first."""
 
 RUNNER = "irgym.envs.graph.runner"
+
+EQSAT = "eqsat"
+"""The baseline that saturates with equalities, as Tensat does."""
 
 
 class GraphTask(Task[GraphState]):
@@ -80,11 +85,14 @@ class GraphTask(Task[GraphState]):
         self.threads = threads
         self.toolchain = toolchain
         self.horizon = HORIZON
-        self.finder = Finder(actions.RULES, block_of(target))
+        self.block = block_of(target)
+        self.finder = Finder(actions.RULES, self.block)
+        self.rules = actions.RULES
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
         self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
+        self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
@@ -105,6 +113,17 @@ class GraphTask(Task[GraphState]):
         task.objective = known[objective]
         return task
 
+    def restricted(self, source: str) -> "GraphTask":
+        """Return the same program with some rules alone; the actions keep their names and places.
+
+        Args:
+            source: What those rules name as where they are from, such as `TASO`.
+        """
+        task = copy(self)
+        task._allowed = frozenset(place for place, rule in enumerate(actions.RULES) if source in rule.source)
+        task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
+        return task
+
     def initial(self) -> GraphState:
         """Return the graph as it was read."""
         return self._initial
@@ -118,8 +137,12 @@ class GraphTask(Task[GraphState]):
         """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
-        pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+        pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
+
+    def candidates(self, state: GraphState) -> Mapping[tuple[int, str], tuple[Site, ...]]:
+        """Return where this task's rules apply: see `GraphState.candidates`."""
+        return {key: sites for key, sites in state.candidates.items() if key[0] in self._allowed}
 
     def step(self, state: GraphState, action: Action) -> GraphState:
         """Return the graph after a rewrite, or how the schedule ended: by any ending that there is.
@@ -129,7 +152,7 @@ class GraphTask(Task[GraphState]):
         """
         if action in self.endings(state) or (action.kind == actions.STOP and not state.stopped):
             return replace(state, ending=actions.ENDINGS[action.kind])
-        sites = state.candidates.get((action.kind - 1, action.candidate))
+        sites = self.candidates(state).get((action.kind - 1, action.candidate))
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         return rewritten(self.finder, state, action.kind - 1, sites)
@@ -201,7 +224,15 @@ class GraphTask(Task[GraphState]):
         return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads, state.level))
 
     def baseline_call(self, name: str, state: GraphState) -> Call:
-        """Return the call that times the original, as another tool makes or runs it, and this state."""
+        """Return the call that times a baseline of the original and this state.
+
+        The baseline is the original as another tool makes or runs it. `eqsat` has the task's rules, and costs
+        under every objective.
+        """
+        if name == EQSAT:
+            rules = tuple(rule.name for rule in self.rules)
+            how = (self.threads, VERSUS_ROUNDS, self.objective.name, rules, self.block, Limits())
+            return Call("irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, *how))
         arguments = (self.uri, self.path, state.graph, state.level, name, self.threads, VERSUS_ROUNDS)
         return Call(f"{RUNNER}:compare", arguments)
 

@@ -13,6 +13,7 @@ from irgym.core.errors import BaselineError
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running import peers
+from irgym.envs.graph.task import EQSAT
 
 LSTM = "graph://lstm?hidden=32&layers=1&sequence=3"
 
@@ -56,7 +57,7 @@ def test_torch_runs_no_files(tmp_path: Path):
 
 def test_every_baseline_can_be_prepared():
     names = {one.name for one in GRAPH.baselines()}
-    assert names == {*(f"ort-{level}" for level in peers.LEVELS), *peers.PEERS}
+    assert names == {*(f"ort-{level}" for level in peers.LEVELS), *peers.PEERS, EQSAT}
     assert all(one.remedy.startswith("pip install") for one in GRAPH.baselines())
 
 

@@ -204,7 +204,7 @@ turned = transpose(b, p) if b.constant else Transpose(b, perm=p)
 y = MatMul(turned, Transpose(a, perm=p))
 """,
         sample=_matrices,
-        source="(a b)^T = b^T a^T",
+        source="TASO: (a b)^T = b^T a^T",
     ),
     Rule(
         "matmul-of-transposes",
@@ -214,7 +214,7 @@ y = MatMul(turned, Transpose(a, perm=p))
         sample=lambda rng: sample(
             {"a": (one := _matrices(rng)).values["a"], "b": one.values["b"]}, attributes=dict(one.attributes)
         ),
-        source="(a b)^T = b^T a^T",
+        source="TASO: (a b)^T = b^T a^T",
     ),
     Rule(
         "gemm-as-matmul",
@@ -226,7 +226,7 @@ product = MatMul(left, right)
 y = Add(product, b) if b else product
 """,
         sample=_gemm,
-        source="definition of Gemm",
+        source="definition of Gemm; what TASO calls a product",
     ),
     Rule(
         "matmul-as-gemm",
