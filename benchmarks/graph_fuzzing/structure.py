@@ -12,7 +12,7 @@ from onnx import helper
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Weights, weight_of
+from irgym.envs.graph.ir.weights import Literal, Weights
 from irgym.envs.graph.ir.writing import model_of
 
 Array = NDArray[Any]
@@ -70,14 +70,21 @@ def check_types(graph: Graph, weights: Weights) -> int:
     return count
 
 
-def same(one: Graph, other: Graph, weights: Weights) -> bool:
+def same(one: Graph, other: Graph, weights: Weights, *, shared: bool = True) -> bool:
     """Say whether graphs are isomorphic: equal but for names and the order in which nodes are kept.
 
     From the outputs on, operands in their order leave one choice, so both are walked along together. Weights
     are compared by their elements.
+
+    Args:
+        one: A graph.
+        other: Another.
+        weights: The arrays of both.
+        shared: Whether it matters what is computed once, and what twice.
     """
     pairs: dict[str, str] = {}
     back: dict[str, str] = {}
+    met: set[tuple[str, str]] = set()
     pending = list(zip(one.outputs, other.outputs, strict=True))
     while pending:
         left, right = pending.pop()
@@ -89,7 +96,10 @@ def same(one: Graph, other: Graph, weights: Weights) -> bool:
             if not _equal(weights.array(one.weights[left]), weights.array(other.weights[right])):
                 return False
             continue
-        if left in pairs or right in back:
+        if not shared and (left, right) in met:
+            continue
+        met.add((left, right))
+        if shared and (left in pairs or right in back):
             if pairs.get(left) != right or back.get(right) != left:
                 return False
             continue
@@ -114,7 +124,7 @@ def same(one: Graph, other: Graph, weights: Weights) -> bool:
             return False
         pending += zip(a.outputs, b.outputs, strict=True)
         pending += zip((*a.inputs, *a.captured), (*b.inputs, *b.captured), strict=True)
-    return len(one.nodes) == len(other.nodes)
+    return not shared or len(one.nodes) == len(other.nodes)
 
 
 def _equal(one: Array, other: Array) -> bool:
@@ -181,8 +191,9 @@ def mutants(graph: Graph, weights: Weights, rng: np.random.Generator) -> Iterato
         array = weights.array(graph.weights[name]).copy()
         flat = array.reshape(-1).view(np.uint8)
         flat[int(rng.integers(flat.size))] ^= 1
+        other = Literal(graph.weights[name].type, array.tobytes())
         if array.dtype != np.bool_:
-            yield f"weight {name}", replace(graph, weights={**graph.weights, name: weight_of(name, array)})
+            yield f"weight {name}", replace(graph, weights={**graph.weights, name: other})
 
 
 def _pick(rng: np.random.Generator, choices: Any) -> Any:
