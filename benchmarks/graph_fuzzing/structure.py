@@ -104,27 +104,33 @@ def same(one: Graph, other: Graph, weights: Weights, *, shared: bool = True) -> 
                 return False
             continue
         pairs[left], back[right] = right, left
-        makers = one.producer(left), other.producer(right)
-        if makers[0] is None or makers[1] is None:
-            places = [graph.inputs.index(name) for graph, name in ((one, left), (other, right)) if name]
-            if makers != (None, None) or (left and places[0] != places[1]):
+        a, b = one.producer(left), other.producer(right)
+        if a is None or b is None:
+            places = [
+                graph.inputs.index(name) if name in graph.inputs else name
+                for graph, name in ((one, left), (other, right))
+            ]
+            if a is not b or places[0] != places[1]:
                 return False
             continue
-        a, b = makers
-        alike = (
-            a.operator,
-            a.attributes,
-            len(a.inputs),
-            len(a.captured),
-            [bool(value) for value in a.outputs],
-        )
-        if alike != (b.operator, b.attributes, len(b.inputs), len(b.captured), [bool(v) for v in b.outputs]):
+        if _described(a) != _described(b):
             return False
         if a.outputs.index(left) != b.outputs.index(right):
             return False
         pending += zip(a.outputs, b.outputs, strict=True)
         pending += zip((*a.inputs, *a.captured), (*b.inputs, *b.captured), strict=True)
     return not shared or len(one.nodes) == len(other.nodes)
+
+
+def _described(one: Node) -> tuple[object, ...]:
+    """Return all of a node but names."""
+    return (
+        one.operator,
+        one.attributes,
+        [bool(value) for value in one.inputs],
+        len(one.captured),
+        [bool(value) for value in one.outputs],
+    )
 
 
 def _equal(one: Array, other: Array) -> bool:
