@@ -1,6 +1,7 @@
 """Random rewrites of models of all families: no unsound graph, no wrong result, no two graphs of one digest.
 
-Each sequence draws a rule among those that apply, then a place for it, a random number of times. On the way:
+Each sequence draws a rule among those that apply, then a place for it, a random number of times; every other
+time among those that only other rules made possible, where there are some. On the way:
 - sites kept from step to step are those found anew; a state is not changed by what follows from it;
 - the graph fits together, without circles; types are those that ONNX infers;
 - graphs of equal digests are isomorphic, by another algorithm; renamed ones have equal digests, and those
@@ -176,6 +177,7 @@ class Fuzz:
         self.feeds = {name: doubled(array) for name, array in feeds_of(self.task.path, options.seed).items()}
         self.expected = self.in_doubles(self.task.graph)
         self.met: dict[str, Graph] = {}
+        self.at_first = {kind for kind, _ in self.task.mask(self.task.initial()).candidates}
 
     def in_doubles(self, graph: Graph) -> list[Array] | None:
         """Return a graph's results in double precision; None where numpy does not know an operator."""
@@ -219,7 +221,9 @@ class Fuzz:
             if not by_rule or len(state.graph.nodes) > GROWN:
                 return
             self.tally.applied.update(self.task.space.kinds[kind].name for kind in by_rule)
-            kind = sorted(by_rule)[int(rng.integers(len(by_rule)))]
+            later = sorted(by_rule.keys() - self.at_first) if rng.integers(2) else []
+            kinds = later or sorted(by_rule)
+            kind = kinds[int(rng.integers(len(kinds)))]
             name = by_rule[kind][int(rng.integers(len(by_rule[kind])))]
             taken.append(Action(kind, candidate=name))
             self.tally.rules[self.task.space.kinds[kind].name] += 1
