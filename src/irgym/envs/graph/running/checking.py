@@ -26,6 +26,9 @@ SEED = 20261122
 NUDGE = 4.0
 """How many times their precision inputs and weights are moved by, relatively, to see what that does."""
 
+WAYS = 2
+"""How many times weights are moved."""
+
 ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
 """What is allowed, in words."""
 
@@ -40,13 +43,14 @@ class _Nudged(Weights):
 
     def array(self, weight: Weight) -> Array:
         """Return a weight's array, moved."""
-        return nudged(self._of.array(weight), self._seed)
+        return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
 
 
-def nudged(array: Array, seed: int) -> Array:
+def nudged(array: Array, seed: tuple[int, int]) -> Array:
     """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
 
-    Whole numbers are exponents and masks more often than they were rounded.
+    Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
+    those that were moved the same way would hide what rounding does to their difference.
     """
     if array.dtype.kind != "f":
         return array
@@ -75,13 +79,15 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
     """Return what a model's results must be on random inputs, and the inputs by name."""
     loaded = model_at(path)
     original = Program(loaded.graph, loaded.weights, threads=1)
-    moved = Program(loaded.graph, _Nudged(loaded.weights, seed), threads=1)
+    # Two that move the same way keep their difference: several ways are tried.
+    moved = [Program(loaded.graph, _Nudged(loaded.weights, seed + way), threads=1) for way in range(WAYS)]
     drawn = feeds_of(path, seed)
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
         results = original.run(feeds)
-        near = [moved.run({name: nudged(one, seed + 1) for name, one in feeds.items()}), moved.run(feeds)]
+        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
+        near = [moved[0].run(others), *(one.run(feeds) for one in moved)]
         expected = [rounded(one, list(others)) for one, *others in zip(results, *near, strict=True)]
         other = original.run(feeds_of(path, seed + 1))
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
