@@ -306,6 +306,7 @@ def fuzzed(work: Sequence[tuple[str, int]], options: Options) -> Tally:
                 total.counts["programs refused"] += 1
                 print(f"{uri} is refused: {said}", flush=True)
                 continue
+            fuzz.tally.counts.clear()
             for number in range(options.first, options.first + count):
                 fuzz.run(child, number)
             counts = ", ".join(f"{value} {name}" for name, value in fuzz.tally.counts.items())
