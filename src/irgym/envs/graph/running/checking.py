@@ -27,6 +27,9 @@ SEED = 20261122
 NUDGE = 4.0
 """How many times their precision inputs and weights are moved by, relatively, to see what that does."""
 
+WAYS = 2
+"""How many times weights are moved."""
+
 ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
 """What is allowed, in words."""
 
@@ -41,13 +44,14 @@ class _Nudged(Weights):
 
     def array(self, weight: Weight) -> Array:
         """Return a weight's array, moved."""
-        return nudged(self._of.array(weight), self._seed)
+        return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
 
 
-def nudged(array: Array, seed: int) -> Array:
+def nudged(array: Array, seed: tuple[int, int]) -> Array:
     """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
 
-    Whole numbers are exponents and masks more often than they were rounded.
+    Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
+    those that were moved the same way would hide what rounding does to their difference.
     """
     if array.dtype.kind != "f":
         return array
@@ -91,16 +95,18 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
 def _checked_on(path: str, seed: int, drawn: Mapping[str, Array]) -> tuple[Problem, Mapping[str, Array]]:
     loaded = model_at(path)
     original = Program(loaded.graph, loaded.weights, threads=1)
-    moved = Program(loaded.graph, _Nudged(loaded.weights, seed), threads=1)
+    # Two that move the same way keep their difference: several ways are tried.
+    moved = [Program(loaded.graph, _Nudged(loaded.weights, seed + way), threads=1) for way in range(WAYS)]
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
         results = original.run(feeds)
-        near = [moved.run({name: nudged(one, seed + 1) for name, one in feeds.items()}), moved.run(feeds)]
+        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
+        near = [moved[0].run(others), *(one.run(feeds) for one in moved)]
         expected = [
             # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
-            rounded(one, [other for other in others if other.shape == one.shape])
-            for one, *others in zip(results, *near, strict=True)
+            rounded(one, [close for close in closest if close.shape == one.shape])
+            for one, *closest in zip(results, *near, strict=True)
         ]
         other = original.run(feeds_of(path, seed + 1))
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
