@@ -54,6 +54,25 @@ def test_a_file_of_no_one_environment_is_one_sentence(name: str, text: str, word
         locate(place(tmp_path / name, text))
 
 
+def test_sizes_follow_a_file(tmp_path: Path):
+    path = place(tmp_path / "a.onnx", "")
+    found, uri = locate(f"{path}?batch=1&length=2")
+    assert (found.name, uri) == ("graph", f"graph:{path}?batch=1&length=2")
+    with pytest.raises(ProgramError, match="is not a program"):
+        locate(f"{tmp_path / 'b.onnx'}?batch=1")
+
+
+def test_an_environment_is_named_for_objects_only(tmp_path: Path):
+    path = place(tmp_path / "a.onnx", "")
+    assert locate(path, environment="graph")[1] == f"graph:{path}"
+    with pytest.raises(ProgramError, match="is a program of graph: name no other environment"):
+        locate(path, environment="linalg")
+    with pytest.raises(IrgymError, match="there is no environment 'tvm'"):
+        locate(object(), environment="tvm")
+    with pytest.raises(ProgramError, match="no program of hlo: give a URI, or a JAX function"):
+        locate(object(), environment="hlo")
+
+
 def test_a_uri_is_one_even_where_a_file_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     place(tmp_path / "hlo:x.mlir", LINALG)
@@ -71,14 +90,18 @@ def test_tasks():
         irgym.task(URIS[0], objective="colour")
 
 
-def test_a_torch_module_with_its_inputs():
+@pytest.mark.parametrize(
+    ("named", "environment", "needed"),
+    [(None, "graph", "onnxscript"), ("graph", "graph", "onnxscript"), ("linalg", "linalg", "torch_mlir")],
+)
+def test_a_torch_module_with_its_inputs(named: str | None, environment: str, needed: str):
     torch = pytest.importorskip("torch")
-    pytest.importorskip("torch_mlir")
-    module = torch.nn.Linear(4, 3)
-    result = irgym.replay(module, "", inputs=(torch.zeros(2, 4),))
-    assert result.program.startswith("linalg:") and "Linear" in result.program and result.validated
+    pytest.importorskip(needed)
+    module = torch.nn.Linear(4, 3).eval()
+    result = irgym.replay(module, "", inputs=(torch.zeros(2, 4),), environment=named)
+    assert result.program.startswith(f"{environment}:") and "Linear" in result.program and result.validated
     with pytest.raises(ProgramError, match="Linear comes without inputs"):
-        irgym.task(module)
+        irgym.task(module, environment=named)
 
 
 def test_a_jax_function_with_its_arguments(engine: None):

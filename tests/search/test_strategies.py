@@ -12,10 +12,11 @@ from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import Node, Session, run_search
+from irgym.search.strategies.backtracking import Backtracking
 from irgym.search.strategies.rollout import candidates
 
 NAMES = list(SEARCHES.builtin)
-STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "rollout")]
+STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "taso", "rollout")]
 
 
 def search(name, task, evaluator, policy, budget, seed=0):
@@ -76,6 +77,19 @@ def test_finds_the_optimum_behind_the_worse_states(name, least, task, evaluator,
 
 def test_one_step_greedy_stalls_where_change_pays_only_in_pairs(task, evaluator, policy):
     assert search("greedy", task, evaluator, policy, Budget(230)).cost == 100.0
+
+
+def test_backtracking_goes_on_from_states_that_cost_little_more_than_the_best(task, evaluator, optimum):
+    """Half of a pair costs 3: that is 3 % of the 100 at first, and 5.5 % of the 55 after the first pair."""
+    costs, seen = {}, {}
+    for alpha in (1.0, 1.02, 1.05, 1.06):
+        evaluator.batches.clear()
+        result = run_search(Backtracking(alpha), task, evaluator, Budget(10_000), seed=0)
+        costs[alpha], seen[alpha] = result.cost, {text for batch in evaluator.batches for text in batch}
+    assert costs == {1.0: 100.0, 1.02: 100.0, 1.05: 55.0, 1.06: optimum}
+    changed = [4 - text.split().count("1") for text in seen[1.02]]
+    assert max(changed) == 1, "states that cost too much are evaluated, and not expanded"
+    assert len(seen[1.06]) < 256, "it ends by itself"
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)

@@ -25,14 +25,15 @@ class Maker:
         self.inputs: list[str] = []
         self.nodes: list[Node] = []
         for _ in range(4):
-            self._leaf(self._shape())
+            self.leaf(self._shape())
 
     def _shape(self) -> tuple[int, ...]:
         return tuple(int(self.rng.choice(SIZES)) for _ in range(int(self.rng.integers(0, 5))))
 
-    def _leaf(self, shape: tuple[int, ...]) -> str:
+    def leaf(self, shape: tuple[int, ...], *, whole: bool = True) -> str:
+        """Return a new input or weight; of whole numbers at times, if they may be."""
         name = f"v{len(self.types)}"
-        kind = "int64" if self.rng.random() < 0.1 else "float64"
+        kind = "int64" if whole and self.rng.random() < 0.1 else "float64"
         self.types[name] = TensorType(kind, shape)
         if self.rng.random() < 0.5:
             array = np.asarray(
@@ -49,11 +50,26 @@ class Maker:
         self.types[name] = self.weights[name].type
         return name
 
+    def weight(self, *shape: int) -> str:
+        """Return a new weight."""
+        return self.literal(self.rng.normal(size=shape))
+
+    def number(self, value: float) -> str:
+        """Return a weight of one number."""
+        return self.literal(np.asarray(value))
+
+    def literal(self, array: Any) -> str:
+        """Return a new weight of some elements."""
+        name = f"v{len(self.types)}"
+        self.weights[name] = literal(array, "float64")
+        self.types[name] = self.weights[name].type
+        return name
+
     def any(self, rank: int = 0) -> str:
         """Return a value of at least some rank; late ones are likelier."""
         fit = [name for name, kind in self.types.items() if len(kind.shape) >= rank and not self._whole(name)]
         if not fit or self.rng.random() < 0.15:
-            return self._leaf((*self._shape(), *(2 for _ in range(rank))))
+            return self.leaf((*self._shape(), *(2 for _ in range(rank))))
         place = len(fit) - 1 - int(len(fit) * self.rng.random() ** 2)
         return fit[place]
 
@@ -104,7 +120,7 @@ class Maker:
         others = [one for one, kind in self.types.items() if kind == self.types[name] and one != name]
         if others and self.rng.random() < 0.6:
             return others[int(self.rng.integers(len(others)))]
-        return self._leaf(self.types[name].shape)
+        return self.leaf(self.types[name].shape)
 
     def graph(self, count: int) -> Graph:
         while len(self.nodes) < count:
@@ -160,7 +176,7 @@ def _matmul(maker: Maker) -> None:
         right = maker.any(1)
         if maker.add("MatMul", [left, right]):
             return
-    maker.add("MatMul", [left, maker._leaf((inner, 2))])
+    maker.add("MatMul", [left, maker.leaf((inner, 2))])
 
 
 def _transpose(maker: Maker) -> None:
@@ -322,8 +338,111 @@ def _layer(maker: Maker) -> None:
             maker.add("Transpose", made, perm=order)
 
 
+def _float(maker: Maker, rank: int = 0) -> str:
+    """Return a value of floating-point numbers."""
+    for _ in range(4):
+        name = maker.any(rank)
+        if maker.types[name].dtype == "float64":
+            return name
+    return maker.leaf((*(2 for _ in range(rank)),), whole=False)
+
+
+def _add(maker: Maker, operator: str, inputs: list[str], **attributes: Attribute) -> str:
+    """Add an operator; returns what it makes, or its first operand where it does not fit."""
+    made = maker.add(operator, inputs, **attributes)
+    return made[0] if made else inputs[0]
+
+
+def _activation(maker: Maker) -> None:
+    """Write an activation in pieces, or whole."""
+    x = _float(maker)
+    kind = int(maker.rng.integers(5))
+    if kind == 0:
+        _add(maker, "Mul", [x, _add(maker, "Sigmoid", [_add(maker, "Mul", [x, maker.number(1.7)])])])
+    elif kind == 1:
+        _add(maker, "Mul", [x, _add(maker, "Sigmoid", [x])])
+    elif kind == 2:
+        e = _add(maker, "Erf", [_add(maker, "Div", [x, maker.number(2**0.5)])])
+        half = _add(maker, "Mul", [x, maker.number(0.5)])
+        _add(maker, "Mul", [half, _add(maker, "Add", [e, maker.number(1.0)])])
+    elif kind == 3:
+        _add(maker, "Gelu", [_add(maker, "Add", [x, maker.any()])], approximate="none")
+    else:
+        shifted = _add(
+            maker, "Clip", [_add(maker, "Add", [x, maker.number(3.0)]), *map(maker.number, (0.0, 6.0))]
+        )
+        _add(maker, "Div", [_add(maker, "Mul", [x, shifted]), maker.number(6.0)])
+
+
+def _normalisation(maker: Maker) -> None:
+    """Write a normalisation in pieces, or whole; a sum may be before it."""
+    x = _float(maker, 2)
+    if maker.rng.random() < 0.5:
+        x = _add(maker, "Add", [x, maker.same_type(x)])
+    scale = maker.weight(*maker.types[x].shape[-1:])
+    kind = int(maker.rng.integers(3))
+    if kind == 0:
+        _add(maker, "LayerNormalization", [x, scale, maker.weight(*maker.types[x].shape[-1:])], axis=-1)
+        return
+    axes = maker.constant(-1)
+    centred = _add(maker, "Sub", [x, _add(maker, "ReduceMean", [x, axes], keepdims=1)]) if kind == 1 else x
+    squares = _add(maker, "ReduceMean", [_add(maker, "Mul", [centred, centred]), axes], keepdims=1)
+    root = _add(maker, "Sqrt", [_add(maker, "Add", [squares, maker.number(0.1)])])
+    result = _add(maker, "Mul", [_add(maker, "Div", [centred, root]), scale])
+    if maker.rng.random() < 0.5:
+        _add(maker, "Add", [result, maker.weight(*maker.types[x].shape[-1:])])
+
+
+def _masked_softmax(maker: Maker) -> None:
+    """Write a softmax of scores that are scaled, masked and cleaned."""
+    left, right = _float(maker, 2), _float(maker, 2)
+    rank = len(maker.types[right].shape)
+    turned = _add(maker, "Transpose", [right], perm=(*range(rank - 2), rank - 1, rank - 2))
+    scores = _add(maker, "MatMul", [_add(maker, "Mul", [left, maker.number(0.5)]), turned])
+    kind = int(maker.rng.integers(3))
+    if kind == 0:
+        scores = _add(maker, "Add", [scores, maker.any()])
+    elif kind == 1:
+        seen = _add(maker, "Greater", [scores, maker.number(0.0)])
+        if seen != scores:
+            made = maker.add("Where", [seen, scores, maker.number(-3.4e38)])
+            scores = made[0] if made else scores
+    shares = _add(maker, "Softmax", [scores], axis=-1)
+    if maker.rng.random() < 0.5:
+        maker.add("MatMul", [shares, maker.same_type(right)])
+
+
+def _conv(maker: Maker) -> None:
+    """Convolve, and maybe do what is folded or fused."""
+    images = [name for name, kind in maker.types.items() if len(kind.shape) == 4 and kind.dtype == "float64"]
+    if images and maker.rng.random() < 0.8:
+        x = images[int(maker.rng.integers(len(images)))]
+    else:
+        x = maker.leaf((int(maker.rng.integers(1, 3)), int(maker.rng.choice([2, 4])), 3, 3), whole=False)
+    channels = maker.types[x].shape[1]
+    group = 2 if channels % 2 == 0 and maker.rng.random() < 0.3 else 1
+    out, window = 2 * int(maker.rng.integers(1, 3)), int(maker.rng.choice([1, 1, 3]))
+    inputs = [x, maker.weight(out, channels // group, window, window)]
+    if maker.rng.random() < 0.5:
+        inputs.append(maker.weight(out))
+    result = _add(maker, "Conv", inputs, group=group, pads=(window // 2,) * 4)
+    kind = int(maker.rng.integers(6))
+    if kind == 0:
+        maker.add(str(maker.rng.choice(["Add", "Mul", "Sub", "Div"])), [result, maker.weight(out, 1, 1)])
+    elif kind == 1:
+        maker.add("Relu", [result])
+    elif kind == 2:
+        constants = [maker.weight(out) for _ in range(3)]
+        maker.add("BatchNormalization", [result, *constants, maker.literal(maker.rng.uniform(0.5, 2, out))])
+    elif kind == 3:
+        maker.add("MaxPool", [result], kernel_shape=(2, 2), strides=(1, 1))
+    elif kind == 4:
+        maker.add("GlobalAveragePool", [result])
+
+
 STEPS: tuple[Callable[[Maker], None], ...] = (
     _unary, _binary, _binary, _matmul, _matmul, _transpose, _transpose, _reshape, _reshape, _squeeze,
     _split, _split, _concat, _concat, _slice, _gather, _reduce, _softmax, _twice, _siblings, _siblings,
     _twins, _twins, _twins, _twins, _constant, _constant, _constant, _layer, _layer,
+    _activation, _normalisation, _masked_softmax, _masked_softmax, _conv, _conv,
 )  # fmt: skip

@@ -44,12 +44,12 @@ def graph_of(
     return Graph.of(nodes, types, own, list(inputs), outputs, [("", 20)])
 
 
-def sites_of(rule: Rule, graph: Graph) -> list[Site]:
+def sites_of(rule: Rule, graph: Graph, precision: str = "float32") -> list[Site]:
     return [
         site
         for one in graph.nodes.values()
         if rule.anchors is None or one.operator in rule.anchors
-        for site in rule.sites(graph, one, 16)
+        for site in rule.sites(graph, one, BLOCK, precision)
     ]
 
 

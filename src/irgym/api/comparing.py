@@ -13,7 +13,6 @@ from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.files import lock_for
 from irgym.core.json_files import write_json
 from irgym.core.run_folder import RunFolder
-from irgym.core.uri import is_file
 from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.evaluation.results import Comparison, read_comparison
 
@@ -131,10 +130,7 @@ def _uris(programs: Sequence[str | Path]) -> list[str]:
     if not isinstance(programs, str | list | tuple):
         raise ProgramError(f"programs are URIs or files, not {programs!r}: give a list of them")
     given = [programs] if isinstance(programs, str) else programs
-    return [
-        program if isinstance(program, str) and not is_file(Path(program)) else locate(program)[1]
-        for program in given
-    ]
+    return [locate(program)[1] for program in given]
 
 
 def _done(places: Sequence[Path]) -> Comparison | None:

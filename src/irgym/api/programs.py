@@ -20,6 +20,7 @@ def task(
     program: object,
     *,
     inputs: Sequence[Any] = (),
+    environment: str | None = None,
     backend: str | None = None,
     target: str | None = None,
     objective: str | None = None,
@@ -30,6 +31,8 @@ def task(
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
             JAX function, with `inputs`.
         inputs: What an object is called with; only shapes and types of elements matter.
+        environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
+            `linalg` is named.
         backend: Back end; by default the preferred one that runs here.
         target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
         objective: What is minimised; by default the environment's own objective.
@@ -37,9 +40,9 @@ def task(
     Raises:
         IrgymError: There is no such program, back end, target or objective.
     """
-    check_options(backend=backend, target=target, objective=objective)
-    environment, uri = locate(program, inputs)
-    return task_of(environment, uri, backend, target, objective)
+    check_options(environment=environment, backend=backend, target=target, objective=objective)
+    found, uri = locate(program, inputs, environment)
+    return task_of(found, uri, backend, target, objective)
 
 
 def environment_named(name: str) -> Environment:

@@ -12,9 +12,10 @@ from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
+from irgym.evaluation.finalists import best_of
 from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, best_of, confirm, measure_anew
+from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.session import needs_policy, run_search
 
@@ -23,6 +24,7 @@ def tune(
     program: object,
     *,
     inputs: Sequence[Any] = (),
+    environment: str | None = None,
     search: str | None = None,
     policy: str | Path | Policy | None = None,
     seconds: float | None = None,
@@ -40,6 +42,8 @@ def tune(
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
             JAX function, with `inputs`.
         inputs: What an object is called with; only shapes and types of elements matter.
+        environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
+            `linalg` is named.
         search: Name of a search; by default `guided` where there is a policy, else `evolutionary`.
         policy: What leads the search: a policy, the name of one that ships (`default`), or a run folder.
         seconds: Time for the search; 10 where neither this nor the number of evaluations is given.
@@ -59,14 +63,22 @@ def tune(
             program cannot be run here, or the result is wrong.
     """
     limits = budget(evaluations, seconds)
-    check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
-    environment, uri = locate(program, inputs)
-    task = task_of(environment, uri, backend, target, objective)
-    name, policy = _choose(environment, search, policy)
+    check_options(
+        seed=seed,
+        search=search,
+        environment=environment,
+        objective=objective,
+        backend=backend,
+        target=target,
+        farm=farm,
+    )
+    home, uri = locate(program, inputs, environment)
+    task = task_of(home, uri, backend, target, objective)
+    name, policy = _choose(home, search, policy)
     strategy = SEARCHES.load(name)()
-    leader = None if policy is None else policy_for(environment, policy, task)
+    leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
-    with environment.bench(farm, backend) as bench:
+    with home.bench(farm, backend) as bench:
         if note is not None:
             note(f"{task.uri}: {label(name, led_by)}")
         evaluator = bench.evaluator
@@ -76,13 +88,10 @@ def tune(
             raise IrgymError(
                 f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip()
             )
-        best = best_of(bench, task, found)
-        finding = confirm(
-            environment, bench, task, best, Validator(bench, environment.validation_inputs, seed)
-        )
-        return tuned(
-            environment, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds)
-        )
+        best = best_of(home, bench, task, found)
+        validator = Validator(bench, home.validation_inputs, seed)
+        finding = confirm(home, bench, task, best.schedule, validator, best.no_gain)
+        return tuned(home, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds))
 
 
 def replay(
@@ -90,6 +99,7 @@ def replay(
     schedule: str,
     *,
     inputs: Sequence[Any] = (),
+    environment: str | None = None,
     seed: int = 0,
     objective: str | None = None,
     backend: str | None = None,
@@ -102,6 +112,7 @@ def replay(
         program: As for `tune`, and so are the other arguments.
         schedule: What `Tuned.schedule` says: actions separated by blanks; empty for the program as written.
         inputs: What an object is called with.
+        environment: Name of the environment that is to take an object.
         seed: Seed of the inputs that results are checked on.
         objective: What is measured.
         backend: Back end.
@@ -115,16 +126,18 @@ def replay(
         ScheduleError: The schedule does not parse, or an action does not apply.
         IrgymError: As for `tune`.
     """
-    check_options(seed=seed, objective=objective, backend=backend, target=target, farm=farm)
+    check_options(
+        seed=seed, environment=environment, objective=objective, backend=backend, target=target, farm=farm
+    )
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
-    environment, uri = locate(program, inputs)
-    task = task_of(environment, uri, backend, target, objective)
+    home, uri = locate(program, inputs, environment)
+    task = task_of(home, uri, backend, target, objective)
     actions = Schedule.parse(schedule, task.space)
-    with environment.bench(farm, backend) as bench:
-        validator = Validator(bench, environment.validation_inputs, seed)
-        finding = confirm(environment, bench, task, actions, validator)
-        return tuned(environment, bench, task, finding, None)
+    with home.bench(farm, backend) as bench:
+        validator = Validator(bench, home.validation_inputs, seed)
+        finding = confirm(home, bench, task, actions, validator)
+        return tuned(home, bench, task, finding, None)
 
 
 def _choose(

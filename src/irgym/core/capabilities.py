@@ -98,6 +98,23 @@ class Baselines(Protocol):
 
 
 @runtime_checkable
+class Endings(Protocol):
+    """Other ways to end a schedule, which searches do not try; `tune` tries them on what searches found."""
+
+    def endings(self, state: Any) -> Sequence[Action]:
+        """Return actions that end a schedule in a state, which the mask does not offer but `accepts` does."""
+        ...
+
+    def ending_of(self, baseline: str) -> Action | None:
+        """Return the ending that makes the program as written what a baseline is; None where none does."""
+        ...
+
+    def running(self, state: Any) -> str:
+        """Return how the program in a state is to be run, in words; exported programs say so too."""
+        ...
+
+
+@runtime_checkable
 class Peak(Protocol):
     """A peak of the machine that bounds times."""
 
@@ -213,6 +230,24 @@ def baseline_call(task: Task[Any], name: str, state: Any) -> Call:
     if baselines is None:
         raise IrgymError(f"{task.uri} has no baseline {name!r}: leave it out")
     return baselines.baseline_call(name, state)
+
+
+def endings(task: Task[Any], state: Any) -> Sequence[Action]:
+    """Return the other ways to end a schedule in a state; none where the task has none."""
+    offered = ask(task, Endings)
+    return () if offered is None else offered.endings(state)
+
+
+def ending_of(task: Task[Any], baseline: str) -> Action | None:
+    """Return the ending that makes the program as written what a baseline is; None where none does."""
+    offered = ask(task, Endings)
+    return None if offered is None else offered.ending_of(baseline)
+
+
+def running(task: Task[Any], state: Any) -> str:
+    """Return how the program in a state is to be run, in words; empty where there is nothing to choose."""
+    offered = ask(task, Endings)
+    return "" if offered is None else offered.running(state)
 
 
 def peak_call(task: Task[Any], state: Any) -> Call | None:

@@ -19,9 +19,10 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
     builtin={
         "loops": "irgym.envs.loops.environment:LOOPS",
         "hlo": "irgym.envs.hlo.environment:HLO",
+        "graph": "irgym.envs.graph.environment:GRAPH",
+        "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
-        "graph": "irgym.envs.graph.environment:GRAPH",
     },
     expected="irgym.core.environment:Environment",
 )
@@ -43,36 +44,59 @@ def environment_of(uri: str) -> "Environment":
     return ENVIRONMENTS.load(scheme)
 
 
-def locate(program: object, inputs: Sequence[Any] = ()) -> "tuple[Environment, str]":
+def locate(
+    program: object, inputs: Sequence[Any] = (), environment: str | None = None
+) -> "tuple[Environment, str]":
     """Return the environment of a program, and its URI.
 
     Args:
-        program: A URI; the path of a file, whose suffix and content tell the environment; or an object that
-            an environment takes (`Environment.accepts`).
+        program: A URI; the path of a file, whose suffix and content tell the environment, with what it leaves
+            open bound after a question mark (`model.onnx?batch=1`); or an object that an environment takes
+            (`Environment.accepts`).
         inputs: What an object is called with.
+        environment: Name of the environment that is to take an object; by default the first one that does, in
+            the order of `ENVIRONMENTS`.
 
     Raises:
-        ProgramError: It is no program, or could be one of several environments.
-        IrgymError: It is one that cannot be read.
+        ProgramError: It is no program, could be one of several environments, or is none of the one that is
+            named.
+        IrgymError: It is one that cannot be read, or there is no environment of that name.
     """
     if not isinstance(inputs, tuple | list):
         raise ProgramError(f"the inputs of a program are a tuple, not a {type(inputs).__name__}: give (x,)")
     inputs = cast(Sequence[Any], inputs)
-    if isinstance(program, str) and program.partition(":")[0] not in ENVIRONMENTS.names():
-        program = Path(program) if is_file(Path(program)) else program
     if isinstance(program, str | os.PathLike):
         if inputs:
             raise ProgramError(f"{program} has its own inputs: give inputs only with a module or a function")
-        if isinstance(program, str):
-            return environment_of(program), program
-        return _environment_of_file(Path(cast("os.PathLike[str]", program)))
-    for environment in _environments():
-        uri = environment.program_of(program, inputs)
+        found, uri = _located(cast("str | os.PathLike[str]", program))
+        if environment not in (None, found.name):
+            raise ProgramError(f"{uri} is a program of {found.name}: name no other environment")
+        return found, uri
+    asked = _environments() if environment is None else [ENVIRONMENTS.load(environment)]
+    for one in asked:
+        uri = one.program_of(program, inputs)
         if uri is not None:
-            return environment, uri
-    accepted = [environment.accepts for environment in _environments() if environment.accepts]
+            return one, uri
+    named = [one for one in _environments() if environment in (None, one.name)]
+    accepted = dict.fromkeys(one.accepts for one in named if one.accepts)
     kind = type(program).__name__
-    raise ProgramError(f"an object of type {kind} is no program: give a URI, {', or '.join(accepted)}")
+    what = "no program" if environment is None else f"no program of {environment}"
+    raise ProgramError(f"an object of type {kind} is {what}: give {', or '.join(['a URI', *accepted])}")
+
+
+def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
+    """Return the environment and the URI of a file or a URI."""
+    if not isinstance(program, str):
+        return _environment_of_file(Path(program))
+    if program.partition(":")[0] in ENVIRONMENTS.names():
+        return environment_of(program), program
+    file, mark, bindings = program.partition("?")
+    if is_file(Path(program)):
+        file, mark, bindings = program, "", ""
+    elif not is_file(Path(file)):
+        return environment_of(program), program
+    found, uri = _environment_of_file(Path(file))
+    return found, f"{uri}{mark}{bindings}"
 
 
 def _environment_of_file(path: Path) -> "tuple[Environment, str]":

@@ -124,11 +124,14 @@ class Baseline:
         name: Name in tables.
         description: One line, with the thread count.
         remedy: The command that installs what it needs.
+        any_objective: Whether it has costs under objectives that are no times too. Its `Versus` is then of
+            those.
     """
 
     name: str
     description: str
     remedy: str = field(default="")
+    any_objective: bool = False
 
 
 @dataclass(frozen=True)

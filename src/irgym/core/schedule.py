@@ -46,7 +46,7 @@ def states_along(task: Task[S], schedule: Schedule) -> list[S]:
     states = [task.initial()]
     for place, action in enumerate(schedule.actions, start=1):
         state = states[-1]
-        if not task.space.allows(task.mask(state), action):
+        if not task.accepts(state, action):
             legal = task.space.options(task.mask(state))
             raise ScheduleError(
                 f"action {place} of the schedule, {task.space.text(action)}, does not apply there: "

@@ -66,11 +66,18 @@ class Task(ABC, Generic[S]):
 
     @abstractmethod
     def step(self, state: S, action: Action) -> S:
-        """Return the state after `action`, which the mask of `state` must allow.
+        """Return the state after `action`, which `accepts` must accept.
 
         Raises:
             ScheduleError: The action does not apply.
         """
+
+    def accepts(self, state: S, action: Action) -> bool:
+        """Say whether an action can be stepped: what the mask allows, and what it keeps from searches.
+
+        Schedules are replayed by what is accepted; searches and policies go by the mask.
+        """
+        return self.space.allows(self.mask(state), action)
 
     @classmethod
     def step_many(

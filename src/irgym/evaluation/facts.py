@@ -33,6 +33,10 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
+    if result.no_gain:
+        facts.append(("no gain", result.no_gain))
+    if result.running:
+        facts.append(("session", result.running))
     facts.append(("validated", _validation_text(result)))
     if result.search is not None:
         search = result.search

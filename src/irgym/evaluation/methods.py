@@ -12,10 +12,11 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.evaluation.finalists import best_of
 from irgym.evaluation.results import Trace
 from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
-from irgym.evaluation.tuning import Finding, Validator, best_of, confirm, measure_anew
+from irgym.evaluation.tuning import Finding, Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import Strategy, needs_policy, run_search
@@ -120,7 +121,8 @@ class Searched:
         )
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
-        finding = _confirm(conditions, task, best_of(bench, task, result))
+        best = best_of(conditions.environment, bench, task, result)
+        finding = _confirm(conditions, task, best.schedule, best.no_gain)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return _outcome(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
@@ -164,11 +166,12 @@ class BaselineMethod:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the baseline and time it in turn with the program as written."""
-        if not task.objective.timed:
+        known = {baseline.name: baseline for baseline in conditions.environment.baselines()}
+        if not task.objective.timed and not known[self.name].any_objective:
             raise IrgymError(
                 f"{self.name} can only be timed, so it has no {task.objective.name}: leave it out"
             )
-        reference = conditions.environment.reference_baseline
+        reference = conditions.environment.reference_baseline if task.objective.timed else None
         started = time.perf_counter()
         versus = _against_written(conditions, self.name, task)
         seconds = time.perf_counter() - started
@@ -192,8 +195,8 @@ def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> 
     return of_baseline(versus, task)
 
 
-def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
-    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
+def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule, no_gain: str = "") -> Finding:
+    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator, no_gain)
 
 
 def _outcome(
@@ -219,7 +222,7 @@ def _outcome(
         schedule=finding.actions.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
-        detail=finding.no_baseline,
+        detail=finding.no_gain or finding.no_baseline,
         not_checkable="" if finding.validation is None else finding.validation.blind,
     )
     versus = finding.versus

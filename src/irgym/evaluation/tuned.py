@@ -136,6 +136,8 @@ class Tuned(Finding):
                 "peak_share": self.peak_share,
                 "baseline": self.baseline,
                 "baseline_ratio": self.baseline_ratio,
+                "no_gain": self.no_gain or None,
+                "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
                 "reference": None if reference is None else reference.name,
                 "reference_cost": None if reference is None else reference.cost,

@@ -5,8 +5,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from irgym.core import capabilities
 from irgym.core.cost import Measurement, Validation
 from irgym.core.environment import Bench, Environment, Versus
@@ -14,7 +12,6 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.targets import of_baseline
-from irgym.search.result import SearchResult
 
 ROUNDS = 3
 """Measurements of which the least counts; one where costs are known exactly."""
@@ -80,6 +77,9 @@ class Finding:
         versus: Timings in turn with the baseline; None without one, and where it cannot compute the program.
         peak: Timings in turn with the machine's peak; None where none bounds the cost.
         no_baseline: Why the baseline cannot compute the program; empty where it can.
+        running: How the program is to be run, in words; empty where there is nothing to choose.
+        no_gain: That nothing faster than the baseline was found, so that this is the program as written, to
+            be run as the baseline runs it; empty where something was.
     """
 
     actions: Schedule = field(repr=False)
@@ -91,6 +91,8 @@ class Finding:
     versus: Versus | None
     peak: Versus | None = None
     no_baseline: str = ""
+    running: str = ""
+    no_gain: str = ""
 
     @property
     def speedup(self) -> float:
@@ -183,9 +185,22 @@ def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
 
 
 def confirm(
-    environment: Environment, bench: Bench, task: Task[Any], schedule: Schedule, validator: Validator
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    schedule: Schedule,
+    validator: Validator,
+    no_gain: str = "",
 ) -> Finding:
     """Validate and measure what a schedule makes of a program.
+
+    Args:
+        environment: Where the program comes from.
+        bench: Where it is measured.
+        task: The program.
+        schedule: The schedule.
+        validator: Compares the results with the original's.
+        no_gain: See `Finding.no_gain`.
 
     Raises:
         IrgymError: The schedule does not apply, its program fails, or its results are wrong.
@@ -206,18 +221,15 @@ def confirm(
     peak_call = capabilities.peak_call(task, state)
     against_peak = bench.call(peak_call) if peak_call else None
     return Finding(
-        schedule, state, cost, cost_as_written, validation, baseline, versus, against_peak, no_baseline
+        schedule,
+        state,
+        cost,
+        cost_as_written,
+        validation,
+        baseline,
+        versus,
+        against_peak,
+        no_baseline,
+        capabilities.running(task, state),
+        no_gain,
     )
-
-
-def best_of(bench: Bench, task: Task[Any], result: SearchResult) -> Schedule:
-    """Return the finalist whose cost, measured three times anew in turn, is least.
-
-    The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
-    Costs that the states know have no noise: the first finalist is the best.
-    """
-    states = [replay(task, schedule) for schedule in result.finalists]
-    if task.objective.exact:
-        return result.finalists[0]
-    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
-    return result.finalists[int(np.argmin(np.min(rounds, axis=0)))]

@@ -17,6 +17,7 @@ SEARCHES: Registry[StrategyFactory] = Registry(
         "greedy2": "irgym.search.strategies.greedy:greedy2",
         "beam": "irgym.search.strategies.beam:DepthFirstBeam",
         "beam-bfs": "irgym.search.strategies.beam:BreadthFirstBeam",
+        "taso": "irgym.search.strategies.backtracking:Backtracking",
         "mcts": "irgym.search.strategies.mcts:MonteCarloTreeSearch",
         "evolutionary": "irgym.search.strategies.evolutionary:Evolutionary",
         "screened": "irgym.search.strategies.screened:Screened",

@@ -63,7 +63,7 @@ def _states(task: Task[Any], state: Any, actions: Sequence[Action]) -> list[Any]
     """Return the states from `state` on along `actions`; none where an action does not apply."""
     states = [state]
     for action in actions:
-        if not task.space.allows(task.mask(states[-1]), action):
+        if not task.accepts(states[-1], action):
             return []
         states.append(task.step(states[-1], action))
     return states

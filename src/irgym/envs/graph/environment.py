@@ -1,6 +1,7 @@
 """What `irgym` commands and Gymnasium reach by the name `graph`."""
 
 import re
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,14 +11,16 @@ from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.envs.graph import datasets
-from irgym.envs.graph.programs.sources import INSTALL, LIMITS, Sources, answer
-from irgym.envs.graph.programs.uris import SUFFIX, parse_program
-from irgym.envs.graph.task import OBJECTIVES, GraphTask
+from irgym.envs.graph.programs.from_torch import from_torch
+from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, LIMITS, Sources, answer
+from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
+from irgym.envs.graph.session_options import LEVELS
+from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
@@ -43,7 +46,7 @@ class GraphEnvironment(Environment):
     reference_baseline = "ort-all"
     default_methods = ("base", "random", "greedy", "beam", "evolutionary", "ort-all")
     validation_inputs = 3
-    accepts = "an ONNX file"
+    accepts = "a torch module with its inputs"
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
@@ -88,14 +91,29 @@ class GraphEnvironment(Environment):
             if self._reader is None:
                 self._reader = Child(LIMITS)
                 weakref.finalize(self, self._reader.close)
-            call = Call("irgym.envs.graph.running.artefacts:kept", (file,))
+            call = Call("irgym.envs.graph.running.artefacts:kept", (file, uri))
             self._models[file] = tuple(answer(self._reader, call, uri))
         return self._models[file]
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return the URI of an ONNX file."""
-        del inputs
-        return f"graph:{program}" if isinstance(program, Path) and program.suffix.lower() == SUFFIX else None
+        """Return the URI of an ONNX file, or of a torch module, which is exported.
+
+        Raises:
+            ProgramError: The module comes without inputs, or cannot be exported; or the file is one that
+                ONNX files are packed in or become.
+            BackendError: What exports it is not installed.
+        """
+        if isinstance(program, Path):
+            refuse_other_forms(program)
+            return f"graph:{program}" if program.suffix.lower() == SUFFIX else None
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(program, torch.nn.Module):
+            return None
+        if not inputs:
+            raise ProgramError(
+                f"{type(program).__name__} comes without inputs: give those that it is called with"
+            )
+        return from_torch(program, *inputs)
 
     def objectives(self) -> Sequence[Objective]:
         """Return the measured time, the time by a model, and the number of operators."""
@@ -137,14 +155,21 @@ class GraphEnvironment(Environment):
         return MeasuringBench(limits=limits, farm=farm)
 
     def baselines(self) -> list[Baseline]:
-        """Return ONNX Runtime's own optimiser at each level."""
+        """Return ONNX Runtime's own optimiser at each level, other tools that rewrite models, and torch."""
+        levels = [
+            Baseline(f"ort-{level}", f"ONNX Runtime's own optimiser ({level.upper()})", INSTALL)
+            for level in LEVELS
+        ]
+        best = "at the fastest of ONNX Runtime's levels"
+        saturation = "equality saturation by egglog with these rules, and integer programming, as in Tensat"
         return [
-            Baseline(
-                f"ort-{level}",
-                f"ONNX Runtime's optimiser at level {level}",
-                INSTALL,
-            )
-            for level in ("off", "basic", "extended", "all")
+            *levels,
+            Baseline("onnxslim", f"onnxslim, {best}", INSTALL_PEERS),
+            Baseline("onnxsim", f"onnxsim, {best}", INSTALL_PEERS),
+            Baseline("ort-transformers", f"onnxruntime.transformers, {best}", INSTALL_MODELS),
+            Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
+            Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
+            Baseline(EQSAT, saturation, INSTALL_PEERS, any_objective=True),
         ]
 
 

@@ -3,38 +3,92 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irgym.core.files import write_files
+from onnx import ModelProto, numpy_helper
+
+from irgym.core.files import Content, write_files
 from irgym.core.task import form_of
-from irgym.envs.graph.ir.writing import model_of
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.weights import Weights
+from irgym.envs.graph.ir.writing import BLOCKED, arrays_apart, model_of
+from irgym.envs.graph.programs.metadata import BLOCK, NOTE, ORT_CONFIG, SESSION
+from irgym.envs.graph.programs.weights import MOST
 from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.session_options import options_json, options_text
 from irgym.envs.graph.state import GraphState
 
 if TYPE_CHECKING:
     from irgym.envs.graph.task import GraphTask
 
-NOTE = "irgym"
-"""What the model's metadata about its making is called."""
+BESIDE = ".data"
+"""What follows the model's name in that of the file with its weights, where these do not fit into it."""
+
+PAGE = 4096
+"""Bytes: weights in a file of their own begin at multiples, so that they can be mapped into memory."""
 
 
-def export(task: "GraphTask", state: GraphState, path: Path) -> list[Path]:
-    """Write a model that plain ONNX Runtime runs, with optimisations off.
+def export(task: "GraphTask", state: GraphState, path: Path, most: int = MOST) -> list[Path]:
+    """Write a model that plain ONNX Runtime runs.
 
-    Its metadata says from what it was made, for which target, and which session options suit it.
+    Its metadata says from what it was made, for which target, and which session options it is to be run
+    with; the latter in the form that ONNX Runtime itself reads, too.
+
+    Args:
+        task: The program.
+        state: What became of it.
+        path: Where to write it.
+        most: Bytes of weights that a model may hold; if it has more, they go to a file beside it.
 
     Raises:
         IrgymError: The suffix names no form.
-        StorageError: The file cannot be written.
+        StorageError: A file cannot be written.
     """
     form_of(path, task.forms)
     loaded = model_at(task.path)
-    model = model_of(state.graph, loaded.weights, whole=True)
-    model.metadata_props.extend(loaded.proto.metadata_props)
+    apart = sum(array.nbytes for _, array in arrays_apart(state.graph, loaded.weights)) > most
+    files: dict[Path, Content] = {}
+    if apart:
+        beside = path.with_name(path.name + BESIDE)
+        model, content = _in_two(state.graph, loaded.weights, beside.name)
+        files[beside] = memoryview(content)
+    else:
+        model = model_of(state.graph, loaded.weights, whole=True)
+    for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
+        if not ours.HasField("type"):  # its sizes are not known
+            ours.type.CopyFrom(theirs.type)
     notes = {
-        "program": task.uri,
-        "target": task.target.name,
-        "session": f"graph_optimization_level=ORT_DISABLE_ALL intra_op_num_threads={task.threads}",
+        f"{NOTE}program": task.uri,
+        f"{NOTE}target": task.target.name,
+        SESSION: options_text(state.level, task.threads),
+        ORT_CONFIG: options_json(state.level, task.threads),
     }
+    if any(one.operator.startswith(f"{BLOCKED}.") for one in state.graph.order):
+        notes[BLOCK] = str(task.finder.block)
+    # The original may be such a file itself.
+    kept = [entry for entry in loaded.proto.metadata_props if entry.key not in {*notes, BLOCK}]
+    model.metadata_props.extend(kept)
     for name, text in notes.items():
-        model.metadata_props.add(key=f"{NOTE}.{name}", value=text)
-    write_files({path: model.SerializeToString(deterministic=True)})
-    return [path]
+        model.metadata_props.add(key=name, value=text)
+    write_files({path: model.SerializeToString(deterministic=True), **files})
+    return [path, *files]
+
+
+def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, bytearray]:
+    """Return a model, and the content of the file beside it with its large weights.
+
+    Args:
+        graph: The model.
+        weights: Its weights.
+        location: The name of that file.
+    """
+    model = model_of(graph, weights, whole=False)
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    content = bytearray()
+    for name, array in arrays_apart(graph, weights):
+        content.extend(bytes(-len(content) % PAGE))
+        raw = numpy_helper.from_array(array, name).raw_data
+        tensor = tensors[name]
+        del tensor.external_data[:]
+        for key, value in (("location", location), ("offset", len(content)), ("length", len(raw))):
+            tensor.external_data.add(key=key, value=str(value))
+        content.extend(raw)
+    return model, content

@@ -17,7 +17,7 @@ from irgym.envs.graph.actions import RULES, SPACE
 from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
-from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.state import Candidates, GraphState
 
 KINDS = ("input", "other", *sorted(OPERATORS))
 """What a node of an observed graph is: an input of the model, an operator that is not known, or which one."""
@@ -151,24 +151,25 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
     return np.array(numbers, dtype=np.float32)
 
 
-def _candidates(state: GraphState) -> NDArray[np.float32]:
+def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return what is seen of candidates, shape [C, CANDIDATE]."""
-    rows = np.zeros((len(state.candidates), CANDIDATE), dtype=np.float32)
-    if state.candidates:
-        rows[np.arange(len(rows)), [rule for rule, _ in state.candidates]] = 1
-        rows[:, -1] = np.log2([len(sites) for sites in state.candidates.values()]) / 16
+    rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
+    if candidates:
+        rows[np.arange(len(rows)), [rule for rule, _ in candidates]] = 1
+        rows[:, -1] = np.log2([len(sites) for sites in candidates.values()]) / 16
     return rows
 
 
 def graph_of(task: Any, state: GraphState) -> GraphObservation:
     """Return the graph: inputs, then operators; a candidate is about the operators that its rule matches."""
     graph = state.graph
+    candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)
     place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
     edges, links = _edges(graph, rows, place)
     members = [
         (number, place[name])
-        for number, sites in enumerate(state.candidates.values())
+        for number, sites in enumerate(candidates.values())
         for name in (
             sites[0].members if len(sites) == 1 else dict.fromkeys([n for one in sites for n in one.members])
         )
@@ -177,8 +178,8 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
         _nodes(graph, rows),
         edges,
         links,
-        _whole(task, state, len(state.candidates)),
-        _candidates(state),
+        _whole(task, state, len(candidates)),
+        _candidates(candidates),
         np.array(members, dtype=np.int64).reshape(-1, 2),
     )
 
@@ -189,8 +190,9 @@ def counts_of(task: Any, state: GraphState) -> CandidateObservation:
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():
         counts[_PLACES.get(one.operator, 1)] += 1
-    whole = np.concatenate([np.log1p(counts), _whole(task, state, len(state.candidates))])
-    return CandidateObservation(whole, _candidates(state))
+    candidates: Candidates = task.candidates(state)
+    whole = np.concatenate([np.log1p(counts), _whole(task, state, len(candidates))])
+    return CandidateObservation(whole, _candidates(candidates))
 
 
 VIEWS = views_of(

@@ -5,37 +5,31 @@ from dataclasses import replace
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import BaselineError, IrgymError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.checking import ALLOWED, SEED, checked_on
-from irgym.envs.graph.running.sessions import CompileError, Program, version
+from irgym.envs.graph.running.peers import Original, prepared
+from irgym.envs.graph.running.sessions import CompileError, Program
+from irgym.envs.graph.running.timing import timing_of
+from irgym.envs.graph.session_options import OFF
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.problem import Problem, validation
-from irgym.measure.timing import Timing, interleave, sample
-
-ONE = Timing(budget_ns=300_000_000, slow_ns=200_000_000)
-"""How models on one thread are timed: they take from one to hundreds of milliseconds."""
-
-SEVERAL = Timing(budget_ns=300_000_000, slow_ns=200_000_000, clock="process")
-"""The same on several threads."""
+from irgym.measure.machine import threads_text
+from irgym.measure.timing import interleave, sample
 
 STAGE_SAMPLE_NS = 10_000_000
 """Shortest sample where two states of a rewriting are timed in turn, since they may differ by little."""
 
 
-def timing_of(threads: int) -> Timing:
-    """Return how models are timed."""
-    return ONE if threads == 1 else SEVERAL
-
-
-def measure(path: str, graph: Graph, threads: int) -> Measurement:
+def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurement:
     """Run, check and time a rewritten model.
 
     Args:
         path: The model as it was read.
         graph: What became of it.
         threads: Threads of an operator.
+        level: What ONNX Runtime's own optimiser does to it then, a key of `LEVELS`.
 
     Returns:
         Samples in nanoseconds, or what failed: ONNX Runtime refuses the model, or its result is wrong.
@@ -43,25 +37,25 @@ def measure(path: str, graph: Graph, threads: int) -> Measurement:
     checked, feeds = checked_on(path, SEED)
     started = time.perf_counter()
     try:
-        program = Program(graph, model_at(path).weights, threads)
+        bound = Program(graph, model_at(path).weights, threads, level).bound(feeds)
+        compile_s = time.perf_counter() - started
+        samples = sample(bound.run, timing_of(threads))
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
-    bound = program.bound(feeds)
-    compile_s = time.perf_counter() - started
-    samples = sample(bound.run, timing_of(threads))
     said = checked.judge(bound.results())
     if not said.ok:
         return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=said.detail)
     return Measurement(Outcome.OK, samples, compile_s)
 
 
-def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int) -> Validation:
+def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, level: str = OFF) -> Validation:
     """Compare a rewritten model with the original on several random inputs.
 
     Raises:
-        IrgymError: ONNX Runtime refuses it.
+        IrgymError: ONNX Runtime refuses it, or the original.
     """
-    program = Program(graph, model_at(path).weights, threads)
+    checked_on(path, seed)  # what is wrong with the original is said of that one
+    program = Program(graph, model_at(path).weights, threads, level)
     tried, said = list[Problem](), list[Agreement]()
     for place in range(inputs):
         checked, feeds = checked_on(path, seed + 2 * place)
@@ -72,38 +66,48 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int) -> V
     return validation(tried, said, ALLOWED)
 
 
-def compare(path: str, graph: Graph, level: str, threads: int, rounds: int) -> Versus:
-    """Time the original under ONNX Runtime's own optimiser and a rewritten model in turn, on the same inputs.
+def compare(
+    uri: str, path: str, graph: Graph, level: str, baseline: str, threads: int, rounds: int
+) -> Versus:
+    """Time the original as another tool makes or runs it and a rewritten model in turn, on the same inputs.
 
     Args:
+        uri: The program.
         path: The model as it was read.
         graph: What became of it.
-        level: How much the optimiser does, a key of `LEVELS`.
+        level: What ONNX Runtime's own optimiser does to it then, a key of `LEVELS`.
+        baseline: Name of the baseline.
         threads: Threads of an operator.
         rounds: Rounds of timings.
 
     Raises:
+        BaselineError: The baseline is not installed, cannot compute the program, or computes something else.
         IrgymError: The rewritten model's results are wrong.
     """
-    loaded = model_at(path)
     checked, feeds = checked_on(path, SEED)
-    theirs = Program(loaded.graph, loaded.weights, threads, level).bound(feeds)
-    ours = Program(graph, loaded.weights, threads).bound(feeds)
+    theirs = prepared(baseline, Original(uri, path, feeds, threads))
+    theirs.run(1)
+    said = checked.judge(theirs.results())
+    if not said.ok:
+        raise BaselineError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
+    ours = Program(graph, model_at(path).weights, threads, level).bound(feeds)
     ours.run(1)
     said = checked.judge(ours.results())
     if not said.ok:
         raise IrgymError(f"the rewriting gives wrong results ({said.detail}): please report a bug of irgym")
     pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads))
-    return Versus.of(pairs, f"{version()}, level {level}, {threads} thread{'s' if threads > 1 else ''}")
+    return Versus.of(pairs, f"{theirs.detail}, {threads_text(threads)}")
 
 
-def stages(path: str, before: Graph, after: Graph, threads: int, rounds: int) -> list[tuple[float, float]]:
+def stages(
+    path: str, before: tuple[Graph, str], after: tuple[Graph, str], threads: int, rounds: int
+) -> list[tuple[float, float]]:
     """Time two states of a rewriting in turn, on the same inputs.
 
     Args:
         path: The model as it was read.
-        before: What became of it.
-        after: What became of it later.
+        before: What became of it, and what ONNX Runtime's own optimiser does to that, a key of `LEVELS`.
+        after: What became of it later, and likewise.
         threads: Threads of an operator.
         rounds: Rounds of timings.
 
@@ -115,6 +119,6 @@ def stages(path: str, before: Graph, after: Graph, threads: int, rounds: int) ->
     """
     weights = model_at(path).weights
     _, feeds = checked_on(path, SEED)
-    first, second = (Program(graph, weights, threads).bound(feeds) for graph in (before, after))
+    first, second = (Program(graph, weights, threads, level).bound(feeds) for graph, level in (before, after))
     timing = replace(timing_of(threads), sample_ns=STAGE_SAMPLE_NS)
     return interleave(first.run, second.run, rounds, timing)

@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.rule import Site
+from irgym.envs.graph.session_options import OFF
 from irgym.envs.graph.sites import Sites
+
+Candidates: TypeAlias = Mapping[tuple[int, str], tuple[Site, ...]]
+"""Sites by the place of a rule and the name of a candidate."""
 
 EVERYWHERE = "*"
 """The name of all sites of a rule together; no value's name in a schedule has this character."""
@@ -14,24 +19,36 @@ EVERYWHERE = "*"
 
 @dataclass(frozen=True, eq=False)
 class GraphState:
-    """A graph, and where rules apply to it.
+    """A graph, where rules apply to it, and how its schedule ended.
 
-    States are equal where their graphs compute the same in the same way and have the same names of values.
+    States are equal where their graphs compute the same in the same way and have the same names of values,
+    and they ended alike.
 
     Attributes:
         graph: The graph.
         digest: Its digest.
         sites: Where rules apply.
-        stopped: Whether `stop` was taken.
+        ending: The level of ONNX Runtime's own optimiser that the schedule ended with, such as `off` after
+            `stop`; empty while it goes on.
     """
 
     graph: Graph
     digest: str
     sites: Sites
-    stopped: bool = False
+    ending: str = ""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the schedule ended."""
+        return bool(self.ending)
+
+    @property
+    def level(self) -> str:
+        """The level of ONNX Runtime's own optimiser that the model runs with."""
+        return self.ending or OFF
 
     @cached_property
-    def candidates(self) -> Mapping[tuple[int, str], tuple[Site, ...]]:
+    def candidates(self) -> Candidates:
         """Where rules apply, by the rule's place and the site's name, in the order of the mask.
 
         For a rule with several sites, all of them together are a candidate too, named `EVERYWHERE`.
@@ -51,9 +68,9 @@ class GraphState:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, GraphState)
-            and (self.digest, self.stopped) == (other.digest, other.stopped)
+            and (self.digest, self.ending) == (other.digest, other.ending)
             and self.graph.nodes.keys() == other.graph.nodes.keys()
         )
 
     def __hash__(self) -> int:
-        return hash((self.digest, self.stopped))
+        return hash((self.digest, self.ending))

@@ -20,11 +20,13 @@ from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
+from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.observations import VIEWS, Rows
+from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
-from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.state import Candidates, GraphState
 from irgym.envs.graph.transitions import Kept, rewritten
 from irgym.measure.machine import threads_text
 
@@ -46,6 +48,9 @@ OBJECTIVES = (TIME, MODEL, NODES)
 """What may be minimised, the default first."""
 
 RUNNER = "irgym.envs.graph.runner"
+
+EQSAT = "eqsat"
+"""The baseline that saturates with equalities, as Tensat does."""
 
 
 class GraphTask(Task[GraphState]):
@@ -81,13 +86,16 @@ class GraphTask(Task[GraphState]):
         self.threads = threads
         self.toolchain = toolchain
         self.horizon = HORIZON
-        self.finder = Finder(actions.RULES, block_of(target))
+        self.block = block_of(target)
+        self.finder = Finder(actions.RULES, self.block)
+        self.rules = actions.RULES
         self.rows = Rows()
         self._kept = Kept()
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
         self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
+        self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
@@ -108,26 +116,48 @@ class GraphTask(Task[GraphState]):
         task.objective = known[objective]
         return task
 
+    def restricted(self, source: str) -> "GraphTask":
+        """Return the same program with some rules alone; the actions keep their names and places.
+
+        Args:
+            source: What those rules name as where they are from, such as `TASO`.
+        """
+        task = copy(self)
+        task._allowed = frozenset(place for place, rule in enumerate(actions.RULES) if source in rule.source)
+        task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
+        return task
+
     def initial(self) -> GraphState:
         """Return the graph as it was read."""
         return self._initial
 
     def mask(self, state: GraphState) -> Mask:
-        """Return where rules apply."""
+        """Return where rules apply, and whether `stop` does.
+
+        The other endings are not offered: a search that meets `stop-all` in its first step would take that
+        for a way forward and rewrite nothing, and a policy that samples among endings would end there. They
+        are tried on what searches found: see `irgym.core.capabilities.Endings`.
+        """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
-        pairs = tuple((rule + 1, name) for rule, name in state.candidates)
+        pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 
+    def candidates(self, state: GraphState) -> Candidates:
+        """Return where this task's rules apply: see `GraphState.candidates`."""
+        if len(self._allowed) == len(self.finder.rules):
+            return state.candidates
+        return {key: sites for key, sites in state.candidates.items() if key[0] in self._allowed}
+
     def step(self, state: GraphState, action: Action) -> GraphState:
-        """Return the graph after a rewrite.
+        """Return the graph after a rewrite, or how the schedule ended: by any ending that there is.
 
         Raises:
-            ScheduleError: The rule does not apply there.
+            ScheduleError: The rule does not apply there, or the schedule has ended.
         """
-        if action.kind == actions.STOP and not state.stopped:
-            return replace(state, stopped=True)
-        sites = state.candidates.get((action.kind - 1, action.candidate))
+        if action in self.endings(state) or (action.kind == actions.STOP and not state.stopped):
+            return replace(state, ending=actions.ENDINGS[action.kind])
+        sites = self.candidates(state).get((action.kind - 1, action.candidate))
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         return self._kept.step(state, action, lambda: rewritten(self.finder, state, action.kind - 1, sites))
@@ -136,13 +166,32 @@ class GraphTask(Task[GraphState]):
         """Return the actions of a random schedule that closes the graph stage by stage."""
         return sketch(self, rng)
 
+    def accepts(self, state: GraphState, action: Action) -> bool:
+        """Say whether the mask offers an action, or it is one of the `endings`."""
+        return action in self.endings(state) or super().accepts(state, action)
+
+    def endings(self, state: GraphState) -> Sequence[Action]:
+        """Return the ways to end a schedule but `stop`; none where nothing is run."""
+        if state.stopped or not self.objective.timed:
+            return ()
+        return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
+
+    def ending_of(self, baseline: str) -> Action | None:
+        """Return the ending that makes the model as written what a baseline is; None where none does."""
+        level = baseline.removeprefix("ort-")
+        return next((Action(kind) for kind, one in actions.ENDINGS.items() if one == level), None)
+
+    def running(self, state: GraphState) -> str:
+        """Return the options of the session that the model is to be run in."""
+        return options_text(state.level, self.threads)
+
     def terminal(self, state: GraphState) -> bool:
-        """Say whether `stop` was taken."""
+        """Say whether an ending was taken."""
         return state.stopped
 
     def identity(self, state: GraphState) -> str:
         """Return the digest: graphs that differ in names alone have the same future, but for names."""
-        return f"{state.digest} {state.stopped}"
+        return f"{state.digest} {state.ending}"
 
     @property
     def views(self) -> Mapping[str, ObservationView]:
@@ -150,8 +199,8 @@ class GraphTask(Task[GraphState]):
         return VIEWS
 
     def key(self, state: GraphState) -> str:
-        """Return the digest of the graph."""
-        return state.digest
+        """Return the digest of the graph, and the level of ONNX Runtime's own optimiser if it is on."""
+        return state.digest if state.level == OFF else f"{state.digest} ort-{state.level}"
 
     def job(self, state: GraphState) -> Job:
         """Return the request for the cost: the sum of its operators' under `model`, known under `nodes`."""
@@ -159,14 +208,14 @@ class GraphTask(Task[GraphState]):
         if self.objective == NODES:
             known = Measurement(Outcome.OK, (float(len(state.graph.nodes)),))
         return Job(
-            Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads)),
+            Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads, state.level)),
             program=self.uri,
             schedule=self.key(state),
             toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
             objective=self.objective.name,
             known=known,
             parts=self.costs.parts(state.graph) if self.objective == MODEL else (),
-            original=state.digest == self._initial.digest,
+            original=self.key(state) == self._initial.digest,
             target=self.target_text,
         )
 
@@ -179,24 +228,35 @@ class GraphTask(Task[GraphState]):
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""
-        return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads))
+        return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads, state.level))
 
     def baseline_call(self, name: str, state: GraphState) -> Call:
-        """Return the call that times the original, at a level of ONNX Runtime's optimiser, and this state."""
-        level = name.removeprefix("ort-")
-        return Call(f"{RUNNER}:compare", (self.path, state.graph, level, self.threads, VERSUS_ROUNDS))
+        """Return the call that times a baseline of the original and this state.
+
+        The baseline is the original as another tool makes or runs it. `eqsat` has the task's rules, and costs
+        under every objective.
+        """
+        if name == EQSAT:
+            rules = tuple(rule.name for rule in self.rules)
+            how = (self.threads, VERSUS_ROUNDS, self.objective.name, rules, self.block, Limits())
+            return Call("irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, *how))
+        arguments = (self.uri, self.path, state.graph, state.level, name, self.threads, VERSUS_ROUNDS)
+        return Call(f"{RUNNER}:compare", arguments)
 
     def stage_call(self, before: GraphState, after: GraphState) -> Call:
         """Return the call that times two states in turn."""
-        return Call(f"{RUNNER}:stages", (self.path, before.graph, after.graph, self.threads, VERSUS_ROUNDS))
+        states = ((before.graph, before.level), (after.graph, after.level))
+        return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, VERSUS_ROUNDS))
 
     def describe(self, state: GraphState) -> str:
-        """Return each operator with what it reads and makes."""
+        """Return each operator with what it reads and makes; at last what is left to ONNX Runtime."""
         lines: list[str] = []
         for one in state.graph.order:
             kind = state.graph.types.get(one.name)
             shape = "" if kind is None else f"{kind.dtype}{list(kind.shape)}"
             lines.append(f"{one.name} = {one.operator}({', '.join(one.inputs)}) {shape}".rstrip())
+        if state.level != OFF:
+            lines.append(f"then ONNX Runtime's own optimiser, level {state.level}")
         return "\n".join(lines)
 
     def drawing(self, state: GraphState) -> Drawing:

@@ -70,13 +70,18 @@ def unmoved(expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]
     return frozenset(
         place
         for place, one in enumerate(expected)
-        if all(same_bits(one.values, results[place]) for results in computed.values())
+        if all(
+            one.values.shape == results[place].shape and same_bits(one.values, results[place])
+            for results in computed.values()
+        )
     )
 
 
 def _shows(expected: Expected, numbers: Array) -> bool:
     """Say whether a wrong answer would be noticed; one that equals the right one is none."""
     wanted = expected.numbers
+    if numbers.shape != wanted.shape:
+        return True
     with np.errstate(invalid="ignore"):
         changed = (
             ~((numbers == wanted) | (np.isnan(numbers) & np.isnan(wanted)))

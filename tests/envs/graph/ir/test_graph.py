@@ -103,7 +103,23 @@ def program_of(graph: Graph) -> tuple[object, ...]:
     known: dict[str, object] = {name: f"input {place}" for place, name in enumerate(graph.inputs)}
     for one in graph.order:
         known[one.name] = (one.operator, *(known[value] for value in one.inputs))
-    return tuple(known[value] for value in graph.outputs)
+    return *(known[value] for value in graph.outputs), tuple(
+        sorted(repr(known[name]) for name in graph.nodes)
+    )
+
+
+def test_what_is_computed_twice_changes_the_digest():
+    first, second = node("Relu", ["x"], ["a"]), node("Relu", ["x"], ["b"])
+    once = graph_of(first, node("Add", ["a", "a"], ["y"]), outputs=("y",))
+    twice = graph_of(first, second, node("Add", ["a", "b"], ["y"]), outputs=("y",))
+    named_otherwise = graph_of(second, first, node("Add", ["b", "a"], ["z"]), outputs=("z",))
+    assert once.digest != twice.digest == named_otherwise.digest
+
+
+def test_each_of_very_many_outputs_has_a_digest_of_its_own():
+    parts = [f"part{place}" for place in range(600)]
+    split = node("Split", ["x"], parts, axis=0)
+    assert len({graph_of(split, outputs=(one,)).digest for one in parts}) == len(parts)
 
 
 def test_equal_digests_mean_equal_graphs():

@@ -171,7 +171,7 @@ def test_too_many_weights_are_refused(sources: Sources, tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "holds no operations"),
+        (b"", "is empty"),
         (b"# a text that is no model\n", "is no ONNX model"),
         (parser.parse_model(OPEN).SerializeToString()[:-9], "is no ONNX model, or was cut off"),
         (b"\x08\x0a", "holds no operations"),

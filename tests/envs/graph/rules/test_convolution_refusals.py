@@ -55,6 +55,18 @@ def test_only_constants_by_channel_are_folded():
     assert sites_of(RULES["conv-mul"], _graph(*nodes, k=np.ones((4, 1, 1))))
     for shape in ((4,), (1, 4), (4, 4), (1, 1, 4, 4), (1, 1, 4, 1, 1)):
         assert not sites_of(RULES["conv-mul"], _graph(*nodes, k=np.ones(shape)))
+    assert not sites_of(RULES["conv-mul"], _graph(*nodes, k=np.ones((1, 1, 1, 1, 1))))
+    assert not sites_of(RULES["conv-mul"], _graph(*nodes, k=-3.4e38))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
+def test_global_pools_are_of_single_precision(dtype: str):
+    """ONNX Runtime has MaxPool and ReduceMean of other types, and of GlobalMaxPool and its like only that."""
+    whole = [node("MaxPool", ["x"], ["y"], kernel_shape=X[2:])]
+    mean = [node("ReduceMean", ["x", "axes"], ["y"], keepdims=1)]
+    single = dtype == "float32"
+    assert bool(sites_of(RULES["whole-max-pool"], _graph(*whole, dtype=dtype))) is single
+    assert bool(sites_of(RULES["mean-pool"], _graph(*mean, dtype=dtype, axes=[2, 3]))) is single
 
 
 def test_a_batch_normalisation_that_learns_stays():

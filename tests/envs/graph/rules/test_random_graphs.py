@@ -7,21 +7,9 @@ import pytest
 from random_graphs import Maker
 from small_graphs import BLOCK, sites_of
 
+from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules import (
-    algebra,
-    cutting,
-    identities,
-    linear,
-    movement,
-    recurrence,
-    reshaping,
-    scaling,
-)
 from irgym.envs.graph.rules.verification import run
-
-FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
-RULES = [rule for file in FILES for rule in file.RULES]
 
 
 def check(seed: int) -> Counter[str]:
@@ -31,7 +19,7 @@ def check(seed: int) -> Counter[str]:
     expected = run(graph, feeds, weights, BLOCK)
     counts: Counter[str] = Counter()
     for rule in RULES:
-        sites = sites_of(rule, graph)
+        sites = sites_of(rule, graph, "float64")
         assert len({site.name for site in sites}) == len(sites)
         for site in sites:
             after = graph.rewritten(rule.rewrite(graph, site, BLOCK))

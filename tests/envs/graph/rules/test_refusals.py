@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from small_graphs import applied, graph_of, operators_of, run_in_ort, sites_of
 
-from irgym.envs.graph.ir.digest import Digests
 from irgym.envs.graph.ir.graph import Graph, Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
@@ -22,6 +21,7 @@ from irgym.envs.graph.rules import (
 FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = {rule.name: rule for file in FILES for rule in file.RULES}
 ONES = np.ones((4, 4))
+LEAST = -3.4028234663852886e38
 
 
 def _products(*more: Node, outputs: tuple[str, ...] = ("y", "z")) -> Graph:
@@ -177,6 +177,50 @@ def test_whole_numbers_are_not_factored():
                 {},
             ),
         ),
+        # the second operand is a vector, and the reshape makes a matrix of the result
+        (
+            "reshape-up-batch",
+            lambda: (
+                [node("MatMul", ["x", "z"], ["p"]), node("Reshape", ["p", "s"], ["y"])],
+                {"x": (3, 1), "z": (1,)},
+                {"s": [3, 1]},
+            ),
+        ),
+        *[
+            # a factor that a mask is made of, times something else, is infinite, and minus itself no number
+            (rule, lambda nodes=nodes, more=more: (nodes, {"x": (2, 4), "z": (2, 4)}, {"c": LEAST, **more}))
+            for rule, nodes, more in (
+                (
+                    "distribute-mul",
+                    [node("Sub", ["x", "z"], ["s"]), node("Mul", ["s", "c"], ["y"])],
+                    {},
+                ),
+                (
+                    "scale-bias",
+                    [node("Add", ["x", "b"], ["s"]), node("Mul", ["s", "c"], ["y"])],
+                    {"b": 2.0},
+                ),
+                (
+                    "merge-muls",
+                    [node("Mul", ["x", "c"], ["s"]), node("Mul", ["s", "b"], ["y"])],
+                    {"b": 2.0},
+                ),
+                (
+                    "associate-first",
+                    [node("Mul", ["x", "c"], ["s"]), node("Mul", ["s", "z"], ["y"])],
+                    {},
+                ),
+                *(
+                    (rule, [node("MatMul", ["x", "w"], ["p"]), node("Mul", ["p", "c"], ["y"])], {"w": ONES})
+                    for rule in ("scale-into-left", "scale-into-right", "fold-scale")
+                ),
+                (
+                    "fold-scale-of-input",
+                    [node("Mul", ["x", "c"], ["s"]), node("MatMul", ["s", "w"], ["y"])],
+                    {"w": ONES},
+                ),
+            )
+        ],
         # a factor that may be infinite is not moved into a sum of products
         (
             "scale-into-left",
@@ -245,5 +289,5 @@ def test_an_unrolled_recurrence_multiplies_its_inputs_once():
 
 def test_equal_rewrites_give_equal_graphs():
     graph = _products(node("Relu", ["y"], ["r"]), outputs=("r", "z"))
-    digests = [Digests().of(applied(RULES["merge-matmul"], graph)) for _ in range(2)]
-    assert digests[0] == digests[1] != Digests().of(graph)
+    digests = [applied(RULES["merge-matmul"], graph).digest for _ in range(2)]
+    assert digests[0] == digests[1] != graph.digest

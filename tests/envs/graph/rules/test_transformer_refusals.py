@@ -259,3 +259,25 @@ def test_a_large_bias_makes_no_gemm_of_rank_two():
     for bias, wanted in (((4,), True), ((1, 4), True), ((5, 4), False), ((1, 1, 4), False)):
         result = np.broadcast_shapes((1, 4), bias)
         assert applies("matmul-as-gemm", nodes, {**shapes, "b": bias, "y": result}, {}) is wanted
+
+
+def test_a_linear_layer_whose_bias_is_wider_is_no_gemm():
+    nodes = [node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["y"])]
+    shapes = {"x": (2, 3, 4), "p": (2, 3, 1)}
+    for width, wanted in ((1, True), (5, False)):
+        arrays = {"w": np.ones((4, 1), np.float32), "b": np.ones(width, np.float32)}
+        assert applies("linear-gemm", nodes, {**shapes, "y": (2, 3, width)}, arrays) is wanted
+
+
+def test_biases_of_keys_that_were_split_into_heads_stay():
+    """In ONNX Runtime's multi-head attention keys and values of four dimensions are heads of their own."""
+    nodes = [
+        node("Add", ["k", "c"], ["d"]),
+        node("com.microsoft.MultiHeadAttention", ["q", "d", "v"], ["y"], num_heads=2),
+    ]
+    heads, rows = (1, 2, 5, 4), (1, 5, 8)
+    for of_heads in (False, True):
+        keys = heads if of_heads else rows
+        shapes = {"q": (1, 3, 8), "k": keys, "d": keys, "v": keys, "y": (1, 3, 8)}
+        arrays = {"c": np.ones(keys[-1], np.float32)}
+        assert applies("attention-bias-k", nodes, shapes, arrays) is not of_heads

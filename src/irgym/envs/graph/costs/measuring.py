@@ -115,10 +115,7 @@ class _Copies:
 
     def run(self, times: int) -> None:
         """Run it so many times."""
-        try:
-            self._bound.run(times)
-        except Exception as error:  # ONNX Runtime's errors have no common class but this
-            raise CompileError(str(error).partition("\n")[0]) from error
+        self._bound.run(times)
 
 
 def copies(signature: Signature, count: int) -> tuple[Graph, Weights, dict[str, Array]]:

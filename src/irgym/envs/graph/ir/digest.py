@@ -1,4 +1,4 @@
-"""What tells graphs apart: a digest of what the outputs are computed from, whatever the names of values."""
+"""What tells graphs apart: a digest of what is computed, how often, and what is returned; not of names."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,16 +53,29 @@ def of_results(
     operands = [_of(value, values, weights) for value in (*one.inputs, *one.captured)]
     digest = hashlib.blake2b(_joined([one.head, *operands]), digest_size=SIZE).digest()
     return [
-        (value, digest + bytes([place]) if place else digest)
+        (value, digest + place.to_bytes(4, "little") if place else digest)
         for place, value in enumerate(one.outputs)
         if value
     ]
 
 
-def of_outputs(outputs: Iterable[str], values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> str:
-    """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way."""
-    whole = [_of(value, values, weights) for value in outputs]
-    return hashlib.blake2b(_joined(whole), digest_size=SIZE).hexdigest()
+def of_graph(
+    outputs: Iterable[str],
+    nodes: Iterable[str],
+    values: Mapping[str, bytes],
+    weights: Mapping[str, Weight],
+) -> str:
+    """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way.
+
+    Args:
+        outputs: Names of the values that it returns.
+        nodes: Names of its nodes: what is computed twice is not what is computed once.
+        values: The digests of values that are no weights.
+        weights: By name.
+    """
+    returned = _joined([_of(value, values, weights) for value in outputs])
+    computed = _joined(sorted(values[name] for name in nodes))
+    return hashlib.blake2b(_joined([returned, computed]), digest_size=SIZE).hexdigest()
 
 
 def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:

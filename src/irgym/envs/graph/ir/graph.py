@@ -208,7 +208,7 @@ class Graph:
         Raises:
             ScheduleError: There is a circle.
         """
-        return digest.of_outputs(self.outputs, self.digests, self.weights)
+        return digest.of_graph(self.outputs, self.nodes, self.digests, self.weights)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:

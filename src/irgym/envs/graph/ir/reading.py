@@ -16,17 +16,16 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
-from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
 
 Array = NDArray[Any]
 
-OPSETS = range(13, 27)
-"""Versions of ONNX's own operators that are read."""
-
 FOLDED = 1 << 26
 """Greatest number of bytes of a constant that is computed when a model is read."""
 
+HEAVY = 1 << 20
+"""Least number of bytes of a weight that is set aside before that, if nothing can be computed of it."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -34,12 +33,12 @@ RANDOM = frozenset(
 """Operators whose results nobody can compare."""
 
 
-def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str, Array]]:
+def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, Array]]:
     """Do with a model what need be done but once.
 
     Args:
         model: The model: everything inside, its inputs of fixed shapes.
-        path: Its file, for messages.
+        name: What messages call it.
 
     Returns:
         The model, with constants folded and shapes inferred; and its larger weights, which are no part of it
@@ -50,19 +49,22 @@ def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str,
     """
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    _check(model, path)
+    _check(model, name)
+    _check_results(model, name)
     # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
     del model.graph.value_info[:]
+    given = {value.name for value in (*model.graph.input, *model.graph.initializer)}
     for value in model.graph.output:
-        if value.type.HasField("tensor_type"):
+        if value.type.HasField("tensor_type") and value.name not in given:
             value.type.tensor_type.ClearField("shape")
-    model = onnx.shape_inference.infer_shapes(_folded(model), data_prop=True)
+    aside = dict(_set_aside(model.graph))
+    model = onnx.shape_inference.infer_shapes(_folded(model, name), data_prop=True)
     arrays: dict[str, Array] = {}
     for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
-        model.graph.initializer.append(numpy_helper.from_array(_constant(one, path), one.output[0]))
+        model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))
         model.graph.node.remove(one)
     for tensor in model.graph.initializer:
-        array = numpy_helper.to_array(tensor)
+        array = aside[tensor.name] if tensor.name in aside else numpy_helper.to_array(tensor)
         weight = weight_of(tensor.name, array)
         if isinstance(weight, Stored):
             # A copy keeps 0 dimensions.
@@ -71,13 +73,33 @@ def prepared_model(model: ModelProto, path: Path) -> tuple[ModelProto, dict[str,
     return model, arrays
 
 
+def _set_aside(graph: GraphProto) -> Iterator[tuple[str, Array]]:
+    """Yield large weights of which nothing can be computed beforehand, after they are made external.
+
+    What folds constants and infers shapes copies all that the model holds, several times.
+    """
+    constant = {tensor.name for tensor in graph.initializer}
+    kept: set[str] = set()
+    for one in graph.node:
+        if constant.issuperset(value for value in one.input if value):
+            kept.update(one.input)
+            constant.update(one.output)
+        kept |= _captured(one)
+    for tensor in graph.initializer:
+        if tensor.ByteSize() >= HEAVY and tensor.name not in kept:
+            array = numpy_helper.to_array(tensor)
+            _clear(tensor)
+            tensor.external_data.add(key="location", value="aside")
+            yield tensor.name, array
+
+
 def read(path: Path) -> tuple[Graph, dict[str, Array]]:
     """Return the graph of a file whose inputs have fixed shapes, and its larger weights.
 
     Raises:
         ProgramError: It holds something that cannot be handled.
     """
-    model, arrays = prepared_model(onnx.load(str(path)), path)
+    model, arrays = prepared_model(onnx.load(str(path)), str(path))
     return read_graph(model), arrays
 
 
@@ -88,9 +110,7 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
         tensor: The initializer.
         weight: What is known of it: this takes the place of the content.
     """
-    for field in ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
-        tensor.ClearField(field)
-    tensor.data_location = TensorProto.EXTERNAL
+    _clear(tensor)
     tensor.external_data.add(key="location", value=weight.digest)
     tensor.external_data.add(key="greatest", value=repr(weight.greatest))
     for key, holds in (("causal", weight.causal), ("open", weight.open)):
@@ -100,6 +120,22 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
         tensor.external_data.add(key="row", value=weight.row)
 
 
+def _clear(tensor: TensorProto) -> None:
+    """Make a tensor one whose content is elsewhere; where, is not said yet."""
+    fields = (
+        "raw_data",
+        "float_data",
+        "int32_data",
+        "int64_data",
+        "double_data",
+        "uint64_data",
+        "external_data",
+    )
+    for field in fields:
+        tensor.ClearField(field)
+    tensor.data_location = TensorProto.EXTERNAL
+
+
 def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
     """Return the weight that `mark_apart` put elsewhere."""
     known = {entry.key: entry.value for entry in tensor.external_data}
@@ -107,23 +143,59 @@ def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
     return Stored(tensor.name, known["location"], kind, greatest, "causal" in known, "open" in known, row)
 
 
-def _check(model: ModelProto, path: Path) -> None:
-    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
-    if version not in OPSETS:
-        raise ProgramError(
-            f"{path} is of opset {version}, and those from {OPSETS[0]} to {OPSETS[-1]} are read: convert it, "
-            "for instance with onnx.version_converter"
-        )
+def _check(model: ModelProto, name: str) -> None:
     if model.graph.sparse_initializer:
-        raise ProgramError(f"{path} has sparse weights, which are not handled: make them dense")
-    operators = {one.op_type for one in _all_nodes(model.graph)}
-    if found := sorted(operators & RANDOM):
-        raise ProgramError(
-            f"{path} draws random numbers ({found[0]}), so that results cannot be compared: remove it"
-        )
+        raise ProgramError(f"{name} has sparse weights, which are not handled: make them dense")
+    if any(tensor.data_type == TensorProto.STRING for tensor in model.graph.initializer):
+        raise ProgramError(f"{name} has texts among its weights, which are not handled: remove them")
+    constants = _truths(model.graph)
+    for one in _all_nodes(model.graph):
+        own = one.domain in ("", "ai.onnx")
+        if own and (one.op_type in RANDOM or _drops(one, constants)):
+            raise ProgramError(
+                f"{name} draws random numbers ({one.op_type}), so that results cannot be compared: export it "
+                "for inference, without them"
+            )
 
 
-def _folded(model: ModelProto) -> ModelProto:
+def _truths(graph: GraphProto) -> dict[str, bool]:
+    """Return the truth values among a model's constants that are one number."""
+    tensors = {one.name: one for one in graph.initializer}
+    for one in _all_nodes(graph):
+        if one.op_type == "Constant":
+            tensors.update((one.output[0], given.t) for given in one.attribute if given.name == "value")
+    return {
+        name: bool(numpy_helper.to_array(tensor).all())
+        for name, tensor in tensors.items()
+        if tensor.data_type == TensorProto.BOOL and len(tensor.dims) < 2
+    }
+
+
+def _drops(one: NodeProto, constants: Mapping[str, bool]) -> bool:
+    """Say whether an operator is a dropout that may be in training."""
+    if one.op_type != "Dropout" or len(one.input) < 3 or not one.input[2]:
+        return False
+    return constants.get(one.input[2], True)
+
+
+def _check_results(model: ModelProto, name: str) -> None:
+    """Make sure that all results are tensors that can be compared."""
+    for value in model.graph.output:
+        kind = value.type.WhichOneof("value")
+        if kind not in ("tensor_type", None):
+            what = f"is a {kind.removesuffix('_type').replace('_', ' ')}"
+            raise ProgramError(
+                f"{name}: the result {value.name} {what}, and only tensors are compared: export the model "
+                "with tensors as results (skl2onnx has the option zipmap=False)"
+            )
+        if value.type.tensor_type.elem_type == TensorProto.STRING:
+            raise ProgramError(
+                f"{name}: the result {value.name} holds texts, and only numbers are compared: export the "
+                "model with numbers as results"
+            )
+
+
+def _folded(model: ModelProto, name: str) -> ModelProto:
     """Return the model with everything computed that depends on no input."""
     import onnx_ir
     from onnx_ir.passes.common import RemoveUnusedNodesPass
@@ -134,13 +206,19 @@ def _folded(model: ModelProto) -> ModelProto:
         return True if one.op_type == "ConstantOfShape" else None
 
     own = onnx_ir.serde.deserialize_model(model)
-    fold_constants(
-        own,
-        onnx_shape_inference=True,
-        input_size_limit=FOLDED,
-        output_size_limit=FOLDED,
-        should_fold=kept,
-    )
+    try:
+        fold_constants(
+            own,
+            onnx_shape_inference=True,
+            input_size_limit=FOLDED,
+            output_size_limit=FOLDED,
+            should_fold=kept,
+        )
+    except RuntimeError as error:
+        raise ProgramError(
+            f"onnxscript cannot compute the constants of {name} ({error}): simplify it, "
+            "for instance with onnxslim"
+        ) from error
     RemoveUnusedNodesPass()(own)
     return onnx_ir.serde.serialize_model(own)
 
@@ -175,7 +253,7 @@ def read_graph(model: ModelProto) -> Graph:
     return Graph.of(nodes, types, weights, inputs, [value.name for value in own.output], opsets)
 
 
-def _constant(proto: NodeProto, path: Path) -> Array:
+def _constant(proto: NodeProto, name: str) -> Array:
     [attribute] = proto.attribute
     value = helper.get_attribute_value(attribute)
     if attribute.name == "value":
@@ -188,7 +266,7 @@ def _constant(proto: NodeProto, path: Path) -> Array:
     }
     if attribute.name not in kinds:
         raise ProgramError(
-            f"{path}: the constant {proto.output[0]} holds texts or is sparse, which is not handled"
+            f"{name}: the constant {proto.output[0]} holds texts or is sparse, which is not handled"
         )
     return np.array(value, kinds[attribute.name])
 
@@ -215,6 +293,8 @@ def _node(proto: NodeProto, same: Mapping[str, str]) -> Node:
     outputs = list(proto.output)
     while outputs and not outputs[-1]:
         outputs.pop()
+    if outputs and not outputs[0]:
+        outputs[0] = UNUSED + next(filter(None, outputs))
     inputs = [same.get(value, value) for value in proto.input]
     while inputs and not inputs[-1]:
         inputs.pop()
@@ -233,15 +313,24 @@ def _attribute(proto: AttributeProto) -> Attribute:
         return proto.i
     if proto.type == kinds.FLOAT:
         return proto.f
-    if proto.type == kinds.STRING:
+    if proto.type == kinds.STRING and _is_text(proto.s):
         return proto.s.decode()
     if proto.type == kinds.INTS:
         return tuple(proto.ints)
     if proto.type == kinds.FLOATS:
         return tuple(proto.floats)
-    if proto.type == kinds.STRINGS:
+    if proto.type == kinds.STRINGS and all(map(_is_text, proto.strings)):
         return tuple(text.decode() for text in proto.strings)
     return Opaque(proto.type, proto.SerializeToString(deterministic=True))
+
+
+def _is_text(content: bytes) -> bool:
+    """Say whether bytes are text, as ONNX asks for and operators of others need not heed."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _captured(proto: NodeProto) -> set[str]:

@@ -5,6 +5,10 @@ from math import prod
 
 import numpy as np
 
+UNUSED = "irgym.unused:"
+"""What the names of values begin with that an operator could make and nothing uses, where a node is named by
+them: its first output has no name in ONNX."""
+
 
 @dataclass(frozen=True, slots=True)
 class TensorType:

@@ -141,7 +141,8 @@ def weight_of(name: str, array: Array) -> Stored | Literal:
     kind = TensorType(str(array.dtype), array.shape)
     if array.size <= SMALL and array.dtype.kind in "biuf":
         return Literal(kind, array.tobytes())
-    digest = digest_of(kind, array.tobytes())
+    plain = array.dtype.kind in "biufc" and array.flags.c_contiguous
+    digest = digest_of(kind, array.reshape(-1).view(np.uint8).data if plain else array.tobytes())
     return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array), row_of(array))
 
 

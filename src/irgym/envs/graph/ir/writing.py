@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.envs.graph.ir.graph import Graph, Node, Opaque
-from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights
 
 IR_VERSION = 10
 """Version of the format that is written: one that all runtimes of the last years read."""
 
-OWN_DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
+BLOCKED = "com.microsoft.nchwc"
+"""Domain of the operators whose weights and results are in blocks of channels, as wide as vectors are."""
+
+OWN_DOMAINS = ("com.microsoft", BLOCKED)
 """Domains of ONNX Runtime's operators, all of version 1."""
 
 SMALL = 1024
@@ -62,7 +65,8 @@ def model_of(graph: Graph, weights: Weights, *, whole: bool) -> ModelProto:
 
 
 def _apart(weight: Weight) -> bool:
-    return weight.type.size > SMALL
+    # ONNX Runtime cannot be given arrays of types that numpy lacks, such as bfloat16.
+    return weight.type.size > SMALL and _numpy(weight.type).kind != "V"
 
 
 def _initializer(name: str, graph: Graph, weights: Weights, whole: bool) -> TensorProto:
@@ -94,7 +98,8 @@ def _output(name: str, graph: Graph) -> onnx.ValueInfoProto:
 
 def _node(one: Node) -> NodeProto:
     domain, _, operator = one.operator.rpartition(".")
-    proto = NodeProto(op_type=operator, domain=domain, name=one.name, input=one.inputs, output=one.outputs)
+    outputs = ["" if name.startswith(UNUSED) else name for name in one.outputs]
+    proto = NodeProto(op_type=operator, domain=domain, name=one.name, input=one.inputs, output=outputs)
     for name, value in one.attributes:
         if isinstance(value, Opaque):
             proto.attribute.append(AttributeProto.FromString(value.content))

@@ -12,7 +12,18 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.graph.programs.opsets import converted, first_line
 from irgym.envs.graph.programs.weights import files_of
+
+FORMS = {
+    (0, b"\x1f\x8b"): "is packed by gzip: unpack it",
+    (0, b"PK"): "is an archive, such as torch.save writes: export the model as ONNX, or unpack it",
+    (4, b"ORTM"): "is of ONNX Runtime's own format: give the ONNX file that it was made from",
+}
+"""Files of other kinds, by bytes at a place in them, and what to do about each."""
+
+UNNAMED = frozenset("?&=#")
+"""Characters that dimensions' names in URIs do not have; `?` alone is no name, though exporters write it."""
 
 
 def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
@@ -22,24 +33,44 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
         ProgramError: It is no ONNX model, it was cut off, or weights are missing or too large.
         StorageError: It cannot be read.
     """
+    model = parsed(path)
+    return model, files_of(model, path)
+
+
+def parsed(path: Path) -> onnx.ModelProto:
+    """Return a model as its file has it.
+
+    Raises:
+        ProgramError: It is no ONNX model, or was cut off.
+        StorageError: It cannot be read.
+    """
     try:
-        model = onnx.load_model_from_string(path.read_bytes())
+        content = path.read_bytes()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    if not content:
+        raise ProgramError(f"{path} is empty: export the model anew")
+    for (place, mark), said in FORMS.items():
+        if content.startswith(mark, place):
+            raise ProgramError(f"{path} {said}")
+    try:
+        model = onnx.load_model_from_string(content)
     except (DecodeError, RuntimeError, ValueError) as error:
         raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew") from error
     if not model.ir_version or not model.graph.node:
         raise ProgramError(f"{path} holds no operations: export the model anew")
-    return model, files_of(model, path)
+    if not model.graph.output:
+        raise ProgramError(f"{path} has no results: export it with outputs")
+    return model
 
 
 def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
-    """Return a file's model with everything inside and fixed shapes of inputs.
+    """Return a file's model with everything inside, fixed shapes of inputs, and a version that is read.
 
     Args:
         path: The file.
         bindings: Numbers for the dimensions that it leaves open, by their names in the file. One without a
-            name is called by the input and the axis: `pixels.0`.
+            name that a URI can hold is called by the input and the axis: `pixels.0`.
 
     Raises:
         ProgramError: It is no valid ONNX model, dimensions are left open, or others are named than it has.
@@ -50,13 +81,29 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
     try:
         if beside:
             load_external_data_for_model(model, str(file.parent))
-        onnx.checker.check_model(model)
+        _check(model)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise ProgramError(f"{path} is no valid ONNX model: {_first_line(error)}") from error
+        raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
+    model = converted(model, path)
     return model.SerializeToString(deterministic=True)
+
+
+def _check(model: onnx.ModelProto) -> None:
+    """Let onnx check a model, which need not say of what shapes its results are: that follows.
+
+    Raises:
+        ValidationError: It is wrong.
+    """
+    kinds = [value.type.tensor_type for value in model.graph.output if value.type.HasField("tensor_type")]
+    shapeless = [kind for kind in kinds if not kind.HasField("shape")]
+    for kind in shapeless:
+        kind.shape.SetInParent()
+    onnx.checker.check_model(model)
+    for kind in shapeless:
+        kind.ClearField("shape")
 
 
 def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
@@ -111,11 +158,7 @@ def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
                 f"{path}: nobody knows the rank of the input {value.name}: export it with shapes"
             )
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
-            if dimension.dim_param:
+            if dimension.dim_param and not UNNAMED.intersection(dimension.dim_param):
                 yield dimension.dim_param, dimension
             elif dimension.dim_value <= 0:
                 yield f"{value.name}.{axis}", dimension
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -45,6 +45,7 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
     """Return for each input of whole numbers the least value and the one after the greatest.
 
     They stand in the model's metadata, or follow from what the model does with the input: `derived_range`.
+    Otherwise inputs of 8 bits, which are pixels or quantised numbers, hold all numbers of their type.
 
     Raises:
         ProgramError: They do neither, or the metadata is malformed.
@@ -54,7 +55,7 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
     for one in inputs_of(model):
         if not np.issubdtype(one.dtype, np.integer):
             continue
-        found = known.get(one.name) or derived_range(model, one.name)
+        found = known.get(one.name) or derived_range(model, one.name) or _all_of(one.dtype)
         if found is None:
             raise ProgramError(
                 f"nobody can tell which numbers the input {one.name} may hold: "
@@ -97,6 +98,12 @@ def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.G
     return values.astype(one.dtype)
 
 
+def _all_of(dtype: np.dtype[Any]) -> tuple[int, int] | None:
+    """Return the range of a type of 8 bits; None for a wider one."""
+    limits = np.iinfo(dtype)
+    return (int(limits.min), int(limits.max) + 1) if dtype.itemsize == 1 else None
+
+
 def _input(value: onnx.ValueInfoProto) -> Input:
     tensor = value.type.tensor_type
     dimensions = [dimension.dim_value for dimension in tensor.shape.dim]
@@ -106,7 +113,9 @@ def _input(value: onnx.ValueInfoProto) -> Input:
         )
     if tensor.elem_type in _REFUSED:
         kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
-        raise ProgramError(f"the input {value.name} holds {kind}: export the model with inputs of numbers")
+        raise ProgramError(
+            f"the input {value.name} holds {kind}: export the model with inputs of plain numbers"
+        )
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
     return Input(value.name, dtype, tuple(dimensions))
 
@@ -116,4 +125,8 @@ _REFUSED = {
     onnx.TensorProto.STRING,
     onnx.TensorProto.COMPLEX64,
     onnx.TensorProto.COMPLEX128,
+    onnx.TensorProto.BFLOAT16,
+    *(kind for name, kind in onnx.TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4"))),
+    *(kind for name, kind in onnx.TensorProto.DataType.items() if name in ("INT4", "UINT4", "INT2", "UINT2")),
 }
+"""Types of elements that ONNX Runtime cannot be given as arrays of numpy."""

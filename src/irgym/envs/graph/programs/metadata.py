@@ -1,4 +1,7 @@
-"""Which whole numbers a model's inputs may hold, in its metadata: `irgym.range.INPUT` is `LOW,HIGH`."""
+"""What irgym reads in a model's metadata and writes there.
+
+`irgym.range.INPUT` is `LOW,HIGH`: the whole numbers that an input may hold.
+"""
 
 from collections.abc import Mapping
 
@@ -6,8 +9,20 @@ import onnx
 
 from irgym.core.errors import ProgramError
 
-PREFIX = "irgym.range."
-"""What the keys begin with; the name of the input follows."""
+NOTE = "irgym."
+"""What the keys begin with."""
+
+SESSION = f"{NOTE}session"
+"""The options of the session that an exported model is to be run in."""
+
+BLOCK = f"{NOTE}block"
+"""The channels of a block in the layout of blocked operators, where an exported model has some."""
+
+ORT_CONFIG = "ort_config"
+"""Where ONNX Runtime looks for a model's session options, if it is told to."""
+
+PREFIX = f"{NOTE}range."
+"""What the keys of ranges begin with; the name of the input follows."""
 
 
 def write_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]]) -> None:

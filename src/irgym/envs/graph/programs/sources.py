@@ -1,5 +1,6 @@
 """Programs as files of ONNX: each is exported or read once, and kept in the user's cache folder."""
 
+import hashlib
 import os
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +19,7 @@ from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
-LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB)
+LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=4 * GIB)
 """What making a program may take."""
 
 STORE = Store("graph/programs", SUFFIX)
@@ -29,6 +30,9 @@ INSTALL = "pip install 'irgym[graph]'"
 
 INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
 """The command that installs what models need."""
+
+INSTALL_PEERS = "pip install 'irgym[graph,graph-peers]'"
+"""The command that installs onnxslim and onnxsim."""
 
 RECIPE = ("envs/graph/programs",)
 """What makes programs."""
@@ -56,7 +60,7 @@ class Sources:
             call = Call("irgym.envs.graph.programs.exporting:export", (program.uri,))
         else:
             installed = _version("onnx", program.uri, INSTALL)
-            contents = _contents(program.path)
+            contents = _digests(program.path)
             name = (
                 f"{stem_of(program.path.stem)}-{digest(*contents, str(program.bindings), installed, *common)}"
             )
@@ -103,11 +107,15 @@ def _version(package: str, what: str, install: str) -> str:
         raise BackendError(f"{what} needs {package}, which is not installed: run {install}") from error
 
 
-def _contents(path: Path) -> list[bytes]:
-    """Return the contents of a model's files, its own first."""
+def _digests(path: Path) -> list[str]:
+    """Return the digests of a model's files, its own first."""
     from irgym.envs.graph.programs.files import read
 
-    return [file.read_bytes() for file in (path, *read(path)[1])]
+    digests: list[str] = []
+    for file in (path, *read(path)[1]):
+        with file.open("rb") as opened:
+            digests.append(hashlib.file_digest(opened, "sha256").hexdigest())
+    return digests
 
 
 @cache

@@ -203,11 +203,17 @@ def _out(x: Any, attributes: dict[str, Attribute]) -> tuple[int, ...]:
 
 _ADDED = "bias = add(b, e) if b and e else b or e"
 
+_ASSOCIATIVE = (
+    "u.operator == v.operator"
+    " and (u.operator != 'Mul' or all([one.ordinary or not one.finite for one in (a, b, c)]))"
+)
+"""Condition that two operators may change places; what masks add, times a number, may be infinite."""
+
 RULES = (
     Rule(
         "associate-first",
         before="y = (u := Associative(v := Associative(a, b), c))",
-        where="u.operator == v.operator",
+        where=_ASSOCIATIVE,
         after="y = Same(u, a, Same(u, b, c))",
         sample=_three,
         source=_SOURCE,
@@ -215,7 +221,7 @@ RULES = (
     Rule(
         "associate-second",
         before="y = (u := Associative(v := Associative(a, b), c))",
-        where="u.operator == v.operator",
+        where=_ASSOCIATIVE,
         after="y = Same(u, b, Same(u, a, c))",
         sample=_three,
         source=_SOURCE,

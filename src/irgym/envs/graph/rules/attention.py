@@ -172,7 +172,7 @@ def _standard_sample(kind: str) -> Callable[[Rng], Sample]:
 # From multi-head attention.
 
 _ONE = "(n := MultiHeadAttention({0}, {1}, {2}, [c], [p], [m]))"
-_WEIGHTS = "q.floating and p is None and (c is None or c.constant)"
+_WEIGHTS = "q.floating and q.rank == k.rank == v.rank == 3 and p is None and (c is None or c.constant)"
 
 
 def _attention(
@@ -331,7 +331,7 @@ RULES = (
     Rule(
         "causal-attention",
         before="y = (n := MultiHeadAttention(q, k, v, [c], [p], m))",
-        where=f"{_SQUARE} and q.shape[1] == k.shape[1]",
+        where=f"{_SQUARE} and q.rank == k.rank == 3 and q.shape[1] == k.shape[1]",
         after="y = MultiHeadAttention(q, k, v, c, p, **{**n, 'unidirectional': 1})",
         sample=_causal,
         source="ONNX Runtime's transformer optimiser for GPT-2",

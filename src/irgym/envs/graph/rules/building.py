@@ -109,6 +109,11 @@ class Value:
         return self.size is Size.ORDINARY
 
     @property
+    def masking(self) -> bool:
+        """Whether it holds numbers near the greatest there is: times anything, they are soon infinite."""
+        return self.size is Size.MASK
+
+    @property
     def zero(self) -> bool:
         """Whether it is a weight of zeros."""
         return isinstance(self.weight, Stored | Literal) and self.weight.greatest == 0

@@ -14,7 +14,7 @@ CONSTANT = (
 )
 
 BY_CHANNEL = (
-    "k.constant and k.rank <= {x}.rank and (k.type.size == 1 or k.rank >= {x}.rank - 1"
+    "k.constant and not k.masking and k.rank <= {x}.rank and (k.type.size == 1 or k.rank >= {x}.rank - 1"
     " and k.type.size == k.shape[k.rank - {x}.rank + 1] == {channels})"
 )
 """Condition that a weight k has one element, or one for each channel of an array."""
@@ -76,7 +76,7 @@ def _folding(name: str, before: str, weights: str, bias: str, sums: bool) -> Rul
         name,
         before=f"y = {before.replace('c', 'c := Conv(x, w, [b])', 1)}",
         where="w.constant and (b is None or b.constant) and "
-        + BY_CHANNEL.format(x="y", channels="w.shape[0]"),
+        + BY_CHANNEL.format(x="w", channels="w.shape[0]"),
         after=f"""
 row = reshape(k, (k.type.size,))
 column = reshape(k, (k.type.size,) + (1,) * (w.rank - 1))

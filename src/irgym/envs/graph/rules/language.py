@@ -52,7 +52,7 @@ DOMAINS: Mapping[str, str] = {
 }
 """Domains of operators that are not ONNX's own."""
 
-SINGLE = frozenset({"GRU", "HardSigmoid", "HardSwish", "LSTM"})
+SINGLE = frozenset({"GRU", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LSTM"})
 """ONNX's own operators that ONNX Runtime has for one floating-point type, like those of its own domains."""
 
 PREFIXES = ("Blocked", "Microsoft", "Standard")

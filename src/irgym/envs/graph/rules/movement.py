@@ -23,6 +23,7 @@ from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.sides import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
+_BOTH = f"TASO; {_SOURCE}"
 
 
 def _sizes(*sizes: int) -> list[int]:
@@ -163,7 +164,7 @@ RULES = (
         after="y = x",
         sample=_undone,
         shared=("t",),
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "merge-transposes",
@@ -171,7 +172,7 @@ RULES = (
         after="y = Transpose(x, perm=composed(p, q))",
         sample=_transposes,
         shared=("t",),
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-as-reshape",
@@ -186,14 +187,14 @@ RULES = (
         before="y = (u := Unary(Transpose(x, perm=p), *rest))",
         after="y = Transpose(Same(u, x, *rest), perm=p)",
         sample=_unary,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-up-unary",
         before="y = Transpose(u := Unary(x, *rest), perm=p)",
         after="y = Same(u, Transpose(x, perm=p), *rest)",
         sample=_unary,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-down-binary",
@@ -201,7 +202,7 @@ RULES = (
         where="a.rank == b.rank",
         after="y = Transpose(Same(u, a, b), perm=p)",
         sample=_two_transposed,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     *sided(
         "transpose-down-weight",
@@ -225,35 +226,35 @@ RULES = (
         where="a.rank == b.rank",
         after="y = Same(u, Transpose(a, perm=p), Transpose(b, perm=p))",
         sample=_two_transposed,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-down-concat",
         before="y = Concat(*ts, axis=k); *ts = [Transpose(x, perm=p) for x in xs]",
         after="y = Transpose(Concat(*xs, axis=p[k]), perm=p)",
         sample=_joined,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-up-concat",
         before="y = Transpose(Concat(*xs, axis=k), perm=p)",
         after="y = Concat(*[Transpose(x, perm=p) for x in xs], axis=inverse(p)[k])",
         sample=_join_moved,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-up-split",
         before="*xs = Split(x, s, axis=k); *ys = [Transpose(x_, perm=p) for x_ in xs]",
         after="ys = Split(Transpose(x, perm=p), s, outputs=len(ys), axis=inverse(p)[k])",
         sample=_cut,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-down-split",
         before="*ys = Split(Transpose(x, perm=p), s, axis=k)",
         after="ys = [Transpose(part, perm=p) for part in Split(x, s, outputs=len(ys), axis=p[k])]",
         sample=_cut_moved,
-        source=_SOURCE,
+        source=_BOTH,
     ),
     Rule(
         "transpose-down-matmul",

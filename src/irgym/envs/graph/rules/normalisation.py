@@ -156,7 +156,8 @@ def _after(rng: Rng) -> Sample:
 
 
 _WEIGHTS = (
-    "g.constant and b.constant and s.constant and s.shape in ((), (1,), g.shape) and g.shape == b.shape"
+    "g.constant and b.constant and s.constant and not s.masking and s.shape in ((), (1,), g.shape)"
+    " and g.shape == b.shape"
 )
 
 RULES = (

@@ -50,8 +50,7 @@ RULES = (
     Rule(
         "mean-pool",
         before="y = ReduceMean(x, axes, keepdims=1)",
-        where="x.rank > 2 and {axis % x.rank for axis in axes.elements} == set(range(2, x.rank))"
-        " and x.type.dtype in ('float16', 'float32', 'float64')",
+        where="x.rank > 2 and {axis % x.rank for axis in axes.elements} == set(range(2, x.rank))",
         after="y = GlobalAveragePool(x)",
         sample=_mean,
         source="torch's exporter writes global pools as means",

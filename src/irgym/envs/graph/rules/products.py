@@ -219,7 +219,7 @@ RULES = (
     Rule(
         "linear-gemm",
         before="y = Add(MatMul(x, w), b)",
-        where=f"{_LINEAR} and b.rank <= 1",
+        where=f"{_LINEAR} and b.rank <= 1 and y.shape[-1] == w.shape[1]",
         after="""
 rows = Reshape(x, whole(x.type.size // x.shape[-1], x.shape[-1]))
 y = Reshape(Gemm(rows, w, b), whole(*y.shape))
@@ -248,7 +248,7 @@ y = Reshape(Gemm(rows, w, b), whole(*y.shape))
         "linear-scale",
         before="y = Mul(Add(MatMul(x, w), b), s)",
         where="x.floating and w.constant and b.constant and b.rank <= 1"
-        " and s.number == s.number and s.rank <= 1 and w.rank > 1",
+        " and s.number == s.number and not s.masking and s.rank <= 1 and w.rank > 1",
         after="y = Add(MatMul(x, multiply(w, s)), multiply(b, s))",
         sample=lambda rng: _constants(rng, True),
         source="distributivity: the scale into the weights",

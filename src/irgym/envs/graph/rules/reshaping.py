@@ -238,7 +238,7 @@ RULES = (
     Rule(
         "reshape-up-batch",
         before="y = Reshape(MatMul(a, b), s)",
-        where="a.rank >= 2 and y.rank >= 2 and a.shape[:-2] == b.shape[:-2] and y.solid and a.solid"
+        where="min(a.rank, b.rank, y.rank) >= 2 and a.shape[:-2] == b.shape[:-2] and y.solid and a.solid"
         " and y.shape[-2:] == (a.shape[-2], b.shape[-1])",
         after="""
 batch = y.shape[:-2]

@@ -1,7 +1,8 @@
 """Rules of factors and biases: moved past products, merged, folded into weights; and Gemm in terms of MatMul.
 
 They hold for real numbers; results differ by rounding. What is moved into a sum or a product must be a
-weight, or a single number, so that finite results stay finite.
+weight, or a single number, so that finite results stay finite; numbers as large as those that masks add are
+not moved.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ from irgym.envs.graph.rules.operands import Rng, array, pick, sample, shape_of
 from irgym.envs.graph.rules.rule import Rule, Sample
 
 _TASO = "TASO"
+_INTO = "c.constant and not c.masking and"
 
 
 def _dims(rng: Rng, count: int) -> list[int]:
@@ -124,7 +126,7 @@ RULES = (
     Rule(
         "distribute-mul",
         before="y = Mul(s := Additive(a, b), c)",
-        where="y.floating and c.constant and not a.constant and not b.constant",
+        where="y.floating and c.constant and not c.masking and not a.constant and not b.constant",
         after="y = Same(s, Mul(a, c), Mul(b, c))",
         sample=_factors,
         source=_TASO,
@@ -132,7 +134,7 @@ RULES = (
     Rule(
         "scale-bias",
         before="y = Mul(Add(x, b), c)",
-        where="y.floating and b.constant and c.constant and not x.constant",
+        where="y.floating and b.constant and c.constant and not c.masking and not x.constant",
         after="y = Add(Mul(x, c), multiply(b, c))",
         sample=_two_constants,
         source="ONNX Runtime's constant folding, past an activation",
@@ -140,7 +142,8 @@ RULES = (
     Rule(
         "merge-muls",
         before="y = Mul(Mul(x, b), c)",
-        where="y.floating and b.constant and c.constant and not x.constant",
+        where="y.floating and b.constant and c.constant and not x.constant"
+        " and not b.masking and not c.masking",
         after="y = Mul(x, multiply(b, c))",
         sample=_two_constants,
         source=_TASO,
@@ -174,14 +177,14 @@ RULES = (
         for name, before, after, finite in (
             ("out-of-left", "y = MatMul(Mul(x, c), w)", "y = Mul(MatMul(x, w), c)", ""),
             ("out-of-right", "y = MatMul(x, Mul(w, c))", "y = Mul(MatMul(x, w), c)", ""),
-            ("into-left", "y = Mul(MatMul(x, w), c)", "y = MatMul(Mul(x, c), w)", "c.constant and"),
-            ("into-right", "y = Mul(MatMul(x, w), c)", "y = MatMul(x, Mul(w, c))", "c.constant and"),
+            ("into-left", "y = Mul(MatMul(x, w), c)", "y = MatMul(Mul(x, c), w)", _INTO),
+            ("into-right", "y = Mul(MatMul(x, w), c)", "y = MatMul(x, Mul(w, c))", _INTO),
         )
     ),
     Rule(
         "fold-scale",
         before="y = Mul(MatMul(x, w), c)",
-        where="y.floating and w.constant and c.constant and w.rank >= 2 and c.rank <= 1",
+        where="y.floating and w.constant and c.constant and not c.masking and w.rank >= 2 and c.rank <= 1",
         after="y = MatMul(x, multiply(w, c))",
         sample=_scaled_weight,
         source="ONNX Runtime's MatMulScaleFusion, into the weights",
@@ -189,7 +192,8 @@ RULES = (
     Rule(
         "fold-scale-of-input",
         before="y = MatMul(Mul(x, c), w)",
-        where="y.floating and w.constant and c.constant and w.rank == 2 and c.rank <= 1 <= x.rank"
+        where="y.floating and w.constant and c.constant and not c.masking and w.rank == 2"
+        " and c.rank <= 1 <= x.rank"
         " and broadcast(x.shape, c.shape) == x.shape",
         after="y = MatMul(x, multiply(w, reshape(c, c.shape + (1,))))",
         sample=_scaled_rows,
@@ -204,7 +208,7 @@ turned = transpose(b, p) if b.constant else Transpose(b, perm=p)
 y = MatMul(turned, Transpose(a, perm=p))
 """,
         sample=_matrices,
-        source="(a b)^T = b^T a^T",
+        source="TASO: (a b)^T = b^T a^T",
     ),
     Rule(
         "matmul-of-transposes",
@@ -214,7 +218,7 @@ y = MatMul(turned, Transpose(a, perm=p))
         sample=lambda rng: sample(
             {"a": (one := _matrices(rng)).values["a"], "b": one.values["b"]}, attributes=dict(one.attributes)
         ),
-        source="(a b)^T = b^T a^T",
+        source="TASO: (a b)^T = b^T a^T",
     ),
     Rule(
         "gemm-as-matmul",
@@ -226,7 +230,7 @@ product = MatMul(left, right)
 y = Add(product, b) if b else product
 """,
         sample=_gemm,
-        source="definition of Gemm",
+        source="definition of Gemm; what TASO calls a product",
     ),
     Rule(
         "matmul-as-gemm",

@@ -43,11 +43,12 @@ class Kept(NamedTuple):
     graph: Graph
 
 
-def kept(path: str) -> Kept:
+def kept(path: str, name: str) -> Kept:
     """Return the model of a file, which is read where that was not done before.
 
     Args:
         path: An ONNX file with everything inside, its inputs of fixed shapes.
+        name: What messages call the model.
 
     Raises:
         ProgramError: It holds something that cannot be handled.
@@ -55,11 +56,11 @@ def kept(path: str) -> Kept:
     """
     source = Path(path)
     recipe = hash_of(files_of(RECIPE), ROOT)
-    name = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__)}"
-    found = STORE.find(name)
+    stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__)}"
+    found = STORE.find(stem)
     if found is None:
-        model, arrays = prepared_model(onnx.load(path), source)
-        found = STORE.put(name, model.SerializeToString(deterministic=True), {WEIGHTS: save(arrays)})
+        model, arrays = prepared_model(onnx.load(path), name)
+        found = STORE.put(stem, model.SerializeToString(deterministic=True), {WEIGHTS: _saved(arrays)})
     return Kept(str(found), model_at(str(found)).graph)
 
 
@@ -86,12 +87,27 @@ def model_at(path: str) -> Loaded:
     """
     try:
         proto = onnx.load(path, load_external_data=False)
-        arrays = mapped(Path(path).with_suffix(WEIGHTS))
+        stored = mapped(Path(path).with_suffix(WEIGHTS))
     except OSError as error:
         raise StorageError(
             f"{path} cannot be read ({error.strerror}): run the command again, which makes it anew"
         ) from error
-    return Loaded(proto, read_graph(proto), Weights(arrays))
+    graph = read_graph(proto)
+    arrays = {
+        name: array.view(graph.weights[name].type.dtype).reshape(graph.weights[name].type.shape)
+        for name, array in stored.items()
+    }
+    return Loaded(proto, graph, Weights(arrays))
+
+
+def _saved(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return arrays as safetensors; those of types that numpy lacks, such as bfloat16, as bytes."""
+    return save(
+        {
+            name: array.reshape(-1).view(np.uint8) if array.dtype.kind == "V" else array
+            for name, array in arrays.items()
+        }
+    )
 
 
 def mapped(path: Path) -> Mapping[str, NDArray[Any]]:

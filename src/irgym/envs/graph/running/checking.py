@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.weights import Weight, Weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.sessions import Program
+from irgym.envs.graph.running.sessions import CompileError, Program
 from irgym.measure.checking.expected import rounded
 from irgym.measure.checking.problem import Problem, best_problem, problem
 
@@ -25,6 +26,9 @@ SEED = 20261122
 
 NUDGE = 4.0
 """How many times their precision inputs and weights are moved by, relatively, to see what that does."""
+
+WAYS = 2
+"""How many times weights are moved."""
 
 ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
 """What is allowed, in words."""
@@ -40,13 +44,14 @@ class _Nudged(Weights):
 
     def array(self, weight: Weight) -> Array:
         """Return a weight's array, moved."""
-        return nudged(self._of.array(weight), self._seed)
+        return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
 
 
-def nudged(array: Array, seed: int) -> Array:
+def nudged(array: Array, seed: tuple[int, int]) -> Array:
     """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
 
-    Whole numbers are exponents and masks more often than they were rounded.
+    Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
+    those that were moved the same way would hide what rounding does to their difference.
     """
     if array.dtype.kind != "f":
         return array
@@ -72,17 +77,37 @@ def feeds_of(path: str, seed: int) -> dict[str, Array]:
 
 @lru_cache(maxsize=4)
 def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
-    """Return what a model's results must be on random inputs, and the inputs by name."""
+    """Return what a model's results must be on random inputs, and the inputs by name.
+
+    Raises:
+        ProgramError: Nobody can tell which numbers an input may hold, or the model as written does not run.
+    """
+    drawn = feeds_of(path, seed)
+    try:
+        return _checked_on(path, seed, drawn)
+    except CompileError as error:
+        raise ProgramError(
+            f"the model does not run as it is written ({error}): give its open dimensions sizes that fit, or "
+            "export it for this version of ONNX Runtime"
+        ) from error
+
+
+def _checked_on(path: str, seed: int, drawn: Mapping[str, Array]) -> tuple[Problem, Mapping[str, Array]]:
     loaded = model_at(path)
     original = Program(loaded.graph, loaded.weights, threads=1)
-    moved = Program(loaded.graph, _Nudged(loaded.weights, seed), threads=1)
-    drawn = feeds_of(path, seed)
+    # Two that move the same way keep their difference: several ways are tried.
+    moved = [Program(loaded.graph, _Nudged(loaded.weights, seed + way), threads=1) for way in range(WAYS)]
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
         results = original.run(feeds)
-        near = [moved.run({name: nudged(one, seed + 1) for name, one in feeds.items()}), moved.run(feeds)]
-        expected = [rounded(one, list(others)) for one, *others in zip(results, *near, strict=True)]
+        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
+        near = [moved[0].run(others), *(one.run(feeds) for one in moved)]
+        expected = [
+            # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
+            rounded(one, [close for close in closest if close.shape == one.shape])
+            for one, *closest in zip(results, *near, strict=True)
+        ]
         other = original.run(feeds_of(path, seed + 1))
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
 
@@ -91,4 +116,5 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
 
 
 def _scaled(array: Array, scale: float) -> Array:
-    return array if scale == 1.0 or array.dtype.kind != "f" else (array * scale).astype(array.dtype)
+    # numpy makes a number, not an array, of what has no dimensions.
+    return array if scale == 1.0 or array.dtype.kind != "f" else np.asarray(array * scale, array.dtype)

@@ -1,6 +1,8 @@
 """Graphs and models in ONNX Runtime."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -11,25 +13,54 @@ from irgym.core.errors import IrgymError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
+from irgym.envs.graph.session_options import CONFIG_VARIABLE, LEVELS, OFF
 
 Array = NDArray[Any]
 
 _ORT: Any = import_module("onnxruntime")  # it comes without types
 
-LEVELS: Mapping[str, Any] = {
-    "off": _ORT.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": _ORT.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": _ORT.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": _ORT.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
-"""How much ONNX Runtime's own optimiser does."""
-
-ERRORS_ONLY = 3
-"""The level of what ONNX Runtime logs."""
+FATAL = 4
+"""The level of what ONNX Runtime logs: what is wrong with a model, its exceptions say."""
 
 
 class CompileError(IrgymError):
-    """ONNX Runtime refuses a model."""
+    """ONNX Runtime refuses a model, or cannot run it."""
+
+
+def options_of(level: str, threads: int) -> Any:
+    """Return the options of a session.
+
+    Args:
+        level: What ONNX Runtime's own optimiser does, a key of `LEVELS`.
+        threads: Threads of an operator.
+    """
+    options = _ORT.SessionOptions()
+    options.graph_optimization_level = getattr(_ORT.GraphOptimizationLevel, LEVELS[level])
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = FATAL
+    return options
+
+
+def opened(model: bytes | str, options: Any) -> Any:
+    """Return the session of a model or of its file.
+
+    Raises:
+        CompileError: ONNX Runtime refuses it.
+    """
+    with _own_options(), _explained("refuses the model"):
+        return _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+@contextmanager
+def _own_options() -> Generator[None]:
+    """Hide the variable that puts a model's own options in the place of those given, and loses weights."""
+    told = os.environ.pop(CONFIG_VARIABLE, None)
+    try:
+        yield
+    finally:
+        if told is not None:
+            os.environ[CONFIG_VARIABLE] = told
 
 
 class Opened:
@@ -46,30 +77,25 @@ class Opened:
     """
 
     def __init__(
-        self, model: Any, apart: Sequence[tuple[str, Array]], threads: int, level: str = "off"
+        self, model: Any, apart: Sequence[tuple[str, Array]], threads: int, level: str = OFF
     ) -> None:
-        options = _ORT.SessionOptions()
-        options.graph_optimization_level = LEVELS[level]
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = ERRORS_ONLY
+        options = options_of(level, threads)
         # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
         self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
         if apart:
             options.add_external_initializers(
                 [name for name, _ in apart], [value for _, value in self._arrays]
             )
-        text = model.SerializeToString()
-        try:
-            self._session: Any = _ORT.InferenceSession(text, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors have no common class but this
-            raise CompileError(
-                f"ONNX Runtime refuses the model: {str(error).partition(chr(10))[0]}"
-            ) from error
+        self._session = opened(model.SerializeToString(), options)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results."""
-        return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
+        """Return the results.
+
+        Raises:
+            CompileError: It cannot be run on them.
+        """
+        with _explained("cannot run the model"):
+            return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
 
     def bound(self, feeds: Mapping[str, Array]) -> "Bound":
         """Return it with inputs in place, to run it again and again."""
@@ -89,7 +115,7 @@ class Program(Opened):
         CompileError: ONNX Runtime refuses it.
     """
 
-    def __init__(self, graph: Graph, weights: Weights, threads: int, level: str = "off") -> None:
+    def __init__(self, graph: Graph, weights: Weights, threads: int, level: str = OFF) -> None:
         super().__init__(model_of(graph, weights, whole=False), arrays_apart(graph, weights), threads, level)
 
 
@@ -111,13 +137,30 @@ class Bound:
             self._binding.bind_output(value.name)
 
     def run(self, times: int) -> None:
-        """Run it so many times."""
-        for _ in range(times):
-            self._session.run_with_iobinding(self._binding)
+        """Run it so many times.
+
+        Raises:
+            CompileError: It cannot be run on its inputs.
+        """
+        with _explained("cannot run the model"):
+            for _ in range(times):
+                self._session.run_with_iobinding(self._binding)
 
     def results(self) -> list[Array]:
         """Return the results of the last run."""
         return [np.asarray(one) for one in self._binding.copy_outputs_to_cpu()]
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn what ONNX Runtime raises into one line."""
+    try:
+        yield
+    except Exception as error:
+        # ONNX Runtime's errors have no common class but this.
+        if not type(error).__module__.startswith("onnxruntime"):
+            raise
+        raise CompileError(f"ONNX Runtime {what}: {str(error).partition(chr(10))[0]}") from error
 
 
 def version() -> str:

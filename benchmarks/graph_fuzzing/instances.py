@@ -1,0 +1,75 @@
+"""Instances of rules as models of their own, for rules that no network has a place for."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import helper
+from safetensors.numpy import save
+
+from graph_fuzzing.doubles import DOUBLE, SINGLE
+from irgym.envs.graph.ir.graph import Node
+from irgym.envs.graph.ir.reading import mark_apart
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.weights import Stored, Weights, weight_of
+from irgym.envs.graph.ir.writing import model_of
+from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.rules.verification import verify
+from irgym.envs.graph.running.artefacts import WEIGHTS
+
+OPSET = 23
+"""The operator set of instances: all patterns have their operators there."""
+
+
+def written(rule: Rule, seed: int, block: int, folder: Path) -> Path:
+    """Write an instance of a rule in single precision, in the form in which models that were read are kept.
+
+    Models that are read have no types of what operators of ONNX Runtime's own domains make; this one has.
+
+    Args:
+        rule: The rule.
+        seed: Which instance.
+        block: Channels of a block.
+        folder: Where to.
+    """
+    instance = verify(rule, np.random.default_rng(seed), block)
+    graph = instance.graph
+    arrays = {name: _single(instance.weights.array(one)) for name, one in graph.weights.items()}
+    types = {
+        name: TensorType(kind.dtype.replace("float64", "float32"), kind.shape)
+        for name, kind in graph.types.items()
+    }
+    narrow = replace(
+        graph,
+        nodes={name: _cast_to_single(one) for name, one in graph.nodes.items()},
+        types=types,
+        weights={name: weight_of(name, array) for name, array in arrays.items()},
+        opsets=(("", OPSET),),
+    )
+    model = model_of(narrow, Weights(arrays), whole=True)
+    for name in graph.producers:
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(types[name].dtype))
+        model.graph.value_info.append(helper.make_tensor_value_info(name, kind, types[name].shape))
+    apart: dict[str, NDArray[Any]] = {}
+    for tensor in model.graph.initializer:
+        weight = narrow.weights[tensor.name]
+        if isinstance(weight, Stored):
+            apart[tensor.name] = arrays[tensor.name]
+            mark_apart(tensor, weight)
+    path = folder / f"{rule.name}.onnx"
+    path.write_bytes(model.SerializeToString())
+    path.with_suffix(WEIGHTS).write_bytes(save(apart))
+    return path
+
+
+def _single(array: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(array, np.float32) if array.dtype == np.float64 else array
+
+
+def _cast_to_single(one: Node) -> Node:
+    to = (("to", DOUBLE),)
+    return (
+        replace(one, attributes=(("to", SINGLE),)) if one.operator == "Cast" and one.attributes == to else one
+    )

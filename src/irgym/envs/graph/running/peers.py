@@ -1,0 +1,230 @@
+"""Other tools that make a model faster, or run it: ONNX Runtime's optimiser, onnxslim, onnxsim, torch.
+
+A tool that rewrites models gets its best: its model runs at the level of ONNX Runtime's own optimiser that is
+the fastest for it. Imported in a child only.
+"""
+
+# onnx and these tools leave parts of their own types open.
+# pyright: reportUnknownMemberType=false
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from irgym.core.errors import BaselineError
+from irgym.envs.graph.ir.writing import model_of
+from irgym.envs.graph.programs.sources import INSTALL_MODELS, INSTALL_PEERS
+from irgym.envs.graph.programs.uris import parse_program
+from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.sessions import Bound, CompileError, Program, opened, options_of
+from irgym.envs.graph.running.timing import timing_of
+from irgym.envs.graph.session_options import LEVELS
+from irgym.measure.timing import sample
+
+Array = NDArray[Any]
+
+TYPES = {
+    "clip_text": "clip",
+    "clip_vision": "clip",
+    "gpt2": "gpt2",
+    "t5_encoder": "t5",
+    "vit_b_16": "vit",
+    "whisper_encoder": "bart",
+}
+"""What `onnxruntime.transformers` calls the models of some families; `bert`, its default, for all others."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A program as written, and what it is timed on.
+
+    Attributes:
+        uri: The program.
+        path: The model as it was read.
+        feeds: Its inputs.
+        threads: Threads of an operator.
+    """
+
+    uri: str
+    path: str
+    feeds: Mapping[str, Array]
+    threads: int
+
+    def model(self) -> onnx.ModelProto:
+        """Return the model, everything inside."""
+        loaded = model_at(self.path)
+        return model_of(loaded.graph, loaded.weights, whole=True)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A baseline that is ready to run.
+
+    Attributes:
+        run: Computes the results that many times.
+        results: Returns the results of the last time.
+        detail: What it runs on, but for threads.
+    """
+
+    run: Callable[[int], None]
+    results: Callable[[], Sequence[Array]]
+    detail: str
+
+
+def prepared(baseline: str, original: Original) -> Prepared:
+    """Return a baseline, ready to run a program.
+
+    Raises:
+        BaselineError: It is not installed, or cannot make or run the program.
+    """
+    level = baseline.removeprefix("ort-")
+    if level in LEVELS:
+        loaded = model_at(original.path)
+        program = Program(loaded.graph, loaded.weights, original.threads, level).bound(original.feeds)
+        return Prepared(program.run, program.results, f"{_version('onnxruntime')}, level {level}")
+    return PEERS[baseline](original)
+
+
+def onnxslim(original: Original) -> Prepared:
+    """Return the model as onnxslim makes it (github.com/inisis/OnnxSlim)."""
+    tool = _imported("onnxslim", INSTALL_PEERS)
+    return _fastest("onnxslim", original, lambda: tool.slim(original.model()))
+
+
+def onnxsim(original: Original) -> Prepared:
+    """Return the model as onnxsim makes it (github.com/onnxsim/onnxsim)."""
+    tool = _imported("onnxsim", INSTALL_PEERS)
+    return _fastest("onnxsim", original, lambda: tool.simplify(original.model())[0])
+
+
+def transformers(original: Original) -> Prepared:
+    """Return the model as `onnxruntime.transformers` makes it, which knows some of transformers' models."""
+    tool = _imported("onnxruntime.transformers.optimizer", INSTALL_MODELS)
+
+    def made() -> onnx.ModelProto:
+        model = original.model()
+        model.producer_name = "pytorch"  # it takes no other for a model that it may know
+        program = parse_program(original.uri)
+        kind = TYPES.get(program.family, "bert")
+        heads = program.numbers.get("heads", 0)  # 0: it looks for them itself
+        hidden = program.numbers["hidden"] if heads else 0
+        with TemporaryDirectory() as folder:  # of models in memory it puts small weights out of its own reach
+            file = Path(folder) / "model.onnx"
+            file.write_bytes(model.SerializeToString())
+            found: onnx.ModelProto = tool.optimize_model(str(file), kind, heads, hidden).model
+        if not any(node.domain == "com.microsoft" for node in found.graph.node):
+            raise BaselineError(
+                f"onnxruntime.transformers finds nothing that it knows in {original.uri}: leave it out"
+            )
+        return found
+
+    return _fastest("onnxruntime", original, made, "onnxruntime.transformers")
+
+
+def torch(original: Original, *, compiled: bool = False) -> Prepared:
+    """Return the module of torch that the model was exported from; no gradients.
+
+    Args:
+        original: The program.
+        compiled: Whether `torch.compile` is called on it.
+    """
+    family = parse_program(original.uri).family
+    if not family:
+        raise BaselineError(f"torch runs no files of ONNX, such as {original.uri}: leave it out")
+    library: Any = _imported("torch", INSTALL_MODELS)
+    # It imports torch.
+    from irgym.envs.graph.programs.exporting import build
+
+    library.set_num_threads(original.threads)
+    model = build(original.uri)
+    function: Callable[..., Any] = library.compile(model.module) if compiled else model.module
+    given = {name: library.from_numpy(np.array(array)) for name, array in original.feeds.items()}
+    inputs = [given.get(name, example) for name, example in model.inputs.items()]
+    results: list[Any] = [None]
+
+    def run(times: int) -> None:
+        with library.inference_mode():
+            for _ in range(times):
+                results[0] = function(*inputs)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the compiler warns of its own deprecated calls
+            run(1)
+    except RuntimeError as error:
+        if not compiled:
+            raise
+        said = next(iter(str(error).splitlines()), "")
+        raise BaselineError(
+            f"torch.compile fails on {original.uri} ({said}): install a C++ compiler, or leave it out"
+        ) from error
+    detail = f"torch {library.__version__}{', torch.compile' if compiled else ''}"
+    return Prepared(run, lambda: [results[0].numpy()], detail)
+
+
+PEERS: Mapping[str, Callable[[Original], Prepared]] = {
+    "onnxslim": onnxslim,
+    "onnxsim": onnxsim,
+    "ort-transformers": transformers,
+    "torch": torch,
+    "torch-compile": partial(torch, compiled=True),
+}
+"""The baselines by name, but for the levels of ONNX Runtime's own optimiser."""
+
+
+def _fastest(
+    package: str, original: Original, make: Callable[[], onnx.ModelProto], name: str = ""
+) -> Prepared:
+    """Return a tool's model at the level of ONNX Runtime's optimiser at which it is the fastest.
+
+    Args:
+        package: The package that the tool is in.
+        original: What was given to it.
+        make: Makes the model; whatever goes wrong inside the tool must not end a comparison of others.
+        name: The tool, if not the package.
+    """
+    try:
+        content = make().SerializeToString()
+    except BaselineError:
+        raise
+    except Exception as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BaselineError(f"{name or package} fails on {original.uri} ({said}): leave it out") from error
+    found: dict[str, tuple[float, Bound]] = {}
+    refused = ""
+    for level in LEVELS:
+        try:
+            bound = Bound(opened(content, options_of(level, original.threads)), original.feeds)
+            found[level] = min(sample(bound.run, timing_of(original.threads))), bound
+        except CompileError as error:
+            refused = str(error)
+    if not found:
+        raise BaselineError(
+            f"{name or package} makes of {original.uri} what does not run ({refused}): leave it out"
+        )
+    level = min(found, key=lambda level: found[level][0])
+    bound = found[level][1]
+    by = f"{name} {version(package)}" if name else f"{_version(package)}, {_version('onnxruntime')}"
+    return Prepared(bound.run, bound.results, f"{by}, level {level}")
+
+
+def _version(package: str) -> str:
+    return f"{package} {version(package)}"
+
+
+def _imported(module: str, install: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        missing = error.name or module
+        raise BaselineError(f"{missing} is not installed: run {install}") from None

@@ -1,0 +1,114 @@
+"""Which of the programs that a search found is the best, and whether it is faster than the baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from irgym.core import capabilities
+from irgym.core.actions import Action
+from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.schedule import Schedule, replay
+from irgym.core.task import Task
+from irgym.evaluation.statistics import Verdict, geometric_interval
+from irgym.evaluation.tuning import ROUNDS, measure_anew
+from irgym.search.result import SearchResult
+
+CLOSE = 4
+"""Number of programs that are measured in turn, where other endings make many of the finalists."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen of the finalists of a search.
+
+    Attributes:
+        schedule: Leads to it.
+        no_gain: See `irgym.evaluation.tuning.Finding.no_gain`.
+    """
+
+    schedule: Schedule
+    no_gain: str = ""
+
+
+def best_of(environment: Environment, bench: Bench, task: Task[Any], result: SearchResult) -> Choice:
+    """Return the finalist whose cost, measured three times anew in turn, is least.
+
+    The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
+    Costs that the states know have no noise: the first finalist is the best.
+
+    Where the task has `Endings`, each finalist is tried under each of them too, and so is the program as
+    written. One of these may be the reference baseline itself. Then that is chosen unless the best is faster.
+
+    Raises:
+        IrgymError: The best gives wrong results.
+    """
+    if task.objective.exact:
+        return Choice(result.finalists[0])
+    ended = _ended(task, result.finalists)
+    if not ended:
+        return Choice(_least(bench, task, result.finalists))
+    # One measurement each tells which ones are close.
+    distinct = {task.key(replay(task, one)): one for one in (*ended, *result.finalists)}
+    schedules = list(distinct.values())
+    costs = [measure_anew(bench, task, replay(task, one)).cost for one in schedules]
+    places: list[int] = np.argsort(costs, kind="stable")[:CLOSE].tolist()
+    close = [schedules[place] for place in places]
+    return _unless_slower(environment, bench, task, _least(bench, task, close))
+
+
+def _least(bench: Bench, task: Task[Any], schedules: Sequence[Schedule]) -> Schedule:
+    """Return the schedule whose program's cost, measured three times anew in turn, is least."""
+    states = [replay(task, schedule) for schedule in schedules]
+    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
+    return schedules[int(np.argmin(np.min(rounds, axis=0)))]
+
+
+def _ended(task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:
+    """Return some schedules, and the empty one, under all other endings."""
+    found: list[Schedule] = []
+    for schedule in (*schedules, Schedule()):
+        actions = schedule.actions
+        if actions and task.space.stops[actions[-1].kind]:
+            actions = actions[:-1]
+        open_ended = Schedule(actions)
+        found += [open_ended.then(one) for one in capabilities.endings(task, replay(task, open_ended))]
+    return found
+
+
+def _unless_slower(environment: Environment, bench: Bench, task: Task[Any], best: Schedule) -> Choice:
+    """Return the best schedule, or the reference baseline's ending alone if the best is not faster."""
+    name = environment.reference_baseline
+    ending = None if name is None else capabilities.ending_of(task, name)
+    if name is None or ending is None:
+        return Choice(best)
+    same = task.key(replay(task, best)) == task.key(replay(task, Schedule((ending,))))
+    if not same and _faster(bench, task, name, best):
+        return Choice(best)
+    return _as_baseline(environment, task, name, ending)
+
+
+def _faster(bench: Bench, task: Task[Any], baseline: str, schedule: Schedule) -> bool:
+    """Say whether a schedule's program is faster than a baseline, timed in turn, beyond the noise.
+
+    A program that is made ready once more may be some percent faster or slower than before, whatever its
+    ratios in one comparison agree on: it must be faster in several, and in all of them together.
+    """
+    call = capabilities.baseline_call(task, baseline, replay(task, schedule))
+    ratios: list[float] = []
+    for _ in range(ROUNDS):
+        versus: Versus = bench.call(call)
+        if versus.ratio <= 1.0:
+            return False
+        ratios += versus.ratios
+    return geometric_interval(ratios).verdict is Verdict.FASTER
+
+
+def _as_baseline(environment: Environment, task: Task[Any], baseline: str, ending: Action) -> Choice:
+    """Return the program as written under the ending that makes it the baseline."""
+    schedule = Schedule((ending,))
+    [what] = [one.description for one in environment.baselines() if one.name == baseline]
+    running = capabilities.running(task, replay(task, schedule))
+    text = f"nothing faster than {what} was found; the result is the program as written, to be run with"
+    return Choice(schedule, f"{text} {running}")

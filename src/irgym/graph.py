@@ -1,0 +1,34 @@
+"""graph models: from torch by `irgym.graph.from_torch`, to ONNX Runtime by `irgym.graph.session`."""
+
+from pathlib import Path
+from typing import Any
+
+from irgym.core.errors import IrgymError
+from irgym.envs.graph.opening import session_of_file, session_of_state
+from irgym.envs.graph.programs.from_torch import from_torch
+from irgym.envs.graph.task import GraphTask
+from irgym.evaluation.tuned import Tuned
+
+__all__ = ["from_torch", "session"]
+
+
+def session(model: Tuned | str | Path) -> Any:
+    """Open a model in ONNX Runtime under the session options that it was tuned for.
+
+    Args:
+        model: What `irgym.tune` or `irgym.replay` returned for a program of graph, or an exported file.
+
+    Returns:
+        An `onnxruntime.InferenceSession`.
+
+    Raises:
+        BackendError: ONNX Runtime is not installed, or the model was made for vectors of another width.
+        ProgramError: The file is no ONNX model, or does not say under which options it is to be run.
+        StorageError: The file cannot be read.
+        IrgymError: The result is of another environment, or ONNX Runtime refuses the model.
+    """
+    if not isinstance(model, Tuned):
+        return session_of_file(Path(model))
+    if not isinstance(model.task, GraphTask):
+        raise IrgymError(f"{model.program} is no model of ONNX: give a result of the environment graph")
+    return session_of_state(model.task, model.state)

@@ -1,0 +1,38 @@
+"""The backtracking search of TASO (Jia et al., SOSP 2019), which Tensat and X-RLflow compare with."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+
+import numpy as np
+
+from irgym.search.session import Node, Session, unseen
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Expand the cheapest state that waits; new successors wait too, unless they cost far more than the best.
+
+    It ends when no state waits.
+
+    Attributes:
+        alpha: A successor waits if it costs less than this times the least cost so far. With 1 the search is
+            greedy; TASO's choice is 1.05.
+    """
+
+    alpha: float = 1.05
+
+    def run(self, session: Session, rng: np.random.Generator) -> None:
+        """Search until nothing waits, or until the budget is spent."""
+        del rng
+        seen: set[Hashable] = {session.identity(session.root)}
+        order = count()  # of equally cheap states, the first found comes first
+        [cost] = session.costs([session.root])
+        waiting: list[tuple[float, int, Node]] = [(cost, next(order), session.root)]
+        while waiting:
+            _, _, node = heappop(waiting)
+            children = unseen(session, session.children(node), seen)
+            for cost, child in zip(session.costs(children), children, strict=True):
+                if cost < self.alpha * session.best_cost:
+                    heappush(waiting, (cost, next(order), child))

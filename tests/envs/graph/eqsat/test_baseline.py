@@ -1,0 +1,60 @@
+"""The baseline `eqsat`, on a model of a real exporter, and the environment with TASO's rules alone."""
+
+from irgym.core import capabilities
+from irgym.core.catalogue import environment_of
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.eqsat import running
+from irgym.envs.graph.eqsat.saturation import Limits
+from irgym.envs.graph.taso import GRAPH_TASO
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
+from irgym.search.strategies.backtracking import Backtracking
+
+URI = GRAPH.dataset("tiny").train[0]
+
+
+def test_costs_are_compared_under_any_objective():
+    task = GRAPH.task(URI).under("nodes")
+    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    *before, _ = call.arguments
+    versus = running.against(*before, Limits(iterations=2))
+    assert versus.ours_ns == len(task.graph.nodes) and versus.baseline_ns < versus.ours_ns
+    assert versus.ratios == (versus.baseline_ns / versus.ours_ns,)
+    assert "stopped at the limit of 2 iterations" in versus.detail
+    [eqsat] = [one for one in GRAPH.baselines() if one.name == "eqsat"]
+    assert eqsat.any_objective and "graph-peers" in eqsat.remedy
+
+
+def test_results_are_timed_in_turn():
+    task = GRAPH.task(URI)
+    arguments = capabilities.baseline_call(task, "eqsat", task.initial()).arguments
+    path, graph, level, threads, _, *rest = arguments[:-1]
+    versus = running.against(path, graph, level, threads, 2, *rest, Limits(iterations=1))
+    assert len(versus.ratios) == 2 and versus.baseline_ns > 0
+    assert "level off" in versus.detail or "level all" in versus.detail
+
+
+def test_tasos_rules_alone():
+    alias = f"graph-taso:{URI.removeprefix('graph:')}"
+    assert environment_of(alias) is GRAPH_TASO and environment_of(URI) is GRAPH
+    whole, some = GRAPH.task(URI), GRAPH_TASO.task(alias)
+    assert some.uri == whole.uri and some.space is whole.space
+    allowed = set(some.mask(some.initial()).candidates)
+    assert allowed < set(whole.mask(whole.initial()).candidates)
+    names = {rule.name for rule in some.rules}
+    assert {some.space.kinds[kind].name for kind, _ in allowed} <= names
+    assert "merge-conv" in names and "block-conv" not in names
+    rules = capabilities.baseline_call(some, "eqsat", some.initial()).arguments[6]
+    assert set(rules) == names
+
+
+def test_tasos_search_with_tasos_rules():
+    class Known:
+        def evaluate(self, jobs):
+            return [job.known for job in jobs]
+
+    task = GRAPH_TASO.task(URI).under("nodes")
+    found = run_search(Backtracking(), task, Known(), Budget(evaluations=12), seed=0)
+    assert found.cost < found.first_cost
+    text = found.schedule.text(task.space)
+    assert {action.partition("@")[0] for action in text.split()} <= {rule.name for rule in task.rules}

@@ -1,0 +1,28 @@
+"""What rounding may do, as found out by the original: not too little for differences of numbers alike."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.running.checking import checked_on
+
+
+def test_weights_of_one_shape_are_moved_each_its_own_way(tmp_path: Path):
+    """Moved alike, two weights that cancel would leave their sum where it is, as if rounding could not."""
+    b = np.random.default_rng(0).uniform(0.5, 1, 100).astype(np.float32)
+    weights = [numpy_helper.from_array(one, name) for name, one in (("b", b), ("c", -b * np.float32(0.999)))]
+    products = [helper.make_node("Mul", ["x", name], [f"x{name}"]) for name in "bc"]
+    nodes = [*products, helper.make_node("Add", ["xb", "xc"], ["y"])]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 100))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 100))
+    graph = helper.make_graph(nodes, "cancelling", [x], [y], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    path = tmp_path / "cancelling.onnx"
+    onnx.save(model, str(path))
+    problem, _ = checked_on(GRAPH.task(f"graph:{path}").path, 0)
+    [expected] = problem.expected
+    assert expected.allowance is not None
+    assert float(np.median(expected.allowance)) > np.finfo(np.float32).eps

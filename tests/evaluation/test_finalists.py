@@ -1,0 +1,163 @@
+"""Which finalist is chosen: under all endings, and never one that is slower than the reference baseline."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.environment import Baseline, Versus
+from irgym.core.errors import ScheduleError
+from irgym.core.kinds import ActionKind
+from irgym.core.objective import TIME, Objective
+from irgym.core.observation import array_view, views_of
+from irgym.core.schedule import Schedule, replay
+from irgym.core.task import Task
+from irgym.evaluation.finalists import best_of
+from irgym.search.result import SearchResult
+
+OFF = {"": 100.0, "a": 80.0, "b": 90.0, "ab": 85.0}
+"""Costs without another ending."""
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str = ""
+    ending: str = ""
+
+
+class Words(Task[Word]):
+    """Letters are appended; `stop` ends a word, and so does `stop-own`, which is not offered."""
+
+    space = ActionSpace(
+        (ActionKind("a"), ActionKind("b"), *(ActionKind(n, ends="episode") for n in ("stop", "stop-own")))
+    )
+    horizon = 3
+    uri = "words://one"
+    views = views_of(array_view("length", "", (1,), lambda task, state: [len(state.text)]))
+
+    def __init__(self, objective: Objective = TIME) -> None:
+        self.objective = objective
+
+    def initial(self) -> Word:
+        return Word()
+
+    def mask(self, state: Word) -> Mask:
+        going = not state.ending
+        return self.space.mask([going, going, going, False], [])
+
+    def accepts(self, state: Word, action: Action) -> bool:
+        return action in self.endings(state) or super().accepts(state, action)
+
+    def step(self, state: Word, action: Action) -> Word:
+        name = self.space.text(action)
+        return replace(state, ending=name) if name.startswith("stop") else Word(state.text + name)
+
+    def terminal(self, state: Word) -> bool:
+        return bool(state.ending)
+
+    def key(self, state: Word) -> str:
+        return state.text + ("+own" if state.ending == "stop-own" else "")
+
+    def job(self, state: Word) -> Job:
+        return Job(Call("measure", (self.key(state),)), self.uri, self.key(state), "1", target="")
+
+    def validation(self, state: Word, inputs: int, seed: int) -> Call:
+        raise NotImplementedError
+
+    def describe(self, state: Word) -> str:
+        return state.text
+
+    def export(self, state: Word, path: Path) -> list[Path]:
+        raise NotImplementedError
+
+    def endings(self, state: Word) -> Sequence[Action]:
+        return () if state.ending else (Action(3),)
+
+    def ending_of(self, baseline: str) -> Action | None:
+        return Action(3) if baseline == "own" else None
+
+    def running(self, state: Word) -> str:
+        return f"own={state.ending == 'stop-own'}"
+
+    def baseline_call(self, name: str, state: Word) -> Call:
+        return Call("versus", (name, self.key(state)))
+
+
+class Surroundings:
+    """An environment and its bench: costs by key, and what timing in turn with the baseline shows."""
+
+    def __init__(self, own: dict[str, float], ratios: Sequence[float], baseline: str | None = "own") -> None:
+        self.reference_baseline = baseline
+        self.costs = OFF | {f"{text}+own": cost for text, cost in own.items()}
+        self.ratios = list(ratios)
+        self.measured: list[str] = []
+
+    def baselines(self) -> list[Baseline]:
+        return [Baseline("own", "its own optimiser")]
+
+    def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
+        self.measured += [job.schedule for job in jobs]
+        return [Measurement(Outcome.OK, (self.costs[job.schedule],)) for job in jobs]
+
+    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        ratio = self.ratios.pop(0)
+        return Versus(tuple(ratio * step for step in (0.99, 1.0, 1.01)), 1.0, 1.0, "own")
+
+
+def choose(around: Any, *finalists: str, task: Words | None = None):
+    task = task or Words()
+    schedules = tuple(Schedule.parse(text, task.space) for text in finalists)
+    result = SearchResult(schedules[0], schedules, 0.0, 0.0, 1, 0.0, ())
+    choice = best_of(around, around, task, result)
+    return choice.schedule.text(task.space), choice.no_gain
+
+
+def test_another_ending_wins_where_it_is_faster():
+    around = Surroundings({"": 60.0, "a": 70.0, "b": 40.0}, [1.5, 1.5, 1.5])
+    assert choose(around, "a", "b stop") == ("b stop-own", "")
+    assert set(around.measured) >= {"a", "b", "a+own", "b+own", "+own"}
+    assert not around.ratios, "it was compared with the baseline three times"
+
+
+def test_a_finalist_wins_without_another_ending():
+    around = Surroundings({"": 95.0, "a": 90.0, "b": 99.0}, [1.2, 1.2, 1.2])
+    assert choose(around, "a", "b") == ("a", "")
+
+
+@pytest.mark.parametrize("ratios", [[0.98], [1.2, 0.99], [1.2, 1.2, 1.0], [1.001, 1.001, 1.001]])
+def test_what_is_not_faster_than_the_baseline_beyond_noise_is_not_chosen(ratios: list[float]):
+    around = Surroundings({"": 82.0, "a": 90.0}, ratios)
+    schedule, no_gain = choose(around, "a")
+    assert schedule == "stop-own" and not around.ratios
+    assert no_gain == (
+        "nothing faster than its own optimiser was found; the result is the program as written, "
+        "to be run with own=True"
+    )
+
+
+def test_the_baseline_itself_is_compared_with_nothing():
+    around = Surroundings({"": 50.0, "a": 90.0}, [])
+    assert choose(around, "a")[0] == "stop-own"
+
+
+def test_without_a_baseline_among_the_endings_the_least_cost_counts():
+    assert choose(Surroundings({"": 60.0, "a": 50.0}, [], None), "a") == ("a stop-own", "")
+    assert choose(Surroundings({"": 60.0, "a": 50.0}, [], "other"), "a") == ("a stop-own", "")
+
+
+def test_exact_costs_need_no_endings():
+    around = Surroundings({}, [])
+    counted = Words(Objective("letters", "", "letters", exact=True, timed=False))
+    assert choose(around, "a", "b", task=counted) == ("a", "") and not around.measured
+
+
+def test_schedules_with_endings_that_masks_do_not_offer_are_replayed():
+    task = Words()
+    assert replay(task, Schedule.parse("a stop-own", task.space)) == Word("a", "stop-own")
+    assert not task.space.allows(task.mask(task.initial()), Action(3))
+    with pytest.raises(ScheduleError, match=r"action 2 of the schedule, stop-own, does not apply"):
+        replay(task, Schedule.parse("stop stop-own", task.space))
