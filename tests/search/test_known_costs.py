@@ -31,7 +31,7 @@ def test_finds_what_takes_eight_passes_in_order(name):
     assert "idle" not in result.schedule.text(SPACE)
 
 
-@pytest.mark.parametrize("name", [name for name in SEARCH_NAMES if name not in ("greedy", "greedy2")])
+@pytest.mark.parametrize("name", [name for name in SEARCH_NAMES if name not in ("greedy", "greedy2", "taso")])
 def test_goes_on_although_most_actions_do_nothing(name):
     assert search(name, PassTask(DEEP), Budget(400), seed=1).evaluations == 400
 

@@ -13,6 +13,7 @@ from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.statistics import Verdict, geometric_interval
 from irgym.evaluation.tuning import ROUNDS, measure_anew
+from irgym.search.minimise import minimise
 from irgym.search.result import SearchResult
 
 CLOSE = 4
@@ -48,14 +49,14 @@ def best_of(environment: Environment, bench: Bench, task: Task[Any], result: Sea
         return Choice(result.finalists[0])
     ended = _ended(task, result.finalists)
     if not ended:
-        return Choice(_least(bench, task, result.finalists))
+        return Choice(minimise(task, _least(bench, task, result.finalists)))
     # One measurement each tells which ones are close.
     distinct = {task.key(replay(task, one)): one for one in (*ended, *result.finalists)}
     schedules = list(distinct.values())
     costs = [measure_anew(bench, task, replay(task, one)).cost for one in schedules]
     places: list[int] = np.argsort(costs, kind="stable")[:CLOSE].tolist()
     close = [schedules[place] for place in places]
-    return _unless_slower(environment, bench, task, _least(bench, task, close))
+    return _unless_slower(environment, bench, task, minimise(task, _least(bench, task, close)))
 
 
 def _least(bench: Bench, task: Task[Any], schedules: Sequence[Schedule]) -> Schedule:

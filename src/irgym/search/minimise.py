@@ -7,6 +7,9 @@ from irgym.core.actions import Action
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 
+MOST = 4000
+"""Steps of trying to shorten a schedule after which it is left as it is."""
+
 
 def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
     """Leave out actions, and pairs of neighbours, that the resulting program does not need.
@@ -18,7 +21,8 @@ def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
         schedule: A schedule that applies.
 
     Returns:
-        A schedule to the same program, from which no action and no pair of neighbours can be left out.
+        A schedule to the same program, from which no action and no pair of neighbours can be left out; of
+        one that is so long that finding out takes more than `MOST` steps, as far as that goes.
     """
     actions = list(schedule.actions)
     states = _states(task, task.initial(), actions)
@@ -26,12 +30,13 @@ def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
     direct = _without_detours(task, actions, states)
     if len(direct) < len(actions) and _leads(task, path := _states(task, states[0], direct), target):
         actions, states = direct, path
-    changed = True
+    changed, steps = True, 0
     while changed:
         changed = False
         place = len(actions) - 1
-        while place >= 0:
+        while place >= 0 and steps < MOST:
             for span in (1, 2):
+                steps += len(actions) - place - span
                 tail = _states(task, states[place], actions[place + span :])
                 if _leads(task, tail, target):
                     actions[place : place + span] = []

@@ -27,7 +27,8 @@ class SearchResult:
     Attributes:
         schedule: Leads to the cheapest program evaluated, without needless actions.
         finalists: Schedules of the cheapest distinct programs, ascending, `schedule` first; empty where every
-            evaluation failed. Measure them anew: the least of many noisy costs flatters its owner.
+            evaluation failed. The others may have needless actions. Measure them anew: the least of many
+            noisy costs flatters its owner.
         cost: Its cost; infinite where every evaluation failed.
         first_cost: Cost of the initial state.
         evaluations: Number of distinct states evaluated.

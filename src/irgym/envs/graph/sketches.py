@@ -18,11 +18,14 @@ from irgym.core.task import Task
 from irgym.envs.graph.rules import (
     activations,
     attention,
+    cells,
     convolutions,
     heads,
+    layers,
     layout,
     normalisation,
     products,
+    stacking,
 )
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.state import EVERYWHERE, GraphState
@@ -90,6 +93,17 @@ RECURRENCES = (
 )
 """Stages for unrolled recurrences: products of inputs once for all steps, products of one operand as one."""
 
+CELLS = (
+    *_names(cells.RULES),
+    *(name for name in _names(layers.RULES) if name.startswith("append-")),
+    *(name for name in _names(layers.RULES) if not name.startswith("append-")),
+    "merge-splits",
+    "merge-concats",
+    *_names(stacking.RULES, without=("squeeze-of-split",)),
+    "squeeze-of-split",
+)
+"""Unrolled LSTMs and GRUs as one operator for each layer."""
+
 FUSED = ("linear-gemm", "gather-split", "split-hard-swish")
 """Rules that undo others, or take away what they look for."""
 
@@ -133,15 +147,18 @@ GEMMS = ("linear-gemm",)
 """A product and a bias as one operator."""
 
 
-def stages(recurrent: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
+def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
     """Return the rules of each stage of a random sketch.
 
     Args:
         recurrent: Whether the model has an unrolled recurrence.
+        celled: Whether it has cells that ONNX has operators for.
         rng: Of all random choices.
     """
     found: list[tuple[str, ...]] = [TIDY]
-    if recurrent and rng.random() < 0.9:
+    if celled and rng.random() < 0.6:
+        found.append(CELLS)
+    elif recurrent and rng.random() < 0.9:
         found += RECURRENCES[int(rng.integers(len(RECURRENCES)))]
     if rng.random() < 0.9:
         left_out = [(), (), PACKED, ATTENTION][int(rng.integers(4))]
@@ -170,7 +187,9 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
     bare, _ = _closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
     recurrent = _recurrent(task.space, bare)
     state, taken = task.initial(), list[Action]()
-    for rules in stages(recurrent, rng):
+    there = {kind for kind, _ in task.mask(state).candidates}
+    celled = any(kinds[name] in there for name in _names(cells.RULES))
+    for rules in stages(recurrent, celled, rng):
         state, actions = _closed(task, state, [kinds[name] for name in rules])
         taken += actions
     return [*taken, Action(kinds["stop"])]
