@@ -1,0 +1,126 @@
+"""What `irgym tune` makes of models, against ONNX Runtime's own optimiser at its best level, timed in turn.
+
+Each model is tuned anew `--repeats` times, with the default search and another seed; the ratio of a run is
+the median of interleaved rounds after the search. Costs that earlier runs measured are used: give an empty
+XDG_CACHE_HOME for a fair start.
+
+    python benchmarks/graph_tune.py --seconds 60 --threads 1 2 --repeats 3
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tyro
+
+import irgym
+from irgym.core.environment import spread
+from irgym.envs.graph.environment import GRAPH
+from irgym.evaluation.tuned import Tuned
+from irgym.measure.machine import fingerprint
+
+CONVOLUTIONAL = frozenset(
+    {
+        "densenet121",
+        "efficientnet_b0",
+        "inception_v3",
+        "mobilenet_v3",
+        "resnet18",
+        "resnet50",
+        "resnext50",
+        "squeezenet1_1",
+        "unet",
+    }
+)
+RECURRENT = frozenset({"gru", "lstm", "nasrnn"})
+"""Families; all others are transformers."""
+
+BARS = {"convolutional": 1.01, "recurrent": 1.3, "transformer": 1.05, "all": 1.08}
+"""Geometric means that are asked for: times of ONNX Runtime's over ours."""
+
+NOISE = 0.95
+"""Least ratio that counts as not slower."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to tune, and for how long."""
+
+    programs: tuple[str, ...] = ()
+    """URIs; by default the data set's test split."""
+    dataset: str = "models"
+    """The data set."""
+    limit: int | None = None
+    """Models at most, spread over the split."""
+    seconds: float = 60.0
+    """Seconds of each search."""
+    threads: tuple[int, ...] = (1, 2)
+    """Threads of an operator."""
+    repeats: int = 3
+    """Runs of each model; the median counts."""
+    search: str | None = None
+    """The search; by default that of `tune`."""
+
+
+def kind_of(uri: str) -> str:
+    """Return what kind of network a model is."""
+    family = GRAPH.family(uri)
+    return (
+        "convolutional" if family in CONVOLUTIONAL else "recurrent" if family in RECURRENT else "transformer"
+    )
+
+
+def gains_text(result: Tuned) -> str:
+    """Return the rewrites that gained most, beyond the noise."""
+    clear = [
+        step for step in result.steps if step.ratio is not None and step.low is not None and step.low > 1
+    ]
+    best = sorted(clear, key=lambda step: step.ratio or 1.0, reverse=True)[:4]
+    return ", ".join(f"{step.label} {100 * ((step.ratio or 1.0) - 1):.0f} %" for step in best)
+
+
+def tuned(uri: str, threads: int, options: Options) -> float:
+    """Tune a model some times, print how it went, and return the median ratio."""
+    ratios: list[float] = []
+    for seed in range(options.repeats):
+        result = irgym.tune(
+            uri, seconds=options.seconds, backend=f"ort:{threads}", seed=seed, search=options.search
+        )
+        ratios.append(result.baseline_ratio or 0.0)
+        gains = gains_text(result)
+        candidates = result.search.evaluations if result.search else 0
+        print(
+            f"    {ratios[-1]:.3f}, {candidates} candidates; {result.running}; "
+            f"{result.no_gain or gains or 'no rewrite gains alone'}",
+            flush=True,
+        )
+    return statistics.median(ratios)
+
+
+def summary(ratios: Sequence[tuple[str, float]], threads: int) -> None:
+    """Print geometric means, by the kind of network and of all, beside what is asked."""
+    for kind, bar in BARS.items():
+        found = [ratio for uri, ratio in ratios if kind in ("all", kind_of(uri))]
+        if found:
+            mean = statistics.geometric_mean(found)
+            verdict = "met" if mean >= bar else "NOT met"
+            print(f"{threads} thread(s), {kind}: {mean:.3f}x of {len(found)}; bar {bar}: {verdict}")
+    slower = [uri for uri, ratio in ratios if ratio < NOISE]
+    print(f"{threads} thread(s), slower than ALL beyond 5 %: {', '.join(slower) or 'none'}")
+
+
+def main(options: Options) -> None:
+    """Print the ratio of each model, and geometric means."""
+    print(fingerprint().text())
+    programs = options.programs or tuple(spread(GRAPH.dataset(options.dataset).test, options.limit))
+    for threads in options.threads:
+        ratios: list[tuple[str, float]] = []
+        for uri in programs:
+            print(f"{uri}, {threads} thread(s), ort-all over irgym:", flush=True)
+            ratios.append((uri, tuned(uri, threads, options)))
+            print(f"  {ratios[-1][1]:.3f}", flush=True)
+        summary(ratios, threads)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
