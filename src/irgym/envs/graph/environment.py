@@ -24,10 +24,21 @@ from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
+from irgym.measure.sources import digest_of
 from irgym.measure.target import target_of
 
 BACKEND = "ort"
 """The back end: ONNX Runtime on one thread, `ort:N` on N."""
+
+CODE = (
+    "envs/graph/costs/measuring.py",
+    "envs/graph/ir",
+    "envs/graph/programs/inputs.py",
+    "envs/graph/programs/ranges.py",
+    "envs/graph/runner.py",
+    "envs/graph/running",
+)
+"""The files that what is measured follows from."""
 
 RUNNING = Limits(timeout_s=120.0, memory_bytes=12 * GIB)
 """What running a candidate may take."""
@@ -195,9 +206,10 @@ def toolchain() -> str:
         BackendError: ONNX or ONNX Runtime is not installed.
     """
     try:
-        return f"onnxruntime {version('onnxruntime')}; onnx {version('onnx')}"
+        versions = f"onnxruntime {version('onnxruntime')}; onnx {version('onnx')}"
     except PackageNotFoundError as error:
         raise BackendError(f"{error.name} is not installed: run {INSTALL}") from error
+    return f"{versions}; irgym's code {digest_of(*CODE)}"
 
 
 GRAPH = GraphEnvironment()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from irgym.core.environment import Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import BaselineError, IrgymError
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.eqsat.costs import NodeCost, counted, estimated
 from irgym.envs.graph.eqsat.optimising import optimised
@@ -51,9 +51,11 @@ def against(
 
     Raises:
         BackendError: egglog or scipy is not installed.
-        BaselineError: Equality saturation does not take the model.
+        BaselineError: Equality saturation does not take the model, or has no costs under the objective.
         IrgymError: The results are wrong.
     """
+    if objective not in COSTS:
+        raise BaselineError(f"eqsat has no costs under {objective}: compare under {' or '.join(COSTS)}")
     loaded, cost = model_at(path), COSTS[objective]
     known = {rule.name: rule for rule in RULES}
     found = optimised(loaded.graph, [known[name] for name in rules], cost, block, limits)
