@@ -123,5 +123,5 @@ def test_files_keep_their_path_as_given(tmp_path: Path, suffix: str, monkeypatch
 
 def test_a_folder_is_no_program(tmp_path: Path):
     (tmp_path / "graph.hlo").mkdir()
-    with pytest.raises(ProgramError, match="no such file"):
+    with pytest.raises(ProgramError, match="is a folder"):
         parse_program(f"hlo:{tmp_path}/graph.hlo")

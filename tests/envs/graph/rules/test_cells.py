@@ -139,7 +139,7 @@ def closed(graph: Graph, rules: Sequence[Rule], rng: np.random.Generator) -> Gra
         place, site = found[rng.integers(len(found))]
         rewrite = rules[place].rewrite(graph, site, BLOCK)
         after = graph.rewritten(rewrite)
-        sites, graph = finder.after(sites, graph, rewrite, after), after
+        sites, graph = finder.after(sites, graph, [rewrite], after), after
         assert names_of(sites) == names_of(finder.all(graph))
     return graph
 
