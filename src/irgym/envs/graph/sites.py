@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.rules.concerned import Concerned
+from irgym.envs.graph.rules.matching import may_be
 from irgym.envs.graph.rules.rule import Rule, Site
 
 Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
@@ -22,6 +23,7 @@ class Finder:
     def __init__(self, rules: Sequence[Rule], block: int) -> None:
         self.rules = tuple(rules)
         self.block = block
+        self._firsts = [rule.pattern[0].node for rule in self.rules]
         anchors = [rule.anchors for rule in self.rules]
         self._any = [place for place, one in enumerate(anchors) if one is None]
         self._beginning = {
@@ -82,8 +84,9 @@ class Finder:
         """Return the sites at a node of the rules at some places."""
         one = graph.nodes[name]
         for place in places:
-            for site in self.rules[place].sites(graph, one, self.block):
-                yield place, site
+            if may_be(graph, self._firsts[place], one):
+                for site in self.rules[place].sites(graph, one, self.block):
+                    yield place, site
 
     def _concerns(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
         """Return by the names of nodes the places of the rules whose sites there may have changed."""

@@ -9,7 +9,7 @@ from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
 
-KEPT = 256
+KEPT = 64
 """States that are kept, those used last: what searches do has beginnings in common."""
 
 
@@ -46,6 +46,10 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
     Raises:
         ScheduleError: The rule does not apply there.
     """
+    if len(sites) == 1:
+        rewrite = finder.rules[place].rewrite(state.graph, sites[0], finder.block)
+        graph = state.graph.rewritten(rewrite)
+        return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, [rewrite], graph))
     alone = finder.alone(place)
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
@@ -59,6 +63,5 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
             continue
         rewrites.append(finder.rules[place].rewrite(graph, now, finder.block))
         before, graph = graph, graph.rewritten(rewrites[-1])
-        if len(sites) > 1:
-            found = alone.after(found, before, rewrites[-1:], graph, near=True)
+        found = alone.after(found, before, rewrites[-1:], graph, near=True)
     return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, rewrites, graph))

@@ -35,9 +35,18 @@ class Told(Protocol):
         ...
 
 
+def hashed(content: bytes) -> bytes:
+    """Return the digest of some bytes, of `SIZE` bytes."""
+    return hashlib.blake2b(content, digest_size=SIZE).digest()
+
+
+ABSENT = bytes(SIZE)
+"""What stands for an operand that is left out."""
+
+
 def of_inputs(inputs: Sequence[str], types: Mapping[str, TensorType]) -> dict[str, bytes]:
     """Return what stands for inputs: their places and types."""
-    return {name: f"input {place} {types.get(name)}".encode() for place, name in enumerate(inputs)}
+    return {name: hashed(f"input {place} {types.get(name)}".encode()) for place, name in enumerate(inputs)}
 
 
 def of_results(
@@ -50,40 +59,43 @@ def of_results(
         values: The digests of values that are no weights.
         weights: By name.
     """
+    # All parts are of one length, and the head tells how many there are.
     operands = [_of(value, values, weights) for value in (*one.inputs, *one.captured)]
-    digest = hashlib.blake2b(_joined([one.head, *operands]), digest_size=SIZE).digest()
+    digest = hashlib.blake2b(one.head + b"".join(operands), digest_size=SIZE).digest()
+    if len(one.outputs) == 1:
+        return [(one.outputs[0], digest)]
     return [
-        (value, digest + place.to_bytes(4, "little") if place else digest)
+        (value, hashed(digest + place.to_bytes(4, "little")) if place else digest)
         for place, value in enumerate(one.outputs)
         if value
     ]
 
 
 def of_graph(
-    outputs: Iterable[str],
+    outputs: Sequence[str],
     nodes: Iterable[str],
     values: Mapping[str, bytes],
     weights: Mapping[str, Weight],
 ) -> str:
-    """Return the digest of a graph, hexadecimal: equal for graphs that compute the same in the same way.
+    """Return the digest of a graph, hexadecimal.
+
+    It is equal for graphs that compute the same in the same way, and as often: what is computed twice counts
+    twice.
 
     Args:
-        outputs: Names of the values that it returns.
-        nodes: Names of its nodes: what is computed twice is not what is computed once.
+        outputs: Names of the values that a run returns.
+        nodes: Names of the nodes.
         values: The digests of values that are no weights.
         weights: By name.
     """
-    returned = _joined([_of(value, values, weights) for value in outputs])
-    computed = _joined(sorted(values[name] for name in nodes))
-    return hashlib.blake2b(_joined([returned, computed]), digest_size=SIZE).hexdigest()
+    whole = [_of(value, values, weights) for value in outputs]
+    return hashed(
+        len(whole).to_bytes(4, "little") + b"".join([*whole, *sorted([values[name] for name in nodes])])
+    ).hex()
 
 
 def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:
-    if not value:
-        return b""
     found = values.get(value)
-    return weights[value].digest.encode() if found is None else found
-
-
-def _joined(parts: Sequence[bytes]) -> bytes:
-    return b"".join([len(part).to_bytes(4, "little") + part for part in parts])
+    if found is None:
+        found = bytes.fromhex(weights[value].digest) if value else ABSENT
+    return found

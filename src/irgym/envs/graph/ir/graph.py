@@ -65,12 +65,12 @@ class Node:
     def __post_init__(self) -> None:
         """Find out what is asked of a node most often."""
         used = "".join("1" if value else "0" for value in self.outputs)
-        head = f"{self.operator} {self.attributes!r} {len(self.inputs)} {used}".encode()
+        head = f"{self.operator} {self.attributes!r} {len(self.inputs)} {len(self.captured)} {used}".encode()
         operands = tuple([value for value in (*self.inputs, *self.captured) if value])
         object.__setattr__(self, "name", self.outputs[0])
         object.__setattr__(self, "operands", operands)
         object.__setattr__(self, "results", tuple([value for value in self.outputs if value]))
-        object.__setattr__(self, "head", head)
+        object.__setattr__(self, "head", digest.hashed(head))
 
     def __reduce__(self) -> tuple[type["Node"], tuple[Any, ...]]:
         """Return what it is made of again in another process."""

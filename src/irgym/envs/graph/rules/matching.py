@@ -74,21 +74,22 @@ def matches(graph: Graph, pattern: Sequence[Statement], anchor: Node) -> Iterato
         pattern: Each statement but the first uses or makes a value that those before it name.
         anchor: The node.
     """
-    if _may_be(graph, pattern[0].node, anchor):
-        for match in _statement(graph, pattern[0], anchor, EMPTY):
-            yield from _others(graph, pattern[1:], match)
+    for match in _statement(graph, pattern[0], anchor, EMPTY):
+        yield from _others(graph, pattern[1:], match)
 
 
-def _may_be(graph: Graph, pattern: Operator, one: Node) -> bool:
+def may_be(graph: Graph, pattern: Operator, one: Node) -> bool:
     """Say quickly whether operators allow that a node and those that make its operands are a pattern's."""
     if pattern.operators is not None and one.operator not in pattern.operators:
         return False
+    if not pattern.parts:
+        return True
     orders = (one.inputs, one.inputs[::-1]) if pattern.commutative else (one.inputs,)
-    return not pattern.parts or any(
+    return any(
         all(
             place < len(inputs)
             and (maker := graph.producer(inputs[place])) is not None
-            and _may_be(graph, part, maker)
+            and may_be(graph, part, maker)
             for place, part in pattern.parts
         )
         for inputs in orders
