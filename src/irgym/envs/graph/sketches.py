@@ -141,7 +141,8 @@ CONVOLUTIONS = (
 BLOCKS = _names(layout.RULES)
 """Convolutions and what stands between them in ONNX Runtime's blocked layout."""
 
-GATES = ("reorder-gate",)
+MIXED = ("reorder-gate", "reorder-concat-left", "reorder-concat-right")
+"""Rules that put into blocks what ONNX Runtime takes out of them, which does not always pay."""
 
 GEMMS = ("linear-gemm",)
 """A product and a bias as one operator."""
@@ -168,7 +169,7 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
         found.append(SKIPS)
     found.append(CONVOLUTIONS)
     if rng.random() < 0.9:
-        found.append(BLOCKS if rng.random() < 0.7 else tuple(name for name in BLOCKS if name not in GATES))
+        found.append(BLOCKS if rng.random() < 0.7 else tuple(name for name in BLOCKS if name not in MIXED))
     if rng.random() < 0.5:
         found.append(GEMMS)
     if rng.random() < 0.3:

@@ -184,6 +184,13 @@ def parts(rng: np.random.Generator) -> Sample:
     return Sample({"xs": xs}, attributes={"axis": int(rng.choice([1, -3]))}, nodes=nodes)
 
 
+def beside(rng: np.random.Generator) -> Sample:
+    """Return a sample of an array in blocks and another one, joined along their channels."""
+    channels, others = (16 * int(rng.integers(1, 3)) for _ in range(2))
+    values = {"x": rng.standard_normal((2, channels, 3, 4)), "z": rng.standard_normal((2, others, 3, 4))}
+    return Sample(values, attributes={"k": channels, "axis": int(rng.choice([1, -3]))})
+
+
 def normal(rng: np.random.Generator) -> Sample:
     """Return a sample of an array in blocks and a batch normalisation."""
     x, channels = blocks(rng)

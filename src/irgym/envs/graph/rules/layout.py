@@ -92,6 +92,26 @@ def _pair_rule(name: str, operator: str, sample: Sampler, where: str, after: str
     )
 
 
+def _beside(side: str, parts: str, made: str) -> Rule:
+    """Return the rule that joins blocks and an array that has none, which is put into blocks.
+
+    Args:
+        side: Where the blocks are.
+        parts: Pattern of both operands, in their order.
+        made: Both operands of the concatenation of blocks.
+    """
+    return Rule(
+        f"reorder-concat-{side}",
+        before=f"y = Concat({parts}, axis=axis)",
+        where="axis in (1, -3) and r.get('channels_last', 0) == 0 and x.shape[1] == k"
+        " and k % block == 0 and z.rank == 4 and z.shape[1] % block == 0",
+        after=f"y = ReorderOutput(Concat({made}, axis=1), channels=y.shape[1])",
+        sample=blocked.beside,
+        shared=("r",),
+        source="ONNX Runtime's NchwcTransformer, which leaves such concatenations alone",
+    )
+
+
 RULES = (
     Rule(
         "block-conv",
@@ -181,6 +201,8 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         shared=("parts",),
         source=SOURCE,
     ),
+    _beside("left", f"{FROM_BLOCKS.format(r='r', x='x')}, z", "x, ReorderInput(z)"),
+    _beside("right", f"z, {FROM_BLOCKS.format(r='r', x='x')}", "ReorderInput(z), x"),
     Rule(
         "reorder-resize",
         before=f"y = (p := Resize({FROM_BLOCKS.format(r='r', x='x')}, [roi], scales, mode='nearest',"
