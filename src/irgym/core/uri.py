@@ -389,3 +389,15 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):
         return False
+
+
+def renamed(uri: str, scheme: str, original: str) -> str:
+    """Return a URI of an environment that has the programs of another, as that one writes it.
+
+    Args:
+        uri: The URI.
+        scheme: The environment's scheme.
+        original: The other's.
+    """
+    own, colon, rest = uri.partition(":")
+    return f"{original}:{rest}" if colon and own == scheme else uri

@@ -33,7 +33,8 @@ class Finder:
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._concerned = Concerned(patterns)
         self._alone: dict[int, Finder] = {}
-        self._resized = Concerned({place: patterns[place] for place in patterns if self.rules[place].far})
+        far = {place: patterns[place] for place in patterns if self.rules[place].far}
+        self._resized = Concerned(far) if far else None
 
     def alone(self, place: int) -> "Finder":
         """Return what finds the sites of one rule."""
@@ -100,7 +101,7 @@ class Finder:
         found: dict[str, set[int]] = {}
         self._concerned.by(graph, come | near, found)
         self._concerned.by(before, gone | {name for name in near if name in before.nodes}, found)
-        if any(rule.far for rule in self.rules):
+        if self._resized is not None:
             self._resized.by(graph, set(_resized(before, graph)), found)
         return found
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.target import Target
+from irgym.core.uri import renamed
 from irgym.envs.graph.environment import GraphEnvironment
 from irgym.envs.graph.task import GraphTask
 
@@ -33,7 +34,7 @@ class TasoEnvironment(GraphEnvironment):
             BackendError: As `GraphEnvironment.task`.
             IrgymError: There is no such objective.
         """
-        return super().task(_of_graph(uri), backend, target, objective).restricted("TASO")
+        return super().task(renamed(uri, self.name, "graph"), backend, target, objective).restricted("TASO")
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return None: files are programs of `graph` unless a URI says otherwise."""
@@ -42,7 +43,7 @@ class TasoEnvironment(GraphEnvironment):
 
     def family(self, uri: str) -> str:
         """Return the architecture of a program; the name of the file for a file."""
-        return super().family(_of_graph(uri))
+        return super().family(renamed(uri, self.name, "graph"))
 
     def policies(self) -> Mapping[str, Path]:
         """Return none: those that ship have learnt all rules of `graph`."""
@@ -51,9 +52,3 @@ class TasoEnvironment(GraphEnvironment):
 
 GRAPH_TASO = TasoEnvironment()
 """The environment."""
-
-
-def _of_graph(uri: str) -> str:
-    """Return the URI as `graph` writes it."""
-    scheme, colon, rest = uri.partition(":")
-    return f"graph:{rest}" if colon and scheme == TasoEnvironment.name else uri

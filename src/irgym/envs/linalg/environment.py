@@ -21,6 +21,7 @@ from irgym.core.environment import (
 from irgym.core.errors import BackendError, ProgramError
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
+from irgym.core.uri import renamed
 from irgym.envs.linalg import actions, datasets
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
@@ -210,7 +211,7 @@ class SwapsEnvironment(LinalgEnvironment):
                 not run the target's code.
             IrgymError: There is no such objective.
         """
-        return super().task(_of_linalg(uri), backend, target, objective)
+        return super().task(renamed(uri, self.name, "linalg"), backend, target, objective)
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return None: files and modules are programs of `linalg` unless a URI says otherwise."""
@@ -219,7 +220,7 @@ class SwapsEnvironment(LinalgEnvironment):
 
     def family(self, uri: str) -> str:
         """Return the operator or network of a program."""
-        return super().family(_of_linalg(uri))
+        return super().family(renamed(uri, self.name, "linalg"))
 
     def policies(self) -> Mapping[str, Path]:
         """Return none: those that ship have learnt the actions of `linalg`."""
@@ -234,9 +235,3 @@ LINALG = LinalgEnvironment()
 
 LINALG_SWAPS = SwapsEnvironment()
 """The one with enumerated swaps."""
-
-
-def _of_linalg(uri: str) -> str:
-    """Return the URI as `linalg` writes it."""
-    prefix = f"{SwapsEnvironment.name}:"
-    return f"linalg:{uri.removeprefix(prefix)}" if uri.startswith(prefix) else uri
