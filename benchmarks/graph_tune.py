@@ -21,13 +21,16 @@ from irgym.measure.machine import fingerprint
 
 CONVOLUTIONAL = frozenset(
     {
+        "convnext_tiny",
         "densenet121",
         "efficientnet_b0",
         "inception_v3",
         "mobilenet_v3",
+        "preresnet",
         "resnet18",
         "resnet50",
         "resnext50",
+        "shufflenet_v2",
         "squeezenet1_1",
         "unet",
     }

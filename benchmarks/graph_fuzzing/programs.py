@@ -14,6 +14,9 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "efficientnet_b0": ("size=32",),
     "densenet121": ("size=32",),
     "inception_v3": ("size=75",),
+    "shufflenet_v2": ("size=32",),
+    "convnext_tiny": ("size=32",),
+    "preresnet": ("size=32&blocks=1&width=8", "size=32&blocks=2&width=16&batch=2"),
     "unet": ("size=32&levels=1&width=4", "size=32&levels=2&width=16", "size=32&levels=1&width=8&batch=2"),
     "vit_b_16": (f"size=32&{ATTENTION}", "size=48&layers=2&hidden=48&heads=3&batch=2"),
     "bert": (TEXT, "layers=2&hidden=64&heads=4&sequence=16&vocabulary=64&batch=2"),
@@ -21,6 +24,8 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "gpt2": (TEXT, "layers=2&hidden=64&heads=4&sequence=16&vocabulary=64&batch=2"),
     "t5_encoder": (TEXT, f"{TEXT}&batch=2"),
     "deberta": (TEXT, f"{TEXT}&batch=2"),
+    "llama": (TEXT, f"{TEXT}&batch=2"),
+    "transformer": (TEXT, f"{TEXT}&batch=2"),
     "clip_text": (TEXT, f"{TEXT}&batch=2"),
     "clip_vision": (f"size=64&{ATTENTION}",),
     "whisper_encoder": (f"{ATTENTION}&sequence=8", f"{ATTENTION}&sequence=8&batch=2"),
@@ -41,6 +46,8 @@ HEAVY = frozenset(
         "efficientnet_b0",
         "densenet121",
         "inception_v3",
+        "shufflenet_v2",
+        "convnext_tiny",
     }
 )
 """Families whose models are not small in any size: they have fewer of the sequences."""

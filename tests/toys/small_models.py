@@ -20,9 +20,18 @@ SMALL = {
     "cells": 2,
     "levels": 1,
     "width": 4,
+    "blocks": 1,
 }
 
-SLOW = {"resnet50", "resnext50", "inception_v3", "mobilenet_v3", "densenet121", "efficientnet_b0"}
+SLOW = {
+    "resnet50",
+    "resnext50",
+    "inception_v3",
+    "mobilenet_v3",
+    "densenet121",
+    "efficientnet_b0",
+    "convnext_tiny",
+}
 """Families whose export takes seconds even so."""
 
 

@@ -2,8 +2,8 @@
 
 How `models`, the default, is split: no architecture is in both, nor are those that differ in little.
 
-- Training: the three ResNets, MobileNetV3, EfficientNet, SqueezeNet; GPT-2, T5's encoder, DeBERTa, Whisper's
-  encoder, CLIP's towers; LSTM.
+- Training: four ResNets, MobileNetV3, EfficientNet, SqueezeNet, ShuffleNet, ConvNeXt; GPT-2, Llama, T5's
+  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM.
 - Test: Inception v3, DenseNet, U-Net; BERT, DistilBERT, ViT, DALL-E's decoder, Emformer; GRU, NASRNN.
 """
 
@@ -41,7 +41,11 @@ def _each(families: Sequence[str], *queries: str) -> tuple[str, ...]:
 _TRAIN = (
     *_each(("resnet18", "squeezenet1_1", "mobilenet_v3"), "", "size=128", "size=96&batch=2"),
     *_each(("resnet50", "resnext50", "efficientnet_b0"), "size=96", "size=160"),
-    *_each(("gpt2", "t5_encoder"), "", "sequence=128&layers=2", "hidden=256&heads=4"),
+    *_each(("shufflenet_v2",), "", "size=128"),
+    *_each(("convnext_tiny",), "", "size=160"),
+    *_each(("preresnet",), "", "size=192&width=32", "blocks=3&size=96&width=48"),
+    *_each(("gpt2", "t5_encoder", "transformer"), "", "sequence=128&layers=2", "hidden=256&heads=4"),
+    *_each(("llama",), "", "sequence=128&layers=2"),
     *_each(("deberta",), "", "sequence=32", "hidden=256&heads=4&layers=2"),
     *_each(("clip_text",), "", "hidden=256&heads=4"),
     *_each(("whisper_encoder",), "", "sequence=200&layers=2"),

@@ -17,6 +17,7 @@ from irgym.envs.graph.actions import RULES, SPACE
 from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
+from irgym.envs.graph.rules.traits import traits_of
 from irgym.envs.graph.state import Candidates, GraphState
 
 KINDS = ("input", "other", *sorted(OPERATORS))
@@ -34,8 +35,12 @@ EDGE = SIZES + 1
 STATE = NUMBERS + 2
 """Numbers for the whole: the target's, the number of operators, and that of candidates; by logarithm."""
 
-CANDIDATE = len(RULES) + 1
-"""Numbers for each candidate: its rule, one-hot, and the logarithm of how many sites it is about."""
+TRAITS = traits_of(RULES)
+"""What each rule is; see `traits_of`."""
+
+CANDIDATE = TRAITS.shape[1] + 2
+"""Numbers for each candidate: its rule's traits, the logarithm of how many sites it is about, and whether
+those are all that the rule has."""
 
 KNOWN = 100_000
 """Operators of which `Rows` remembers what is seen, at most."""
@@ -155,8 +160,11 @@ def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return what is seen of candidates, shape [C, CANDIDATE]."""
     rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
     if candidates:
-        rows[np.arange(len(rows)), [rule for rule, _ in candidates]] = 1
-        rows[:, -1] = np.log2([len(sites) for sites in candidates.values()]) / 16
+        rules = [rule for rule, _ in candidates]
+        last = {rule: place for place, rule in enumerate(rules)}
+        rows[:, :-2] = TRAITS[rules]
+        rows[:, -2] = np.log2([len(sites) for sites in candidates.values()]) / 4
+        rows[list(last.values()), -1] = 1  # a rule's last candidate is about all of its sites
     return rows
 
 
@@ -185,7 +193,7 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
 
 
 def counts_of(task: Any, state: GraphState) -> CandidateObservation:
-    """Return how many operators of each kind there are, by logarithm, and the rule of each candidate."""
+    """Return how many operators of each kind there are, by logarithm, and what each candidate's rule is."""
     counts = np.zeros(len(KINDS), dtype=np.float32)
     counts[0] = len(state.graph.inputs)
     for one in state.graph.nodes.values():

@@ -1,6 +1,15 @@
 """Which builder makes the models of which family."""
 
-from irgym.envs.graph.programs.models import dalle, emformer, images, language, recurrent, unet
+from irgym.envs.graph.programs.models import (
+    dalle,
+    emformer,
+    images,
+    language,
+    preresnet,
+    recurrent,
+    transformer,
+    unet,
+)
 from irgym.envs.graph.programs.models.model import Builder
 
 BUILDERS: dict[str, Builder] = {
@@ -9,6 +18,8 @@ BUILDERS: dict[str, Builder] = {
     **recurrent.BUILDERS,
     **dalle.BUILDERS,
     **emformer.BUILDERS,
+    **preresnet.BUILDERS,
+    **transformer.BUILDERS,
     **unet.BUILDERS,
 }
 """What makes the models of each family."""

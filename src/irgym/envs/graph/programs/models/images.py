@@ -22,6 +22,8 @@ _NAMES = {
     "mobilenet_v3": "mobilenet_v3_large",
     "densenet121": "densenet121",
     "efficientnet_b0": "efficientnet_b0",
+    "shufflenet_v2": "shufflenet_v2_x1_0",
+    "convnext_tiny": "convnext_tiny",
 }
 
 

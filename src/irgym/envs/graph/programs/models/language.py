@@ -133,6 +133,20 @@ def deberta(options: Options) -> Model:
     return _masked(of.DebertaV2Model(config), options)
 
 
+def llama(options: Options) -> Model:
+    """Return Llama without its language head and no cache: the vectors of a whole prompt."""
+    of = _transformers()
+    config = of.LlamaConfig(
+        **_common(options),
+        vocab_size=options["vocabulary"],
+        max_position_embeddings=options["sequence"],
+        use_cache=False,
+        **_special(options),
+    )
+    module = Result(of.LlamaModel(config), ("input_ids",), "last_hidden_state")
+    return Model(module, {"input_ids": tokens(options)}, {"input_ids": (0, options["vocabulary"])})
+
+
 def whisper_encoder(options: Options) -> Model:
     """Return Whisper's encoder: two convolutions over frames of 80 frequencies, then a transformer."""
     of = _transformers()
@@ -176,6 +190,7 @@ _ALL: tuple[Callable[[Options], Model], ...] = (
     gpt2,
     t5_encoder,
     deberta,
+    llama,
     whisper_encoder,
     clip_text,
     clip_vision,
