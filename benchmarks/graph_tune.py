@@ -16,27 +16,9 @@ import tyro
 import irgym
 from irgym.core.environment import spread
 from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.programs.families import KINDS
 from irgym.evaluation.tuned import Tuned
 from irgym.measure.machine import fingerprint
-
-CONVOLUTIONAL = frozenset(
-    {
-        "convnext_tiny",
-        "densenet121",
-        "efficientnet_b0",
-        "inception_v3",
-        "mobilenet_v3",
-        "preresnet",
-        "resnet18",
-        "resnet50",
-        "resnext50",
-        "shufflenet_v2",
-        "squeezenet1_1",
-        "unet",
-    }
-)
-RECURRENT = frozenset({"gru", "lstm", "nasrnn"})
-"""Families; all others are transformers."""
 
 BARS = {"convolutional": 1.01, "recurrent": 1.3, "transformer": 1.05, "all": 1.08}
 """Geometric means that are asked for: times of ONNX Runtime's over ours."""
@@ -67,10 +49,7 @@ class Options:
 
 def kind_of(uri: str) -> str:
     """Return what kind of network a model is."""
-    family = GRAPH.family(uri)
-    return (
-        "convolutional" if family in CONVOLUTIONAL else "recurrent" if family in RECURRENT else "transformer"
-    )
+    return KINDS[GRAPH.family(uri)]
 
 
 def gains_text(result: Tuned) -> str:

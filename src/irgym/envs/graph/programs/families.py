@@ -156,7 +156,12 @@ RECURRENT = (
 )
 """Recurrent networks."""
 
-FAMILIES = {family.name: family for family in (*CONVOLUTIONAL, *TRANSFORMERS, *RECURRENT)}
+_KINDS = {"convolutional": CONVOLUTIONAL, "transformer": TRANSFORMERS, "recurrent": RECURRENT}
+
+KINDS = {family.name: kind for kind, families in _KINDS.items() for family in families}
+"""What kind of network each family is."""
+
+FAMILIES = {family.name: family for families in _KINDS.values() for family in families}
 """Every family by its name."""
 
 PACKAGES = {
