@@ -8,7 +8,7 @@ from passes import URIS
 
 import irgym
 from irgym.cli.main import main
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.run_folder import RunFolder
 
 pytest.importorskip("torch")
@@ -38,6 +38,17 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     assert result.search is not None and result.search.policy == str(run)
     led = irgym.tune(URIS[0], policy=irgym.load_policy(run), evaluations=5)
     assert led.cost == result.cost
+
+
+def test_one_program_is_a_data_set(tmp_path: Path):
+    said: list[str] = []
+    run = tmp_path / "run"
+    irgym.train("passes", run, dataset=URIS[1], iterations=1, hyperparameters=SMALL, note=said.append)
+    assert said == [f"ppo on 1 programs of {URIS[1]}; a toy"]
+    for split in ("train", "test"):
+        assert irgym.evaluate(run, split=split).programs == [URIS[1]]
+    with pytest.raises(ProgramError, match="is no module"):
+        irgym.train("passes", tmp_path / "other", dataset="loops://mm/8x8x8", hyperparameters=SMALL)
 
 
 @pytest.mark.parametrize("agent", ["ppo", "a2c", "dqn"])

@@ -198,7 +198,7 @@ def evaluate(
     problem = folder.problem()
     check_file(folder.evaluation)
     found = environment_named(problem.environment)
-    programs = found.dataset(problem.dataset if dataset is None else dataset)
+    programs = dataset_named(found, problem.dataset if dataset is None else dataset)
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(spread(programs.split(split), limit)),

@@ -22,6 +22,7 @@ from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.meta_graph import META_GRAPH
 from irgym.envs.graph.observations import VIEWS, Rows
 from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
@@ -46,6 +47,9 @@ MODEL = Objective(
 
 OBJECTIVES = (TIME, MODEL, NODES)
 """What may be minimised, the default first."""
+
+ALL_VIEWS = {**VIEWS, META_GRAPH.name: META_GRAPH}
+"""The observations, the default first."""
 
 RUNNER = "irgym.envs.graph.runner"
 
@@ -196,7 +200,7 @@ class GraphTask(Task[GraphState]):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        return VIEWS
+        return ALL_VIEWS
 
     def key(self, state: GraphState) -> str:
         """Return the digest of the graph, and the level of ONNX Runtime's own optimiser if it is on."""

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from irgym.core.actions import Action
-from irgym.envs.graph.ir.graph import Rewrite
+from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.rules.rule import Site
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
@@ -33,9 +33,28 @@ class Kept:
 
 
 def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Site]) -> GraphState:
-    """Return the state after a rule was applied at some sites, one after the other.
+    """Return the state after a rule was applied at some sites: see `applied`.
 
-    Sites that are gone when it is their turn, because of those before, are left out.
+    Args:
+        finder: Knows the rules.
+        state: The state before.
+        place: The rule's place.
+        sites: Sites of the rule in the state.
+
+    Raises:
+        ScheduleError: The rule does not apply there.
+    """
+    graph, rewrites = applied(finder, state, place, sites)
+    return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, rewrites, graph))
+
+
+def applied(
+    finder: Finder, state: GraphState, place: int, sites: Sequence[Site]
+) -> tuple[Graph, list[Rewrite]]:
+    """Return the graph after a rule was applied at some sites, one after the other, and what was done.
+
+    Sites that are gone when it is their turn, because of those before, are left out. Where rules apply to
+    the graph is not looked for.
 
     Args:
         finder: Knows the rules.
@@ -48,8 +67,7 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
     """
     if len(sites) == 1:
         rewrite = finder.rules[place].rewrite(state.graph, sites[0], finder.block)
-        graph = state.graph.rewritten(rewrite)
-        return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, [rewrite], graph))
+        return state.graph.rewritten(rewrite), [rewrite]
     alone = finder.alone(place)
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
@@ -64,4 +82,4 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
         rewrites.append(finder.rules[place].rewrite(graph, now, finder.block))
         before, graph = graph, graph.rewritten(rewrites[-1])
         found = alone.after(found, before, rewrites[-1:], graph, near=True)
-    return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, rewrites, graph))
+    return graph, rewrites
