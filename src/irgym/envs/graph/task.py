@@ -26,7 +26,7 @@ from irgym.envs.graph.observations import VIEWS, Rows
 from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
-from irgym.envs.graph.state import Candidates, GraphState
+from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
 from irgym.envs.graph.transitions import Kept, rewritten
 from irgym.measure.machine import threads_text
 
@@ -161,6 +161,10 @@ class GraphTask(Task[GraphState]):
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         return self._kept.step(state, action, lambda: rewritten(self.finder, state, action.kind - 1, sites))
+
+    def is_macro(self, action: Action) -> bool:
+        """Say whether an action applies a rule at all of its sites."""
+        return action.candidate == EVERYWHERE
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return the actions of a random schedule that closes the graph stage by stage."""
