@@ -116,14 +116,18 @@ class GraphTask(Task[GraphState]):
         task.objective = known[objective]
         return task
 
-    def restricted(self, source: str) -> "GraphTask":
+    def restricted(self, *sources: str) -> "GraphTask":
         """Return the same program with some rules alone; the actions keep their names and places.
 
         Args:
-            source: What those rules name as where they are from, such as `TASO`.
+            sources: What those rules name as where they are from, such as `TASO`; one of these is enough.
         """
         task = copy(self)
-        task._allowed = frozenset(place for place, rule in enumerate(actions.RULES) if source in rule.source)
+        task._allowed = frozenset(
+            place
+            for place, rule in enumerate(actions.RULES)
+            if any(source in rule.source for source in sources)
+        )
         task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
         return task
 
