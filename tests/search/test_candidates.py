@@ -37,6 +37,27 @@ def test_searches_find_the_optimum(name):
         assert rewriting.cost(replay(task, Schedule.parse(text, task.space))) == OPTIMA[task]
 
 
+@dataclass(frozen=True)
+class WithMacros(rewriting.Rewriting):
+    """The toy, in which `fuse` is said to stand for several other actions."""
+
+    def is_macro(self, action: Action) -> bool:
+        return action.kind == rewriting.FUSE
+
+
+def test_tasos_search_leaves_macro_actions_out():
+    taso, budget = SEARCHES.load("taso")(), Budget(evaluations=1000)
+    plain, macros = (
+        run_search(taso, task, rewriting.Known(), budget, seed=0)
+        for task in (rewriting.Rewriting("sts"), WithMacros("sts"))
+    )
+    assert [action.kind for action in plain.schedule.actions] == [rewriting.FUSE]
+    assert macros.schedule.actions == () and macros.cost > plain.cost
+    greedy = SEARCHES.load("greedy")()
+    found = run_search(greedy, WithMacros("sts"), rewriting.Known(), budget, seed=0)
+    assert found.cost == plain.cost, "others take them"
+
+
 def test_greedy_is_not_enough():
     greedy = SEARCHES.load("greedy")()
     budget = Budget(evaluations=1000)

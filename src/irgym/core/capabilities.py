@@ -31,6 +31,15 @@ class Sketches(Protocol):
 
 
 @runtime_checkable
+class Macros(Protocol):
+    """Macro-actions: those that stand for several others, one after the other."""
+
+    def is_macro(self, action: Action) -> bool:
+        """Say whether an action stands for several others."""
+        ...
+
+
+@runtime_checkable
 class Analysis(Protocol):
     """Costs by a cheap model, on which shaping rests."""
 
@@ -171,6 +180,12 @@ def sketch(task: Task[Any], rng: np.random.Generator) -> Sequence[Action] | None
     """Return the actions of a random sketch; None where the task has none."""
     sketches = ask(task, Sketches)
     return None if sketches is None else sketches.sketch(rng)
+
+
+def is_macro(task: Task[Any], action: Action) -> bool:
+    """Say whether an action stands for several others; none does where the task has no macro-actions."""
+    macros = ask(task, Macros)
+    return macros is not None and macros.is_macro(action)
 
 
 def analysed(task: Task[Any]) -> Task[Any]:

@@ -13,6 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
 from irgym.core.policy import Policy
@@ -212,17 +213,26 @@ class Session:
         """Return the mask of a node without the kinds that end the episode."""
         return self.task.space.onward(self._mask(node.state))
 
-    def children(self, node: Node) -> list[Node]:
-        """Return the nodes one action further."""
-        return self.expand([node])
+    def children(self, node: Node, *, macros: bool = True) -> list[Node]:
+        """Return the nodes one action further: see `expand`."""
+        return self.expand([node], macros=macros)
 
-    def expand(self, nodes: Iterable[Node]) -> list[Node]:
+    def expand(self, nodes: Iterable[Node], *, macros: bool = True) -> list[Node]:
         """Return the nodes one action further than any of some nodes, in order.
+
+        Args:
+            nodes: The nodes.
+            macros: Whether to take actions too that stand for several others.
 
         Raises:
             Exhausted: The time is up.
         """
-        moves = [(node, action) for node in nodes for action in self.actions(node)]
+        moves = [
+            (node, action)
+            for node in nodes
+            for action in self.actions(node)
+            if macros or not capabilities.is_macro(self.task, action)
+        ]
         children: list[Node] = []
         for begin in range(0, len(moves), EXPANSION):
             # Where transitions are slow, a wide expansion alone can take longer than the budget.

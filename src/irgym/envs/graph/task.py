@@ -27,7 +27,7 @@ from irgym.envs.graph.observations import VIEWS, Rows
 from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
-from irgym.envs.graph.state import Candidates, GraphState
+from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
 from irgym.envs.graph.transitions import Kept, rewritten
 from irgym.measure.machine import threads_text
 
@@ -120,14 +120,18 @@ class GraphTask(Task[GraphState]):
         task.objective = known[objective]
         return task
 
-    def restricted(self, source: str) -> "GraphTask":
+    def restricted(self, *sources: str) -> "GraphTask":
         """Return the same program with some rules alone; the actions keep their names and places.
 
         Args:
-            source: What those rules name as where they are from, such as `TASO`.
+            sources: What those rules name as where they are from, such as `TASO`; one of these is enough.
         """
         task = copy(self)
-        task._allowed = frozenset(place for place, rule in enumerate(actions.RULES) if source in rule.source)
+        task._allowed = frozenset(
+            place
+            for place, rule in enumerate(actions.RULES)
+            if any(source in rule.source for source in sources)
+        )
         task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
         return task
 
@@ -165,6 +169,10 @@ class GraphTask(Task[GraphState]):
         if sites is None:
             raise ScheduleError(f"{self.space.text(action)} does not apply here")
         return self._kept.step(state, action, lambda: rewritten(self.finder, state, action.kind - 1, sites))
+
+    def is_macro(self, action: Action) -> bool:
+        """Say whether an action applies a rule at all of its sites."""
+        return action.candidate == EVERYWHERE
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return the actions of a random schedule that closes the graph stage by stage."""

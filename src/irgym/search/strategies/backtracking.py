@@ -14,7 +14,7 @@ from irgym.search.session import Node, Session, unseen
 class Backtracking:
     """Expand the cheapest state that waits; new successors wait too, unless they cost far more than the best.
 
-    It ends when no state waits.
+    It ends when no state waits. As in TASO a step is one rewrite: macro-actions are left out.
 
     Attributes:
         alpha: A successor waits if it costs less than this times the least cost so far. With 1 the search is
@@ -32,7 +32,7 @@ class Backtracking:
         waiting: list[tuple[float, int, Node]] = [(cost, next(order), session.root)]
         while waiting:
             _, _, node = heappop(waiting)
-            children = unseen(session, session.children(node), seen)
+            children = unseen(session, session.children(node, macros=False), seen)
             for cost, child in zip(session.costs(children), children, strict=True):
                 if cost < self.alpha * session.best_cost:
                     heappush(waiting, (cost, next(order), child))

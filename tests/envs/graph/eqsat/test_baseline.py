@@ -1,9 +1,14 @@
 """The baseline `eqsat`, on a model of a real exporter, and the environment with TASO's rules alone."""
 
+import pytest
+
 from irgym.core import capabilities
 from irgym.core.catalogue import environment_of
+from irgym.core.cost import Measurement, Outcome
+from irgym.envs.graph.costs import measuring
+from irgym.envs.graph.costs.signature import Signature
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.eqsat import running
+from irgym.envs.graph.eqsat import costs, running
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.taso import GRAPH_TASO
 from irgym.search.budget import Budget
@@ -25,13 +30,34 @@ def test_costs_are_compared_under_any_objective():
     assert eqsat.any_objective and "graph-peers" in eqsat.remedy
 
 
-def test_results_are_timed_in_turn():
+def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.MonkeyPatch):
+    kinds: set[str] = set()
+
+    def timed(signature: Signature, threads: int) -> Measurement:
+        assert threads == 1
+        kinds.add(signature.text)
+        return Measurement(Outcome.OK, (1.0 if signature.operator.endswith("Conv") else 100.0,))
+
+    monkeypatch.setattr(costs, "measure", timed)
+    task = GRAPH.task(URI).under("model")
+    *before, _ = capabilities.baseline_call(task, "eqsat", task.initial()).arguments
+    versus = running.against(*before, Limits(iterations=2))
+    operators = [one.operator for one in task.graph.nodes.values()]
+    assert versus.ours_ns == sum(1.0 if one == "Conv" else 100.0 for one in operators)
+    assert len(versus.ratios) == 1 and versus.baseline_ns < versus.ours_ns
+    assert f", {len(kinds)} distinct operators measured in 0 s; " in versus.detail
+
+
+def test_results_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(measuring, "ROUNDS", 1)
+    monkeypatch.setattr(measuring, "LONGER_NS", 0)
     task = GRAPH.task(URI)
     arguments = capabilities.baseline_call(task, "eqsat", task.initial()).arguments
     path, graph, level, threads, _, *rest = arguments[:-1]
     versus = running.against(path, graph, level, threads, 2, *rest, Limits(iterations=1))
     assert len(versus.ratios) == 2 and versus.baseline_ns > 0
     assert "level off" in versus.detail or "level all" in versus.detail
+    assert "distinct operators measured in" in versus.detail
 
 
 def test_tasos_rules_alone():
@@ -44,6 +70,8 @@ def test_tasos_rules_alone():
     names = {rule.name for rule in some.rules}
     assert {some.space.kinds[kind].name for kind, _ in allowed} <= names
     assert "merge-conv" in names and "block-conv" not in names
+    more = {rule.name for rule in whole.restricted("TASO", "NchwcTransformer").rules}
+    assert names < more < {rule.name for rule in whole.rules} and "block-conv" in more
     rules = capabilities.baseline_call(some, "eqsat", some.initial()).arguments[6]
     assert set(rules) == names
 
@@ -57,4 +85,5 @@ def test_tasos_search_with_tasos_rules():
     found = run_search(Backtracking(), task, Known(), Budget(evaluations=12), seed=0)
     assert found.cost < found.first_cost
     text = found.schedule.text(task.space)
+    assert text and "@*" not in text, "a rule everywhere is no rewrite of TASO's"
     assert {action.partition("@")[0] for action in text.split()} <= {rule.name for rule in task.rules}

@@ -1,10 +1,11 @@
 """The cheapest graph that equality saturation finds for a graph."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irgym.envs.graph.eqsat.costs import NodeCost
+from irgym.envs.graph.eqsat.costs import Prices
 from irgym.envs.graph.eqsat.egraph import ENode
 from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, extract
 from irgym.envs.graph.eqsat.saturation import Limits, Saturation, saturate
@@ -26,7 +27,7 @@ class Optimised:
         graph: The cheapest graph found, with the inputs and outputs of the original.
         saturation: The e-graph that it is from.
         extraction: How it was found there.
-        seconds: Wall-clock time of both.
+        seconds: Wall-clock time of both, and of learning what operators cost.
     """
 
     graph: Graph
@@ -44,7 +45,7 @@ class Optimised:
 def optimised(
     graph: Graph,
     rules: Sequence[Rule],
-    cost: NodeCost,
+    prices: Prices,
     block: int,
     limits: Limits,
     extraction_s: float = EXTRACTION_S,
@@ -54,7 +55,7 @@ def optimised(
     Args:
         graph: The graph.
         rules: The rules.
-        cost: What an operator costs.
+        prices: What operators cost.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         limits: What stops the saturation.
         extraction_s: Time limit of the extraction.
@@ -67,7 +68,7 @@ def optimised(
     saturation = saturate(graph, rules, block, limits)
     tensors = saturation.tensors
     roots = [_made(tensors.canonical(name)) for name in graph.outputs]
-    extraction = extract(_choices(tensors, cost), roots, extraction_s)
+    extraction = extract(_choices(tensors, prices), roots, extraction_s)
     cheapest = _graph_of(tensors, extraction)
     return Optimised(cheapest, saturation, extraction, time.perf_counter() - started)
 
@@ -76,16 +77,22 @@ def _made(value: int) -> Class:
     return "value", value
 
 
-def _choices(tensors: Tensors, cost: NodeCost) -> Choices:
+def _choices(tensors: Tensors, prices: Prices) -> Choices:
     """Return the ways to make each value; what has several results is made once, and each taken out of it."""
+    written = tensors.written()
+    known = set(written)
+    # With what the model has first, there is always something to extract.
+    nodes = [*written, *(one for one in tensors.egraph.nodes if one not in known)]
+    costs = prices([(tensors.part([one], ()), tensors.node(one)) for one in nodes], len(written))
     ways: dict[Class, list[Choice]] = {}
     free = {tensors.canonical(name) for name in tensors.graph.inputs} | tensors.weights.keys()
     for value in free:
         ways[_made(value)] = [Choice(0.0, frozenset(), None)]
-    for one in tensors.egraph.nodes:
-        node = tensors.node(one)
+    for one, cost in zip(nodes, costs, strict=True):
+        if math.isinf(cost):
+            continue
         needs = frozenset(_made(value) for value in one.inputs if value)
-        way = Choice(cost(tensors.part([one], ()), node), needs, one)
+        way = Choice(cost, needs, one)
         if not one.several:
             if one.outputs[0] not in free:
                 ways.setdefault(_made(one.outputs[0]), []).append(way)

@@ -78,6 +78,17 @@ class Tensors:
             if name in graph.sizes:
                 self._sizes[value] = min(graph.sizes[name], self._sizes.get(value, Size.UNKNOWN))
         self.rebuild()
+        self._written = self.egraph.nodes
+
+    def written(self) -> list[ENode]:
+        """Return the operators of the graph that it held at first, each once where they are equal now."""
+        now = {(one.operator, one.head, one.inputs): one for one in self.egraph.nodes}
+        canonical = self.egraph.canonical
+        written = [
+            now[one.operator, one.head, tuple(canonical(value) for value in one.inputs)]
+            for one in self._written
+        ]
+        return list(dict.fromkeys(written))
 
     def _fresh(self, kind: TensorType | None) -> int:
         self._count += 1

@@ -139,15 +139,26 @@ _INFINITE = frozenset(["deviation", "mask"])
 
 def size_of_weight(weight: Weight) -> Size:
     """Return how large the elements of a weight may be."""
+    return _size_of_weight(weight, {})
+
+
+def _size_of_weight(weight: Weight, known: dict[str, Size]) -> Size:
+    """Return the same; `known` has what was found for weights within it, by digest: they may come again."""
     if isinstance(weight, Computed):
-        if weight.function == "divide" and not _divides(weight.arguments[1]):
-            return Size.UNKNOWN
-        inner = [one for one in weight.arguments if isinstance(one, Stored | Literal | Computed)]
-        ordinary = all(size_of_weight(one) is Size.ORDINARY for one in inner)
-        return Size.ORDINARY if ordinary and weight.function not in _INFINITE else Size.UNKNOWN
+        if weight.digest not in known:
+            known[weight.digest] = _size_of_computed(weight, known)
+        return known[weight.digest]
     if weight.greatest < LARGE:
         return Size.ORDINARY
     return Size.MASK if weight.greatest < math.inf else Size.UNKNOWN
+
+
+def _size_of_computed(weight: Computed, known: dict[str, Size]) -> Size:
+    if weight.function in _INFINITE or (weight.function == "divide" and not _divides(weight.arguments[1])):
+        return Size.UNKNOWN
+    inner = [one for one in weight.arguments if isinstance(one, Stored | Literal | Computed)]
+    ordinary = all(_size_of_weight(one, known) is Size.ORDINARY for one in inner)
+    return Size.ORDINARY if ordinary else Size.UNKNOWN
 
 
 def size_of_results(
