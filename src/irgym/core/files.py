@@ -7,14 +7,16 @@ import secrets
 import socket
 import stat
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from irgym.core.errors import StorageError, explained
 
-Content = bytes | memoryview
+Content = bytes | memoryview | Sequence[bytes | memoryview]
+"""What a file holds; of several parts, one after the other, so that nobody need join large ones."""
 
 PART = ".irgym-"
 """How the names of incomplete files begin; the number of the process that writes follows."""
@@ -218,12 +220,18 @@ def _fill(part: Path, content: Content, place: _Place) -> None:
         try:
             if place.status is not None:
                 _hand_on(place.status, descriptor)
-            file.write(content)
+            _write(file, content)
             file.flush()
             os.fsync(descriptor)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def _write(file: BinaryIO, content: Content) -> None:
+    """Write to an open file."""
+    for part in (content,) if isinstance(content, bytes | memoryview) else content:
+        file.write(part)
 
 
 def _hand_on(status: os.stat_result, descriptor: int) -> None:
@@ -247,7 +255,7 @@ def _write_straight(place: _Place, content: Content) -> None:
         sys.stderr.flush()
         descriptor = os.dup(place.descriptor)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+        _write(file, content)
 
 
 def _keep(path: Path, previous: Path) -> None:

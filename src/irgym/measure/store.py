@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irgym.core.errors import explained
-from irgym.core.files import make_folder, sweep, write_files
+from irgym.core.files import Content, make_folder, sweep, write_files
 from irgym.measure.machine import cache_dir
 
 DIGITS = 16
@@ -96,7 +96,7 @@ class Store:
                 found = self.put(name, make())
         return found
 
-    def put(self, name: str, content: bytes, beside: Mapping[str, bytes] | None = None) -> Path:
+    def put(self, name: str, content: bytes, beside: Mapping[str, Content] | None = None) -> Path:
         """Keep an artefact that is made already, and return its file.
 
         Args:

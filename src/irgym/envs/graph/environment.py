@@ -40,8 +40,9 @@ CODE = (
 )
 """The files that what is measured follows from."""
 
-RUNNING = Limits(timeout_s=120.0, memory_bytes=12 * GIB)
-"""What running a candidate may take."""
+RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
+"""What running a candidate may take: of the largest weights three copies, since each of two sessions that are
+timed in turn has its own, and weights may be computed."""
 
 
 class GraphEnvironment(Environment):

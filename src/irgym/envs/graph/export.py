@@ -3,15 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 
 from irgym.core.files import Content, write_files
 from irgym.core.task import form_of
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.outside import bytes_of, refer
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.ir.writing import BLOCKED, arrays_apart, model_of
+from irgym.envs.graph.ir.writing import BLOCKED, arrays_apart, model_of, used_weights
 from irgym.envs.graph.programs.metadata import BLOCK, NOTE, ORT_CONFIG, SESSION
-from irgym.envs.graph.programs.weights import MOST
+from irgym.envs.graph.programs.weights import INSIDE
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.session_options import options_json, options_text
 from irgym.envs.graph.state import GraphState
@@ -26,7 +27,7 @@ PAGE = 4096
 """Bytes: weights in a file of their own begin at multiples, so that they can be mapped into memory."""
 
 
-def export(task: "GraphTask", state: GraphState, path: Path, most: int = MOST) -> list[Path]:
+def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE) -> list[Path]:
     """Write a model that plain ONNX Runtime runs.
 
     Its metadata says from what it was made, for which target, and which session options it is to be run
@@ -44,12 +45,13 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = MOST) -
     """
     form_of(path, task.forms)
     loaded = model_at(task.path)
-    apart = sum(array.nbytes for _, array in arrays_apart(state.graph, loaded.weights)) > most
+    weights = [state.graph.weights[name] for name in used_weights(state.graph)]
+    apart = sum(weight.type.bytes for weight in weights) > most
     files: dict[Path, Content] = {}
     if apart:
         beside = path.with_name(path.name + BESIDE)
         model, content = _in_two(state.graph, loaded.weights, beside.name)
-        files[beside] = memoryview(content)
+        files[beside] = content
     else:
         model = model_of(state.graph, loaded.weights, whole=True)
     for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
@@ -72,8 +74,8 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = MOST) -
     return [path, *files]
 
 
-def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, bytearray]:
-    """Return a model, and the content of the file beside it with its large weights.
+def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, list[bytes | memoryview]]:
+    """Return a model, and the content of the file beside it with its large weights: the arrays as they lie.
 
     Args:
         graph: The model.
@@ -82,13 +84,11 @@ def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, 
     """
     model = model_of(graph, weights, whole=False)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    content = bytearray()
+    content: list[bytes | memoryview] = []
+    end = 0
     for name, array in arrays_apart(graph, weights):
-        content.extend(bytes(-len(content) % PAGE))
-        raw = numpy_helper.from_array(array, name).raw_data
-        tensor = tensors[name]
-        del tensor.external_data[:]
-        for key, value in (("location", location), ("offset", len(content)), ("length", len(raw))):
-            tensor.external_data.add(key=key, value=str(value))
-        content.extend(raw)
+        gap = -end % PAGE
+        content += [bytes(gap), bytes_of(array)]
+        refer(tensors[name], location, end + gap, array.nbytes)
+        end += gap + array.nbytes
     return model, content

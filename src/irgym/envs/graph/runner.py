@@ -54,11 +54,11 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
     Raises:
         IrgymError: ONNX Runtime refuses it, or the original.
     """
-    checked_on(path, seed)  # what is wrong with the original is said of that one
+    # Before there is a session, which has a copy of the weights; and what is wrong with the original is said.
+    problems = [checked_on(path, seed + 2 * place) for place in range(inputs)]
     program = Program(graph, model_at(path).weights, threads, level)
     tried, said = list[Problem](), list[Agreement]()
-    for place in range(inputs):
-        checked, feeds = checked_on(path, seed + 2 * place)
+    for checked, feeds in problems:
         tried.append(checked)
         said.append(checked.judge(program.run(feeds)))
         if not said[-1].ok:

@@ -4,7 +4,8 @@
 # pyright: reportUnknownMemberType=false
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,11 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
+from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
 from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
 
 Array = NDArray[Any]
-
-FOLDED = 1 << 26
-"""Greatest number of bytes of a constant that is computed when a model is read."""
-
-HEAVY = 1 << 20
-"""Least number of bytes of a weight that is set aside before that, if nothing can be computed of it."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -37,7 +33,8 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     """Do with a model what need be done but once.
 
     Args:
-        model: The model: everything inside, its inputs of fixed shapes.
+        model: The model: its inputs of fixed shapes, and everything inside but weights that `outside.refer`
+            says are in files.
         name: What messages call it.
 
     Returns:
@@ -46,6 +43,7 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
 
     Raises:
         ProgramError: It holds something that cannot be handled.
+        OSError: A file with weights cannot be read.
     """
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
@@ -57,40 +55,35 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     for value in model.graph.output:
         if value.type.HasField("tensor_type") and value.name not in given:
             value.type.tensor_type.ClearField("shape")
-    aside = dict(_set_aside(model.graph))
-    model = onnx.shape_inference.infer_shapes(_folded(model, name), data_prop=True)
+    aside = mapped_weights(model.graph)
+    set_aside(model.graph, aside, _needed(model.graph))
+    model = _folded(model, name, aside)
+    set_aside(model.graph, aside)
+    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     arrays: dict[str, Array] = {}
     for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
         model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))
         model.graph.node.remove(one)
     for tensor in model.graph.initializer:
         array = aside[tensor.name] if tensor.name in aside else numpy_helper.to_array(tensor)
+        array = np.asarray(array, order="C")
         weight = weight_of(tensor.name, array)
         if isinstance(weight, Stored):
-            # A copy keeps 0 dimensions.
-            arrays[tensor.name] = array if array.flags.c_contiguous else array.copy(order="C")
+            arrays[tensor.name] = array
             mark_apart(tensor, weight)
     return model, arrays
 
 
-def _set_aside(graph: GraphProto) -> Iterator[tuple[str, Array]]:
-    """Yield large weights of which nothing can be computed beforehand, after they are made external.
-
-    What folds constants and infers shapes copies all that the model holds, several times.
-    """
+def _needed(graph: GraphProto) -> set[str]:
+    """Return the names of weights that constants may be computed of, or that inner graphs use."""
     constant = {tensor.name for tensor in graph.initializer}
-    kept: set[str] = set()
+    needed: set[str] = set()
     for one in graph.node:
         if constant.issuperset(value for value in one.input if value):
-            kept.update(one.input)
+            needed.update(one.input)
             constant.update(one.output)
-        kept |= _captured(one)
-    for tensor in graph.initializer:
-        if tensor.ByteSize() >= HEAVY and tensor.name not in kept:
-            array = numpy_helper.to_array(tensor)
-            _clear(tensor)
-            tensor.external_data.add(key="location", value="aside")
-            yield tensor.name, array
+        needed |= _captured(one)
+    return needed
 
 
 def read(path: Path) -> tuple[Graph, dict[str, Array]]:
@@ -110,7 +103,7 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
         tensor: The initializer.
         weight: What is known of it: this takes the place of the content.
     """
-    _clear(tensor)
+    clear(tensor)
     tensor.external_data.add(key="location", value=weight.digest)
     tensor.external_data.add(key="greatest", value=repr(weight.greatest))
     for key, holds in (("causal", weight.causal), ("open", weight.open)):
@@ -118,22 +111,6 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
             tensor.external_data.add(key=key, value="true")
     if weight.row:
         tensor.external_data.add(key="row", value=weight.row)
-
-
-def _clear(tensor: TensorProto) -> None:
-    """Make a tensor one whose content is elsewhere; where, is not said yet."""
-    fields = (
-        "raw_data",
-        "float_data",
-        "int32_data",
-        "int64_data",
-        "double_data",
-        "uint64_data",
-        "external_data",
-    )
-    for field in fields:
-        tensor.ClearField(field)
-    tensor.data_location = TensorProto.EXTERNAL
 
 
 def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
@@ -167,7 +144,7 @@ def _truths(graph: GraphProto) -> dict[str, bool]:
     return {
         name: bool(numpy_helper.to_array(tensor).all())
         for name, tensor in tensors.items()
-        if tensor.data_type == TensorProto.BOOL and len(tensor.dims) < 2
+        if tensor.data_type == TensorProto.BOOL and prod(tensor.dims) == 1
     }
 
 
@@ -195,14 +172,16 @@ def _check_results(model: ModelProto, name: str) -> None:
             )
 
 
-def _folded(model: ModelProto, name: str) -> ModelProto:
-    """Return the model with everything computed that depends on no input."""
+def _folded(model: ModelProto, name: str, aside: Collection[str]) -> ModelProto:
+    """Return the model with everything computed that depends on no input, nor on weights set aside."""
     import onnx_ir
     from onnx_ir.passes.common import RemoveUnusedNodesPass
     from onnxscript.optimizer import fold_constants  # pyright: ignore[reportUnknownVariableType]
 
     def kept(one: onnx_ir.Node) -> bool | None:
         """Say that constants are always computed that repeat one number; otherwise sizes decide."""
+        if any(value is not None and value.name in aside for value in one.inputs):
+            return False
         return True if one.op_type == "ConstantOfShape" else None
 
     own = onnx_ir.serde.deserialize_model(model)

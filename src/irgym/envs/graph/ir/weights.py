@@ -6,6 +6,7 @@ known at once; `Weights` computes the array, once, where the model is made to ru
 
 import hashlib
 import math
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -205,16 +206,23 @@ def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight | Plain, .
     return one.arguments[1:] if joined and isinstance(one, Computed) else (one,)
 
 
+KEPT = 1 << 30
+"""Bytes of computed arrays that are kept for the next graph that has them."""
+
+
 class Weights:
-    """The arrays of weights, each computed once.
+    """The arrays of weights. Those that are computed are kept, the ones used last of them.
 
     Args:
         stored: The arrays of the model's file, by name.
+        most: Bytes of computed arrays that are kept. One that is larger is computed each time.
     """
 
-    def __init__(self, stored: Mapping[str, Array]) -> None:
+    def __init__(self, stored: Mapping[str, Array], most: int = KEPT) -> None:
         self._stored = stored
-        self._computed: dict[str, Array] = {}
+        self._most = most
+        self._computed: OrderedDict[str, Array] = OrderedDict()
+        self._bytes = 0
 
     def array(self, weight: Weight) -> Array:
         """Return a weight's array."""
@@ -222,11 +230,21 @@ class Weights:
             return self._stored[weight.name]
         if isinstance(weight, Literal):
             return weight.array
-        if weight.digest not in self._computed:
-            arguments = [
-                self.array(one) if isinstance(one, Stored | Literal | Computed) else one
-                for one in weight.arguments
-            ]
-            array = FUNCTIONS[weight.function].array(*arguments)
-            self._computed[weight.digest] = np.asarray(array, weight.type.dtype, order="C")
-        return self._computed[weight.digest]
+        known = self._computed.get(weight.digest)
+        if known is not None:
+            self._computed.move_to_end(weight.digest)
+            return known
+        arguments = [
+            self.array(one) if isinstance(one, Stored | Literal | Computed) else one
+            for one in weight.arguments
+        ]
+        found = np.asarray(FUNCTIONS[weight.function].array(*arguments), weight.type.dtype, order="C")
+        self._keep(weight.digest, found)
+        return found
+
+    def _keep(self, digest: str, array: Array) -> None:
+        """Keep a computed array, and let go of those that were not used for longest."""
+        self._computed[digest] = array
+        self._bytes += array.nbytes
+        while self._bytes > self._most:
+            self._bytes -= self._computed.popitem(last=False)[1].nbytes

@@ -16,7 +16,7 @@ from irgym.envs.graph.programs.metadata import write_ranges
 from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.model import Model, enliven
 from irgym.envs.graph.programs.uris import parse_program
-from irgym.envs.graph.programs.weights import MOST, too_large
+from irgym.envs.graph.programs.weights import INSIDE, too_large
 
 SEED = 20210
 """What weights are drawn from."""
@@ -105,8 +105,9 @@ def to_onnx(
             )
         weights = program.model.graph.initializers.values()
         size = sum(weight.const_value.nbytes for weight in weights if weight.const_value is not None)
-        if size > MOST:
-            raise too_large(name, size)
+        if size > INSIDE:
+            remedy = "export it by torch.onnx.export with external_data=True, and give the file"
+            raise too_large(name, size, INSIDE, remedy)
         model = program.model_proto
     for node in model.graph.node:
         if node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2):

@@ -1,9 +1,9 @@
-"""Files of ONNX as programs: everything inside, and the dimensions that they leave open bound."""
+"""Files of ONNX as programs: all but large weights inside, and the dimensions that they leave open bound."""
 
 # onnx leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.core.errors import ProgramError, StorageError
 from irgym.envs.graph.programs.opsets import converted, first_line
-from irgym.envs.graph.programs.weights import files_of
+from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 
 FORMS = {
     (0, b"\x1f\x8b"): "is packed by gzip: unpack it",
@@ -41,10 +41,15 @@ def parsed(path: Path) -> onnx.ModelProto:
     """Return a model as its file has it.
 
     Raises:
-        ProgramError: It is no ONNX model, or was cut off.
+        ProgramError: It is no ONNX model, was cut off, or is too large.
         StorageError: It cannot be read.
     """
     try:
+        if path.stat().st_size > INSIDE:
+            remedy = (
+                "save it with its weights in a file beside it (onnx.save_model, save_as_external_data=True)"
+            )
+            raise too_large(f"the file {path}", path.stat().st_size, INSIDE, remedy)
         content = path.read_bytes()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
@@ -64,11 +69,15 @@ def parsed(path: Path) -> onnx.ModelProto:
     return model
 
 
-def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
-    """Return a file's model with everything inside, fixed shapes of inputs, and a version that is read.
+def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str, str]) -> bytes:
+    """Return a file's model with fixed shapes of inputs and a version that is read.
+
+    Everything is inside but large weights that are in files of their own: these stay there, as
+    `outside.refer` says it.
 
     Args:
         path: The file.
+        digests: What stands for the contents of the files with weights, by file.
         bindings: Numbers for the dimensions that it leaves open, by their names in the file. One without a
             name that a URI can hold is called by the input and the axis: `pixels.0`.
 
@@ -79,6 +88,7 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
     file = Path(path)
     model, beside = read(file)
     try:
+        weights = taken_out(model, file.parent, digests)
         if beside:
             load_external_data_for_model(model, str(file.parent))
         _check(model)
@@ -88,6 +98,7 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...]) -> bytes:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
     model = converted(model, path)
+    put_back(model, weights)
     return model.SerializeToString(deterministic=True)
 
 

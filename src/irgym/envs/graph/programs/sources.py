@@ -1,6 +1,5 @@
 """Programs as files of ONNX: each is exported or read once, and kept in the user's cache folder."""
 
-import hashlib
 import os
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,11 +18,11 @@ from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
-LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=4 * GIB)
+LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=8 * GIB)
 """What making a program may take."""
 
 STORE = Store("graph/programs", SUFFIX)
-"""Programs: models of ONNX with everything inside and fixed shapes of inputs."""
+"""Programs: models of ONNX with fixed shapes of inputs, and everything inside but large weights in files."""
 
 INSTALL = "pip install 'irgym[graph]'"
 """The command that installs what files need."""
@@ -34,7 +33,7 @@ INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
 INSTALL_PEERS = "pip install 'irgym[graph,graph-peers]'"
 """The command that installs onnxslim and onnxsim."""
 
-RECIPE = ("envs/graph/programs",)
+RECIPE = ("envs/graph/ir/outside.py", "envs/graph/programs")
 """What makes programs."""
 
 
@@ -45,7 +44,9 @@ class Sources:
         self._child = Child(LIMITS)
 
     def file(self, program: ProgramUri) -> Path:
-        """Return the file of a program, which has everything inside; it is made first where there is none.
+        """Return the file of a program; it is made first where there is none.
+
+        Large weights that are in files beside the program's own stay there, and its file says where.
 
         Raises:
             BackendError: onnx is missing, or for a model torch or a package that has it.
@@ -60,11 +61,12 @@ class Sources:
             call = Call("irgym.envs.graph.programs.exporting:export", (program.uri,))
         else:
             installed = _version("onnx", program.uri, INSTALL)
-            contents = _digests(program.path)
-            name = (
-                f"{stem_of(program.path.stem)}-{digest(*contents, str(program.bindings), installed, *common)}"
+            own, beside = _digests(program.path)
+            parts = (own, str(beside), str(program.bindings), installed, *common)
+            name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
+            call = Call(
+                "irgym.envs.graph.programs.files:bound", (str(program.path), program.bindings, beside)
             )
-            call = Call("irgym.envs.graph.programs.files:bound", (str(program.path), program.bindings))
         return STORE.get(name, lambda: answer(self._child, call, program.uri))
 
     def close(self) -> None:
@@ -107,15 +109,12 @@ def _version(package: str, what: str, install: str) -> str:
         raise BackendError(f"{what} needs {package}, which is not installed: run {install}") from error
 
 
-def _digests(path: Path) -> list[str]:
-    """Return the digests of a model's files, its own first."""
+def _digests(path: Path) -> tuple[str, dict[str, str]]:
+    """Return the digest of a model's own file, and those of the files with its weights, by file."""
+    from irgym.envs.graph.ir.reading import content_of
     from irgym.envs.graph.programs.files import read
 
-    digests: list[str] = []
-    for file in (path, *read(path)[1]):
-        with file.open("rb") as opened:
-            digests.append(hashlib.file_digest(opened, "sha256").hexdigest())
-    return digests
+    return content_of(path), {str(file): content_of(file) for file in read(path)[1]}
 
 
 @cache

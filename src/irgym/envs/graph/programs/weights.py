@@ -1,37 +1,56 @@
 """How large a model may be, and where its weights are."""
 
-from collections.abc import Iterator
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
+from onnx import helper
 from onnx.external_data_helper import ExternalDataInfo, uses_external_data
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.outside import refer, size_of, stays_outside
 
-MOST = (1 << 31) - (1 << 20)
-"""Bytes of weights that a model may have: a file of ONNX that has everything inside holds less than 2 GiB."""
+INSIDE = (1 << 31) - (1 << 20)
+"""Bytes of weights that a model may have inside of its own file: the format holds less than 2 GiB."""
+
+MOST = 6 << 30
+"""Bytes of weights that a model may have: timing holds them three times over, see `environment.RUNNING`."""
 
 
-def too_large(name: str, size: int) -> ProgramError:
-    """Return the error of a model with too many bytes of weights."""
+def too_large(what: str, size: int, most: int, remedy: str) -> ProgramError:
+    """Return the error of too many bytes of weights.
+
+    Args:
+        what: What has them.
+        size: How many it has.
+        most: How many it may have.
+        remedy: What to do.
+    """
     return ProgramError(
-        f"{name} has {size / (1 << 30):.1f} GiB of weights, and a file of ONNX holds less than 2: "
-        "choose a smaller model or split it"
+        f"{what} has {size / (1 << 30):.1f} GiB of weights, and at most {most / (1 << 30):.0f} are handled: "
+        f"{remedy}"
     )
 
 
-def files_of(model: onnx.ModelProto, path: Path) -> list[Path]:
+def files_of(model: onnx.ModelProto, path: Path, inside: int = INSIDE) -> list[Path]:
     """Return the files beside a model's own that hold weights, sorted.
 
     Args:
         model: The model, as its own file has it.
         path: That file.
+        inside: Bytes that a model may hold itself.
 
     Raises:
-        ProgramError: A file is missing or outside the model's folder, or all weights together are too large.
+        ProgramError: A file is missing or outside the model's folder, or all weights together are too large,
+            or those that must be inside of the model.
     """
     found: set[Path] = set()
     folder = path.parent.resolve()
+    apart = {tensor.name for tensor in model.graph.initializer if stays_outside(tensor)}
+    held = path.stat().st_size
     for tensor in _tensors(model):
         if not uses_external_data(tensor):
             continue
@@ -46,10 +65,77 @@ def files_of(model: onnx.ModelProto, path: Path) -> list[Path]:
                 f"{path} has weights in {location}, which is not there: put it beside the model"
             )
         found.add(file)
+        held += 0 if tensor.name in apart else size_of(tensor)
     size = sum(file.stat().st_size for file in found) + path.stat().st_size
     if size > MOST:
-        raise too_large(str(path), size)
+        raise too_large(str(path), size, MOST, "choose a smaller model or split it")
+    if held > inside:
+        remedy = (
+            "save it with weights of float32 or float16, as initializers of its main graph, in a file beside"
+        )
+        what = f"{path}, but for large initializers of numpy's types in other files,"
+        raise too_large(what, held, inside, remedy)
     return sorted(found)
+
+
+def taken_out(model: onnx.ModelProto, folder: Path, digests: Mapping[str, str]) -> list[onnx.TensorProto]:
+    """Return the weights that stay in files, after each is made an input of the model.
+
+    So a model is checked, converted, and its shapes are inferred, without them.
+
+    Args:
+        model: It is changed.
+        folder: Where its file is.
+        digests: What stands for the contents of the files, by file.
+
+    Returns:
+        The weights, as `outside.refer` leaves them.
+
+    Raises:
+        ValueError: A file is too small for its weights.
+    """
+    graph = model.graph
+    found: list[onnx.TensorProto] = []
+    inputs = {value.name: value for value in graph.input}
+    for place in reversed(range(len(graph.initializer))):
+        tensor = graph.initializer[place]
+        if not stays_outside(tensor):
+            continue
+        file, offset, length = _place(tensor, folder)
+        value = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        if tensor.name in inputs:
+            inputs[tensor.name].CopyFrom(value)
+        else:
+            graph.input.append(value)
+        refer(tensor, str(file), offset, length, digests[str(file)])
+        found.append(onnx.TensorProto.FromString(tensor.SerializeToString()))
+        del graph.initializer[place]
+    return found[::-1]
+
+
+def put_back(model: onnx.ModelProto, weights: Sequence[onnx.TensorProto]) -> None:
+    """Make weights initializers again that were `taken_out`."""
+    graph = model.graph
+    names = {tensor.name for tensor in weights}
+    for place in reversed(range(len(graph.input))):
+        if graph.input[place].name in names:
+            del graph.input[place]
+    graph.initializer.extend(weights)
+
+
+def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
+    """Return the file of a weight, where it begins there, and how many bytes it has.
+
+    Raises:
+        ValueError: The file is too small.
+    """
+    info = ExternalDataInfo(tensor)
+    file, offset, length = (folder / info.location).resolve(), info.offset or 0, size_of(tensor)
+    if info.length not in (None, length):
+        raise ValueError(f"{tensor.name} has {length} bytes, and {info.length} in {info.location}")
+    if offset < 0 or offset + length > file.stat().st_size:
+        raise ValueError(f"{info.location} ends before {tensor.name} does")
+    return file, offset, length
 
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

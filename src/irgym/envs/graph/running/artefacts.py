@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
-from irgym.core.errors import StorageError
+from irgym.core.errors import StorageError, explained
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.outside import bytes_of
 from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.measure.sources import ROOT, files_of, hash_of
@@ -47,19 +47,20 @@ def kept(path: str, name: str) -> Kept:
     """Return the model of a file, which is read where that was not done before.
 
     Args:
-        path: An ONNX file with everything inside, its inputs of fixed shapes.
+        path: An ONNX file as `Sources` makes it.
         name: What messages call the model.
 
     Raises:
         ProgramError: It holds something that cannot be handled.
-        StorageError: The cache folder cannot be written.
+        StorageError: The cache folder cannot be written, or a file with weights not be read.
     """
     source = Path(path)
     recipe = hash_of(files_of(RECIPE), ROOT)
     stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__)}"
     found = STORE.find(stem)
     if found is None:
-        model, arrays = prepared_model(onnx.load(path), name)
+        with explained(f"cannot read the weights of {name}", "run the command again"):
+            model, arrays = prepared_model(onnx.load(path, load_external_data=False), name)
         found = STORE.put(stem, model.SerializeToString(deterministic=True), {WEIGHTS: _saved(arrays)})
     return Kept(str(found), model_at(str(found)).graph)
 
@@ -100,14 +101,25 @@ def model_at(path: str) -> Loaded:
     return Loaded(proto, graph, Weights(arrays))
 
 
-def _saved(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return arrays as safetensors; those of types that numpy lacks, such as bfloat16, as bytes."""
-    return save(
-        {
-            name: array.reshape(-1).view(np.uint8) if array.dtype.kind == "V" else array
-            for name, array in arrays.items()
-        }
-    )
+def _saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
+    """Return the parts of a file of safetensors: what is in it, and the arrays where they lie.
+
+    Arrays of types that safetensors or numpy lacks, such as bfloat16, are bytes there.
+    """
+    known = {kind: name for name, kind in _DTYPES.items()}
+    header: dict[str, Any] = {}
+    parts: list[bytes | memoryview] = []
+    end = 0
+    # Those of the widest elements first: each begins at a multiple of the size of its elements.
+    for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
+        kind = known.get(array.dtype.name)
+        shape = array.shape if kind else (array.nbytes,)
+        header[name] = {"dtype": kind or "U8", "shape": shape, "data_offsets": (end, end + array.nbytes)}
+        parts.append(bytes_of(array))
+        end += array.nbytes
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    return [len(head).to_bytes(8, "little"), head, *parts]
 
 
 def mapped(path: Path) -> Mapping[str, NDArray[Any]]:

@@ -4,7 +4,7 @@ That is found out by the original itself, with inputs and weights that differ in
 operator adds up in another order, which does no more than that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weight, Weights
+from irgym.envs.graph.ir.writing import used_weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError, Program
@@ -29,6 +31,12 @@ NUDGE = 4.0
 
 WAYS = 2
 """How many times weights are moved."""
+
+PART = 1 << 16
+"""Elements that are moved at a time, so that nothing but the result is as large as they all are."""
+
+LARGE = 1 << 30
+"""Bytes of weights from which on the models that tell how far rounding goes are made one at a time."""
 
 ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
 """What is allowed, in words."""
@@ -55,14 +63,20 @@ def nudged(array: Array, seed: tuple[int, int]) -> Array:
     """
     if array.dtype.kind != "f":
         return array
-    up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
+    random = np.random.default_rng(seed)
     step = NUDGE * float(np.finfo(array.dtype).eps)
-    with np.errstate(over="ignore"):
-        moved = np.array(array * np.where(up, 1 + step, 1 - step), array.dtype, order="C")
-    # Masks hold the greatest number there is: one that became infinite would say nothing.
-    kept = ~np.isfinite(moved) | (array == np.trunc(array))
-    moved[kept] = array[kept]
-    return moved
+    factors = np.array([1 - step, 1 + step], array.dtype)
+    found = np.empty(array.shape, array.dtype)
+    flat, into = array.reshape(-1), found.reshape(-1)
+    for begin in range(0, array.size, PART):
+        part, moved = flat[begin : begin + PART], into[begin : begin + PART]
+        up = random.integers(0, 2, part.shape, np.bool_)
+        with np.errstate(over="ignore"):
+            np.multiply(part, factors.take(up.view(np.uint8)), moved)
+        # Masks hold the greatest number there is: one that became infinite would say nothing.
+        kept = ~np.isfinite(moved) | (part == np.trunc(part))
+        moved[kept] = part[kept]
+    return found
 
 
 def feeds_of(path: str, seed: int) -> dict[str, Array]:
@@ -94,25 +108,40 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
 
 def _checked_on(path: str, seed: int, drawn: Mapping[str, Array]) -> tuple[Problem, Mapping[str, Array]]:
     loaded = model_at(path)
-    original = Program(loaded.graph, loaded.weights, threads=1)
+    original = _runner(loaded.graph, loaded.weights)
     # Two that move the same way keep their difference: several ways are tried.
-    moved = [Program(loaded.graph, _Nudged(loaded.weights, seed + way), threads=1) for way in range(WAYS)]
+    moved = [_runner(loaded.graph, _Nudged(loaded.weights, seed + way)) for way in range(WAYS)]
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results = original.run(feeds)
+        results, other = original(feeds, feeds_of(path, seed + 1))
         others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
-        near = [moved[0].run(others), *(one.run(feeds) for one in moved)]
+        near = [*moved[0](others, feeds), *(results for one in moved[1:] for results in one(feeds))]
         expected = [
             # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
             rounded(one, [close for close in closest if close.shape == one.shape])
             for one, *closest in zip(results, *near, strict=True)
         ]
-        other = original.run(feeds_of(path, seed + 1))
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
 
     found = best_problem(tried)
     return found, dict(zip(drawn, found.inputs, strict=True))
+
+
+def _runner(graph: Graph, weights: Weights) -> Callable[..., list[list[Array]]]:
+    """Return what runs a graph on each of some inputs, and returns the results of each.
+
+    A session has a copy of the weights, and nudged ones are another: those of large models are made anew each
+    time, and let go of.
+    """
+    size = sum(graph.weights[name].type.bytes for name in used_weights(graph))
+    ready = Program(graph, weights, threads=1) if size < LARGE else None
+
+    def run(*feeds: Mapping[str, Array]) -> list[list[Array]]:
+        program = ready or Program(graph, weights, threads=1)
+        return [program.run(one) for one in feeds]
+
+    return run
 
 
 def _scaled(array: Array, scale: float) -> Array:

@@ -25,6 +25,7 @@ from irgym.core.errors import BaselineError
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.programs.sources import INSTALL_MODELS, INSTALL_PEERS
 from irgym.envs.graph.programs.uris import parse_program
+from irgym.envs.graph.programs.weights import INSIDE
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import Bound, CompileError, Program, opened, options_of
 from irgym.envs.graph.running.timing import timing_of
@@ -61,8 +62,18 @@ class Original:
     threads: int
 
     def model(self) -> onnx.ModelProto:
-        """Return the model, everything inside."""
+        """Return the model, everything inside.
+
+        Raises:
+            BaselineError: It has too many weights for that.
+        """
         loaded = model_at(self.path)
+        size = sum(weight.type.bytes for weight in loaded.graph.weights.values())
+        if size > INSIDE:
+            raise BaselineError(
+                f"{self.uri} has {size / (1 << 30):.1f} GiB of weights, and tools that take models with "
+                "their weights inside take less than 2: leave them out"
+            )
         return model_of(loaded.graph, loaded.weights, whole=True)
 
 
