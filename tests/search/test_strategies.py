@@ -131,6 +131,8 @@ def test_what_ends_an_episode_is_told_by_its_mark(task, evaluator, marked):
     assert following == {"right", "set"} | (set() if marked else {"stop"})
     path = [session.root, *session.children(session.root)]
     assert candidates(task, path) == (path if marked else path[-1:])
+    task.gradual = False
+    assert candidates(task, path) == path[-1:]
 
 
 @pytest.mark.parametrize("name", ["guided", "rollout"])

@@ -48,6 +48,8 @@ class Task(ABC, Generic[S]):
         horizon: Number of steps after which an episode is cut off.
         objective: What a cost means.
         forms: The suffixes that `export` writes, and what each stands for.
+        gradual: Whether states on an episode's way may well be better than its end, and so are worth their
+            measurement. Not where actions pay only together.
     """
 
     uri: str
@@ -55,6 +57,7 @@ class Task(ABC, Generic[S]):
     horizon: int
     objective: Objective = TIME
     forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    gradual: ClassVar[bool] = True
 
     @abstractmethod
     def initial(self) -> S:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.cost import Call
-from irgym.core.environment import BackendStatus, Baseline, Bench, Dataset, Environment, under
+from irgym.core.environment import (
+    BackendStatus,
+    Baseline,
+    Bench,
+    Dataset,
+    Environment,
+    policies_in,
+    under,
+)
 from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
@@ -56,7 +64,16 @@ class GraphEnvironment(Environment):
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
     reference_baseline = "ort-all"
-    default_methods = ("base", "random", "greedy", "beam", "evolutionary", "ort-all")
+    default_methods = (
+        "base",
+        "random",
+        "greedy",
+        "beam",
+        "evolutionary",
+        "policy:default",
+        "guided:default",
+        "ort-all",
+    )
     validation_inputs = 3
     accepts = "a torch module with its inputs"
 
@@ -183,6 +200,14 @@ class GraphEnvironment(Environment):
             Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
             Baseline(EQSAT, saturation, INSTALL_PEERS, any_objective=True),
         ]
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
+
+
+DEFAULT_POLICY = "models"
+"""The shipped policy that `--policy default` means."""
 
 
 def threads_of(backend: str | None) -> int:

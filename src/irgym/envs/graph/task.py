@@ -74,6 +74,7 @@ class GraphTask(Task[GraphState]):
 
     space = actions.SPACE
     forms = {".onnx": "ONNX model"}  # noqa: RUF012
+    gradual = False  # a convolution in blocks, for one, pays when its neighbours are in blocks too
 
     def __init__(
         self,

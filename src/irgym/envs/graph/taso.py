@@ -18,6 +18,9 @@ class TasoEnvironment(GraphEnvironment):
 
     name = "graph-taso"
     summary = "graph with the rules of TASO, Tensat and X-RLflow alone; cost: time"
+    default_methods = tuple(
+        method for method in GraphEnvironment.default_methods if not method.endswith(":default")
+    )
     accepts = ""
 
     def task(

@@ -15,8 +15,9 @@ from irgym.search.strategies.rollout import candidates, policy_of, rollout
 class Guided:
     """First the most probable episode, then sampled episodes by turns with changes of the best schedules.
 
-    Of an episode every state is evaluated where it could have been stopped there. The sampling temperature
-    rises from round to round, from 1 (the policy itself) to `hottest`, and falls back to 1.
+    Of an episode its end is evaluated, and the states on the way where they may be better (`candidates`). The
+    sampling temperature rises from round to round, from 1 (the policy itself) to `hottest`, and falls back
+    to 1.
 
     Attributes:
         rollouts: Episodes sampled in a round, in lockstep.

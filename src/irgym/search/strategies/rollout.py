@@ -78,9 +78,12 @@ def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
     """Return the nodes of an episode that are worth evaluating.
 
     A policy tends to pass through its best states, and where an action ends the episode, it could have ended
-    in any of them. Where an episode ends of itself, only its end is what the policy means.
+    in any of them. Where an episode ends of itself, or is not `gradual`, only its end is what the policy
+    means.
     """
-    return path if task.space.stops.any() or task.job(path[0].state).known else path[-1:]
+    if task.job(path[0].state).known or (task.gradual and task.space.stops.any()):
+        return path
+    return path[-1:]
 
 
 def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
