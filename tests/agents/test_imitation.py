@@ -46,7 +46,7 @@ WHOLE = [found(PROBLEM.tasks[0], dict.fromkeys(EVERY[first : first + 3], 1.0)) f
 
 
 def best(transferred):
-    return [one.likeliest(None) for one in transferred]
+    return [one.likeliest(None, CONFIG.alike) for one in transferred]
 
 
 def test_searches_find_schedules_for_each_program():
@@ -75,12 +75,12 @@ def test_transfer_says_when_nothing_runs():
 def test_of_equally_good_schedules_the_likeliest_is_shown():
     task = PROBLEM.tasks[0]
     [one] = transfer(WHOLE, [task], PROBLEM.evaluator)
-    cheapest = one.likeliest(None).schedule
+    cheapest = one.likeliest(None, CONFIG.alike).schedule
     other = schedule(" ".join(reversed(cheapest.text(dials.SPACE).split())))
     both = found(task, {cheapest: 100.0, other: 101.0})
     for preferred in (cheapest, other):
-        policy = clone(CONFIG, [replace(one.likeliest(None), schedule=preferred)])
-        assert both.likeliest(policy).schedule == preferred
+        policy = clone(CONFIG, [replace(one.likeliest(None, CONFIG.alike), schedule=preferred)])
+        assert both.likeliest(policy, CONFIG.alike).schedule == preferred
         assert greedy_share(policy, [both], PROBLEM.evaluator) == pytest.approx(1.0)
 
 

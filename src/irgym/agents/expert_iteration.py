@@ -45,15 +45,19 @@ class Found:
         """Return these schedules and others of the same program."""
         return self if other is None else found(self.task, {**other.costs, **self.costs})
 
-    def likeliest(self, policy: TorchPolicy | None) -> Demonstration:
+    def likeliest(self, policy: TorchPolicy | None, alike: float) -> Demonstration:
         """Return the schedule to imitate: of those that cost about the least, the one most like the policy.
 
         Many schedules are equally good. Shown now one and now another, a policy learns the mean of both,
         which may be neither; so each round shows what the one before it leant to. Without a policy the
         shortest schedule is taken.
+
+        Args:
+            policy: The policy.
+            alike: Factor above the least cost up to which costs count as equally good, if they are measured.
         """
         exact = self.task.objective.exact
-        limit = min(self.costs.values()) * (1.0 if exact else ALIKE)
+        limit = min(self.costs.values()) * (1.0 if exact else alike)
         good = [schedule for schedule, cost in self.costs.items() if cost <= limit]
         if policy is None:
             chosen = min(good, key=len)
@@ -70,9 +74,6 @@ def found(task: Task[Any], costs: Mapping[Schedule, float]) -> Found:
 
 KEPT = 24
 """Number of schedules that are remembered of a program."""
-
-ALIKE = 1.04
-"""Costs up to this factor above the least count as equally good; measured costs scatter as much."""
 
 
 def search_programs(
@@ -276,11 +277,22 @@ def expert_iteration(
             shared = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
         for one in (*searched, *shared):
             known[one.task.uri] = one.joined(known.get(one.task.uri))
-        shown = [one.likeliest(policy) for one in known.values()]
         if progress is not None:
-            progress(f"cloning {len(shown)} demonstrations")
-        policy = clone(config, shown)
+            progress(f"cloning {len(known)} demonstrations")
+        policy, shown = _cloned(config, list(known.values()), policy)
         yield Round(policy, shown, share)
+
+
+def _cloned(
+    config: ImitationConfig, known: Sequence[Found], policy: TorchPolicy | None
+) -> tuple[TorchPolicy, list[Demonstration]]:
+    """Return what was cloned, and from which demonstrations: chosen `config.selections` times."""
+    shown = [one.likeliest(policy, config.alike) for one in known]
+    cloned = clone(config, shown)
+    for _ in range(1, config.selections):
+        shown = [one.likeliest(cloned, config.alike) for one in known]
+        cloned = clone(config, shown)
+    return cloned, shown
 
 
 def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.core.values import Range
 from irgym.nets import heads
 from irgym.nets.actor_critic import Actor
 from irgym.nets.layout import LAYOUTS
@@ -49,6 +50,12 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     """Copies of each step in which each row of the observation but the first is the first row of some other
     step, or empty: for observations whose first row is what the action is for, and whose others are its
     neighbours. Where demonstrations show few neighbours, this keeps a policy from depending on them."""
+    alike: Annotated[float, Range(low=1)] = 1.04
+    """Costs up to this factor above the least count as equally good; measured costs scatter as much."""
+    selections: Count = 1
+    """How often one of a program's equally good schedules is chosen, and the policy cloned anew. The first
+    time it is the shortest, or the one most like the policy of the round before; each further time the one
+    most like the policy just cloned."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
 
