@@ -10,6 +10,7 @@ import torch
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import (
     Searches,
+    choose_and_clone,
     expert_iteration,
     found,
     greedy_share,
@@ -82,6 +83,19 @@ def test_of_equally_good_schedules_the_likeliest_is_shown():
         policy = clone(CONFIG, [replace(one.likeliest(None, CONFIG.alike), schedule=preferred)])
         assert both.likeliest(policy, CONFIG.alike).schedule == preferred
         assert greedy_share(policy, [both], PROBLEM.evaluator) == pytest.approx(1.0)
+
+
+def test_a_further_selection_takes_what_most_programs_have():
+    def both(task, dearer):
+        turns = [f"turn_{dial}_{digit}" for dial, digit in enumerate(task.code)]
+        ways = {"forth": schedule(" ".join(turns)), "back": schedule(" ".join(reversed(turns)))}
+        return found(task, {way: 101.0 if name == dearer else 100.0 for name, way in ways.items()})
+
+    *most, last = PROBLEM.tasks[:5]
+    known = [*(both(task, "back") for task in most), both(last, "forth")]
+    for selections, first_dial in ((1, "2"), (2, "0")):
+        _, shown = choose_and_clone(replace(CONFIG, selections=selections), known, None)
+        assert shown[-1].schedule.text(dials.SPACE).startswith(f"turn_{first_dial}")
 
 
 @pytest.mark.parametrize("actions", ["structured", "autoregressive", "flat"])

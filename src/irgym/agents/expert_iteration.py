@@ -279,20 +279,27 @@ def expert_iteration(
             known[one.task.uri] = one.joined(known.get(one.task.uri))
         if progress is not None:
             progress(f"cloning {len(known)} demonstrations")
-        policy, shown = _cloned(config, list(known.values()), policy)
+        policy, shown = choose_and_clone(config, list(known.values()), policy)
         yield Round(policy, shown, share)
 
 
-def _cloned(
+def choose_and_clone(
     config: ImitationConfig, known: Sequence[Found], policy: TorchPolicy | None
 ) -> tuple[TorchPolicy, list[Demonstration]]:
-    """Return what was cloned, and from which demonstrations: chosen `config.selections` times."""
+    """Return what was cloned, and from which demonstrations: see `ImitationConfig.selections`.
+
+    Args:
+        config: How to clone.
+        known: What is known of each program.
+        policy: That of the round before.
+    """
     shown = [one.likeliest(policy, config.alike) for one in known]
-    cloned = clone(config, shown)
     for _ in range(1, config.selections):
-        shown = [one.likeliest(cloned, config.alike) for one in known]
-        cloned = clone(config, shown)
-    return cloned, shown
+        # A clone of what a program was shown prefers just that: each half is judged by a clone of the other.
+        halves = [shown[place::2] for place in range(min(2, len(shown)))]
+        judges = [clone(config, half) for half in reversed(halves)]
+        shown = [one.likeliest(judges[place % len(judges)], config.alike) for place, one in enumerate(known)]
+    return clone(config, shown), shown
 
 
 def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:

@@ -53,9 +53,9 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     alike: Annotated[float, Range(low=1)] = 1.04
     """Costs up to this factor above the least count as equally good; measured costs scatter as much."""
     selections: Count = 1
-    """How often one of a program's equally good schedules is chosen, and the policy cloned anew. The first
-    time it is the shortest, or the one most like the policy of the round before; each further time the one
-    most like the policy just cloned."""
+    """How often one of a program's equally good schedules is chosen. The first time it is the shortest, or
+    the one most like the policy of the round before; each further time the one most like a policy that is
+    cloned from the choices for the other half of the programs."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
 
