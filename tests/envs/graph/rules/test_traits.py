@@ -1,0 +1,33 @@
+"""What policies see of rules."""
+
+import numpy as np
+
+from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.rules.traits import traits_of
+
+TRAITS = traits_of(RULES)
+PLACES = {rule.name: place for place, rule in enumerate(RULES)}
+
+
+def distance(one: str, other: str) -> float:
+    return float(np.linalg.norm(TRAITS[PLACES[one]] - TRAITS[PLACES[other]]))
+
+
+def test_nearly_all_rules_can_be_told_apart():
+    distinct = {row.tobytes() for row in TRAITS}
+    assert len(distinct) > 0.95 * len(RULES)
+
+
+def test_rules_of_one_kind_are_alike():
+    assert distance("block-max-pool", "block-average-pool") < distance("block-max-pool", "packed-attention")
+    assert distance("lstm-cell", "gru-cell") < distance("lstm-cell", "conv-relu")
+
+
+def test_the_other_way_round_is_another_rule():
+    assert distance("conv-mul", "mul-conv") > 0
+
+
+def test_a_rule_alone_has_the_operators_before_and_after():
+    [row] = traits_of([RULES[PLACES["conv-relu"]]])  # no word is shared
+    assert set(row) <= {0.0, 1.0}
+    assert row.sum() == 3.0  # Relu and the convolution before, the convolution after
