@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.search.mutation import mutate, pick
-from irgym.search.session import Session
+from irgym.search.session import Node, Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.rollout import candidates, policy_of, rollout
 
@@ -22,6 +23,7 @@ class Guided:
     Attributes:
         rollouts: Episodes sampled in a round, in lockstep.
         mutations: Changed schedules evaluated in a round.
+        sketches: Sketches evaluated in a round, where the task has some.
         elite: Number of schedules that changes start from.
         heating: Factor by which the temperature rises in a round.
         hottest: Greatest temperature.
@@ -30,6 +32,7 @@ class Guided:
     needs_policy: ClassVar[bool] = True
     rollouts: int = 4
     mutations: int = 24
+    sketches: int = 4
     elite: int = 8
     heating: float = 1.25
     hottest: float = 4.0
@@ -47,9 +50,13 @@ class Guided:
         while True:
             paths = rollout(session.task, policy, self.rollouts, rng, temperature)
             sampled = [node for path in paths for node in candidates(session.task, path)]
-            elite = select(session, [*elite, *sampled], self.elite)
+            elite = select(session, [*elite, *sampled, *self._sketched(session, rng)], self.elite)
             changed = [mutate(session, pick(elite, rng), rng) for _ in range(self.mutations)]
             elite = select(session, [*elite, *changed], self.elite)
             temperature *= self.heating
             if temperature > self.hottest:
                 temperature = 1.0
+
+    def _sketched(self, session: Session, rng: np.random.Generator) -> list[Node]:
+        drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
+        return [session.follow(session.root, one)[-1] for one in drawn if one is not None]
