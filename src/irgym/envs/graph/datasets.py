@@ -3,7 +3,8 @@
 How `models`, the default, is split: no architecture is in both, nor are those that differ in little.
 
 - Training: four ResNets, MobileNetV3, EfficientNet, SqueezeNet, ShuffleNet, ConvNeXt; GPT-2, Llama, T5's
-  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM.
+  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM; and 52 that are drawn at
+  random, of blocks that published networks have.
 - Test: Inception v3, DenseNet, U-Net; BERT, DistilBERT, ViT, DALL-E's decoder, Emformer; GRU, NASRNN.
 """
 
@@ -52,6 +53,13 @@ _TRAIN = (
     *_each(("clip_vision",), "", "size=160&layers=6"),
     *_each(("lstm",), "", "layers=1&hidden=512", "sequence=16", "batch=8", "layers=3&hidden=128&sequence=12"),
 )
+_DRAWN = (
+    *_each(("drawn_cnn",), *(f"seed={seed}&size={(96, 128, 160)[seed % 3]}" for seed in range(24))),
+    *_each(("drawn_transformer",), *(f"seed={seed}&sequence={(32, 64)[seed % 2]}" for seed in range(20))),
+    *_each(("drawn_rnn",), *(f"seed={seed}&hidden={(256, 512)[seed % 2]}" for seed in range(8))),
+)
+"""Networks drawn at random, so that training does not end with a dozen architectures learnt by heart."""
+
 _TEST = (
     *_each(("inception_v3", "densenet121", "unet"), ""),
     *_each(("bert", "distilbert"), "", "sequence=128&layers=2"),
@@ -62,7 +70,9 @@ _TEST = (
 
 
 def _models() -> Dataset:
-    return Dataset("models", "networks of real exporters; no architecture is in both splits", _TRAIN, _TEST)
+    return Dataset(
+        "models", "networks of real exporters; no architecture is in both splits", (*_TRAIN, *_DRAWN), _TEST
+    )
 
 
 def _x_rlflow() -> Dataset:

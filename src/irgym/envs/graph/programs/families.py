@@ -26,6 +26,8 @@ def _text(sequence: int, vocabulary: int = 4096, low: int = 2) -> tuple[Option, 
 
 _HEADS = (("hidden", "heads", 1),)
 
+_SEED = Option("seed", 0, 1 << 20, 0)
+
 CONVOLUTIONAL = (
     Family("resnet18", "torchvision's ResNet-18 (He et al., arXiv 1512.03385)", _images(224)),
     Family("resnet50", "torchvision's ResNet-50 (He et al., arXiv 1512.03385)", _images(128)),
@@ -48,6 +50,9 @@ CONVOLUTIONAL = (
         "unet",
         "U-Net with batch norms, `width` channels at first (Ronneberger et al., arXiv 1505.04597)",
         (*_images(64, 32, 32), _size("levels", 3, 5), _size("width", 32, 1 << 10)),
+    ),
+    Family(
+        "drawn_cnn", "blocks of published networks, drawn by `seed`; to train on", (*_images(96, 64), _SEED)
     ),
 )
 """Convolutional networks."""
@@ -140,6 +145,12 @@ TRANSFORMERS = (
         ),
         _HEADS,
     ),
+    Family(
+        "drawn_transformer",
+        "attention as it is written here and there, drawn by `seed`; to train on",
+        (*_attention(2, 256, 4), *_text(32, 1024), _SEED),
+        _HEADS,
+    ),
 )
 """Transformers."""
 
@@ -153,6 +164,11 @@ RECURRENT = (
     ),
     Family("lstm", "layers of LSTM cells, unrolled (Hochreiter and Schmidhuber, 1997)", _STEPS),
     Family("gru", "layers of GRU cells, unrolled (Cho et al., arXiv 1406.1078)", _STEPS),
+    Family(
+        "drawn_rnn",
+        "recurrent cells drawn by `seed`, unrolled; to train on",
+        (_BATCH, _size("sequence", 6, 64), _size("hidden", 256), _SEED),
+    ),
 )
 """Recurrent networks."""
 

@@ -2,6 +2,8 @@
 
 from irgym.envs.graph.programs.models import (
     dalle,
+    drawn_images,
+    drawn_sequences,
     emformer,
     images,
     language,
@@ -17,6 +19,8 @@ BUILDERS: dict[str, Builder] = {
     **language.BUILDERS,
     **recurrent.BUILDERS,
     **dalle.BUILDERS,
+    **drawn_images.BUILDERS,
+    **drawn_sequences.BUILDERS,
     **emformer.BUILDERS,
     **preresnet.BUILDERS,
     **transformer.BUILDERS,
