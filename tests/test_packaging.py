@@ -27,7 +27,7 @@ from irgym.core.catalogue import ENVIRONMENTS
 target = Path(sys.argv[1])
 assert Path(irgym.__file__).is_relative_to(target), irgym.__file__
 assert version("irgym") == irgym.__version__
-for name in ("loops", "hlo", "linalg"):
+for name in ("loops", "hlo", "linalg", "graph"):
     policies = ENVIRONMENTS.load(name).policies()
     assert policies and all(path.is_relative_to(target) and path.stat().st_size for path in policies.values())
     print(name, *sorted(policies))

@@ -255,6 +255,6 @@ def test_a_policy_whose_file_names_no_targets(tmp_path):
 
 
 def test_policies_that_ship_name_their_targets():
-    shipped = {name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "hlo")}
+    shipped = {name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "graph", "hlo")}
     targets = {name: TorchPolicy.load(path).targets for name, path in shipped.items()}
-    assert targets == {"loops": ("x86-64-v4",), "linalg": ("x86-64-v4",), "hlo": ()}
+    assert targets == {**dict.fromkeys(("loops", "linalg", "graph"), ("x86-64-v4",)), "hlo": ()}

@@ -54,7 +54,7 @@ _TRAIN = (
     *_each(("lstm",), "", "layers=1&hidden=512", "sequence=16", "batch=8", "layers=3&hidden=128&sequence=12"),
 )
 _DRAWN = (
-    *_each(("drawn_cnn",), *(f"seed={seed}&size={(96, 128, 160)[seed % 3]}" for seed in range(24))),
+    *_each(("drawn_cnn",), *(f"seed={seed}&size={(64, 128, 192)[seed % 3]}" for seed in range(24))),
     *_each(("drawn_transformer",), *(f"seed={seed}&sequence={(32, 64)[seed % 2]}" for seed in range(20))),
     *_each(("drawn_rnn",), *(f"seed={seed}&hidden={(256, 512)[seed % 2]}" for seed in range(8))),
 )

@@ -1,0 +1,57 @@
+"""The policy that ships: on networks that it was not trained on."""
+
+import pytest
+
+from irgym.core.cost import Evaluator
+from irgym.envs.graph import runner
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.task import GraphTask
+from irgym.measure.bench import MeasuringBench
+from irgym.measure.cache import CostCache
+
+torch = pytest.importorskip("torch")
+
+from irgym.nets.policy import TorchPolicy  # noqa: E402
+from irgym.search.strategies.rollout import rollout  # noqa: E402
+
+HELD_OUT = (
+    "graph://bert?layers=1&hidden=64&heads=2&sequence=16&vocabulary=64",
+    "graph://unet?size=64&levels=2&width=16",
+)
+
+
+@pytest.fixture(scope="module")
+def policy() -> TorchPolicy:
+    return TorchPolicy.load(GRAPH.policies()["default"])
+
+
+def episode(policy: TorchPolicy, uri: str) -> tuple[GraphTask, GraphState, int]:
+    """Return the task, the state that a greedy episode comes to, and its actions."""
+    task = GRAPH.task(uri)
+    policy.check(task.space, task.observe(task.initial()))
+    [path] = rollout(task, policy, 1, None)
+    return task, path[-1].state, len(path) - 1
+
+
+def test_it_is_small_and_says_what_it_was_trained_for(policy):
+    assert GRAPH.policies()["default"].stat().st_size < 2_000_000
+    assert policy.targets == ("x86-64-v4",)
+
+
+@pytest.mark.parametrize("uri", HELD_OUT)
+def test_its_rewrites_are_right_and_come_to_an_end(policy, uri):
+    task, state, steps = episode(policy, uri)
+    assert state.stopped and steps < 40
+    assert len(state.graph.nodes) < len(task.graph.nodes)
+    assert runner.validate(*task.validation(state, 1, 5).arguments).ok
+
+
+@pytest.mark.timed
+def test_it_is_faster_than_no_optimiser(policy, tmp_path):
+    with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
+        evaluator: Evaluator = bench.evaluator
+        for uri in ("graph://bert?layers=2&sequence=128", "graph://unet"):
+            task, state, _ = episode(policy, uri)
+            first, last = evaluator.evaluate([task.job(task.initial()), task.job(state)])
+            assert last.cost < 0.95 * first.cost
