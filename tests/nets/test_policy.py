@@ -255,6 +255,8 @@ def test_a_policy_whose_file_names_no_targets(tmp_path):
 
 
 def test_policies_that_ship_name_their_targets():
-    shipped = {name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "graph", "hlo")}
+    shipped = {
+        name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "graph", "hlo")
+    }
     targets = {name: TorchPolicy.load(path).targets for name, path in shipped.items()}
     assert targets == {**dict.fromkeys(("loops", "linalg", "graph"), ("x86-64-v4",)), "hlo": ()}

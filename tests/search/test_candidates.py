@@ -16,6 +16,7 @@ from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
 from irgym.search.session import BRANCHES, Node, Session, run_search
+from irgym.search.strategies.rollout import rollout
 
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)
@@ -140,3 +141,26 @@ def test_a_candidate_and_its_parameters_change_apart():
     object.__setattr__(unrolled, "space", space)
     at = session(unrolled)
     assert at.others(at.root, Action(0, (0,), "a")) == [[1], ["b"]]
+
+
+class UndoesWhatItDid:
+    """A policy that likes to split most, then to fuse; drawing, it takes any action."""
+
+    observation = ""
+
+    def act(self, observations, masks, rng, temperature=1.0):
+        del observations, temperature
+        order = (rewriting.SPLIT, rewriting.FUSE, rewriting.MERGE)
+        liked = [min(mask.candidates, key=lambda pair: order.index(pair[0])) for mask in masks]
+        if rng is not None:
+            liked = [mask.candidates[int(rng.integers(len(mask.candidates)))] for mask in masks]
+        return [Action(kind, candidate=name) for kind, name in liked]
+
+
+def test_a_greedy_episode_does_not_go_round_in_circles():
+    [path] = rollout(rewriting.Rewriting("bss"), UndoesWhatItDid(), 1, None)
+    kinds = [action.kind for action in path[-1].schedule.actions]
+    assert kinds[0] == rewriting.SPLIT, "what it likes most"
+    assert kinds.index(rewriting.MERGE) < 3, "fusing would lead back at once"
+    states = [node.state for node in path]
+    assert len(set(states)) > 3

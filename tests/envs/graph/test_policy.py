@@ -16,7 +16,7 @@ from irgym.nets.policy import TorchPolicy  # noqa: E402
 from irgym.search.strategies.rollout import rollout  # noqa: E402
 
 HELD_OUT = (
-    "graph://bert?layers=1&hidden=64&heads=2&sequence=16&vocabulary=64",
+    "graph://bert?layers=1&vocabulary=64",
     "graph://unet?size=64&levels=2&width=16",
 )
 

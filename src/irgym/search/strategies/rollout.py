@@ -1,7 +1,8 @@
 """A policy without a search: its episodes, and the strategy that evaluates the most probable one."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +56,9 @@ def rollout(
     Where states know their costs, as with op counts, episodes go on to the horizon: an action that ends one
     is taken only if nothing else applies, for `outcome` takes the best state of the way at no cost.
 
+    Where the most probable of some candidates leads back to a state of the way, as one rule may undo another,
+    the episode would go round for ever: others are drawn then, until one leads elsewhere.
+
     Args:
         task: The program.
         policy: Chooses the actions.
@@ -64,14 +68,56 @@ def rollout(
     """
     known = task.job(task.initial()).known is not None
 
+    ways: list[set[Hashable]] = [set() for _ in range(episodes)]
+
     def choose(turn: Turn) -> list[Action]:
         masks = [_onward(task.space, mask) for mask in turn.masks] if known else turn.masks
-        return policy.act(turn.observations(policy.observation), masks, rng, temperature)
+        observations = turn.observations(policy.observation)
+        actions = policy.act(observations, masks, rng, temperature)
+        if rng is not None or not task.space.has_candidates:
+            return actions
+        rows = zip(turn.episodes, turn.states, actions, observations, masks, strict=True)
+        return [
+            _elsewhere(task, state, action, _drawn(policy, observation, mask), ways[number])
+            for number, state, action, observation, mask in rows
+        ]
 
     return [
         [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
         for states, actions in play([task] * episodes, choose)
     ]
+
+
+DRAWS = 8
+"""Actions that are drawn at each temperature, where the most probable one leads back."""
+
+TEMPERATURES = (1.0, 2.0, 4.0)
+"""The temperatures at which these are drawn, one after the other."""
+
+
+def _elsewhere(
+    task: Task[Any], state: Any, probable: Action, drawn: Iterable[Action], way: set[Hashable]
+) -> Action:
+    """Return the first action that leads to no state of an episode's way; without one, the most probable.
+
+    Args:
+        task: The program.
+        state: The last state of the way.
+        probable: The most probable action.
+        drawn: Others to try.
+        way: Identities of the states so far; the last one's is added.
+    """
+    way.add(task.identity(state))
+    new = (one for one in chain([probable], drawn) if task.identity(task.step(state, one)) not in way)
+    return next(new, probable)
+
+
+def _drawn(policy: Policy, observation: Any, mask: Mask) -> Iterator[Action]:
+    """Yield actions that a policy draws, always the same; it grows bolder."""
+    rng = np.random.default_rng(0)
+    for temperature in TEMPERATURES:
+        for _ in range(DRAWS):
+            yield policy.act([observation], [mask], rng, temperature)[0]
 
 
 def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:

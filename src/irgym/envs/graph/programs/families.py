@@ -52,7 +52,9 @@ CONVOLUTIONAL = (
         (*_images(64, 32, 32), _size("levels", 3, 5), _size("width", 32, 1 << 10)),
     ),
     Family(
-        "drawn_cnn", "blocks of published networks, drawn by `seed`; to train on", (*_images(128, 64, 64), _SEED)
+        "drawn_cnn",
+        "blocks of published networks, drawn by `seed`; to train on",
+        (*_images(128, 64, 64), _SEED),
     ),
 )
 """Convolutional networks."""
