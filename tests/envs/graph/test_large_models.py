@@ -15,6 +15,8 @@ from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.export import export
 from irgym.envs.graph.ir.outside import HEAVY
 from irgym.envs.graph.programs import files, weights
+from irgym.envs.graph.programs.sources import Sources
+from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.running import checking, peers
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import Program
@@ -38,9 +40,11 @@ def written(folder: Path, *, opset: int = 20, ir_version: int = 10) -> Path:
 def test_large_weights_stay_outside_until_they_are_mapped(opset: int, tmp_path: Path):
     path = written(tmp_path, opset=opset)
     whole = onnx.load(path)
-    task = GRAPH.task(f"graph:{path}?batch=2")
-    [program] = (Path(task.path).parents[1] / "programs").glob("large-*.onnx")
-    assert program.stat().st_size < HEAVY, "no weights are in the intermediate file"
+    uri = f"graph:{path}?batch=2"
+    sources = Sources()
+    assert sources.file(parse_program(uri)).stat().st_size < HEAVY, "no weights are in the intermediate file"
+    sources.close()
+    task = GRAPH.task(uri)
     loaded = model_at(task.path)
     assert {one.operator for one in task.graph.order}.isdisjoint({"Transpose"}), "it was done beforehand"
     arrays = [loaded.weights.array(one) for one in task.graph.weights.values()]

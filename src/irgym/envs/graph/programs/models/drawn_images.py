@@ -19,7 +19,7 @@ ACTIVATIONS: Sequence[Callable[[], nn.Module]] = (
     nn.SiLU,
     nn.Hardswish,
     nn.LeakyReLU,
-    nn.Sigmoid,
+    nn.ReLU,
 )
 
 
