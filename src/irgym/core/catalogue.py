@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from irgym.core.environment import Dataset
 from irgym.core.errors import PluginError, ProgramError, explained
 from irgym.core.registry import Registry
 from irgym.core.uri import is_file
 
 if TYPE_CHECKING:
-    from irgym.core.environment import Environment
+    from irgym.core.environment import Dataset, Environment
     from irgym.core.task import Task
 
 ENVIRONMENTS: "Registry[Environment]" = Registry(
@@ -159,7 +158,7 @@ def check_objective(environment: "Environment", objective: str | None) -> None:
         environment.objective(objective)
 
 
-def dataset_named(environment: "Environment", name: str | None) -> Dataset:
+def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
     """Return a data set of an environment, by default its own.
 
     Args:
@@ -169,6 +168,8 @@ def dataset_named(environment: "Environment", name: str | None) -> Dataset:
     Raises:
         ProgramError: There is none of that name.
     """
+    from irgym.core.environment import Dataset  # where `import irgym` does not need it
+
     if name is not None and name.partition(":")[0] in ENVIRONMENTS.names():
         return Dataset(name, "one program, to train on and to test", (name,), (name,))
     return environment.dataset(environment.default_dataset if name is None else name)
