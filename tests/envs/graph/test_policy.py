@@ -51,7 +51,7 @@ def test_its_rewrites_are_right_and_come_to_an_end(policy, uri):
 def test_it_is_faster_than_no_optimiser(policy, tmp_path):
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         evaluator: Evaluator = bench.evaluator
-        for uri in ("graph://bert?layers=2&sequence=128", "graph://unet"):
+        for uri in ("graph://gru?hidden=512&layers=1", "graph://unet"):
             task, state, _ = episode(policy, uri)
             first, last = evaluator.evaluate([task.job(task.initial()), task.job(state)])
             assert last.cost < 0.95 * first.cost
