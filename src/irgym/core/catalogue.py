@@ -168,8 +168,8 @@ def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
     Raises:
         ProgramError: There is none of that name.
     """
-    from irgym.core.environment import Dataset  # where `import irgym` does not need it
-
     if name is not None and name.partition(":")[0] in ENVIRONMENTS.names():
+        from irgym.core.environment import Dataset  # late: `import irgym` does without
+
         return Dataset(name, "one program, to train on and to test", (name,), (name,))
     return environment.dataset(environment.default_dataset if name is None else name)

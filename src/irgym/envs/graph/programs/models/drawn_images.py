@@ -43,18 +43,16 @@ class Draw:
         """Return whether something of this probability is so."""
         return self.random.random() < probability
 
+    def bare(self, inputs: int, outputs: int, size: int = 3, stride: int = 1, groups: int = 1) -> nn.Module:
+        """Return a convolution with its norm."""
+        bare = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=not self.norms)
+        return nn.Sequential(bare, nn.BatchNorm2d(outputs)) if self.norms else bare
+
     def convolution(
         self, inputs: int, outputs: int, size: int = 3, stride: int = 1, groups: int = 1
     ) -> nn.Module:
         """Return a convolution with its norm and activation."""
-        bare = nn.Conv2d(inputs, outputs, size, stride, size // 2, groups=groups, bias=not self.norms)
-        norm = [nn.BatchNorm2d(outputs)] if self.norms else []
-        return nn.Sequential(bare, *norm, self.activation())
-
-    def bare(self, inputs: int, outputs: int, size: int = 3, groups: int = 1) -> nn.Module:
-        """Return a convolution with its norm."""
-        bare = nn.Conv2d(inputs, outputs, size, padding=size // 2, groups=groups, bias=not self.norms)
-        return nn.Sequential(bare, nn.BatchNorm2d(outputs)) if self.norms else bare
+        return nn.Sequential(self.bare(inputs, outputs, size, stride, groups), self.activation())
 
     def before(self, inputs: int, outputs: int, size: int) -> nn.Module:
         """Return a convolution after its norm and activation (He et al., arXiv 1603.05027)."""
