@@ -23,11 +23,13 @@ from irgym.envs.graph.rules import (
     reshaping,
     scaling,
     stacking,
+    winograd,
 )
 from irgym.envs.graph.session_options import LEVELS, OFF
 
 RULES = (
     *convolutions.RULES,
+    *winograd.RULES,
     *merging.RULES,
     *pools.RULES,
     *layout.RULES,

@@ -26,6 +26,7 @@ from irgym.envs.graph.rules import (
     normalisation,
     products,
     stacking,
+    winograd,
 )
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.state import EVERYWHERE, GraphState
@@ -126,17 +127,20 @@ ATTENTION = (*PACKED, "multi-head-attention", "standard-attention")
 SKIPS = tuple(name for name in _names(normalisation.RULES) if name.startswith("skip-"))
 """Sums fused into normalisations: part of what ONNX Runtime does, and slower on most models."""
 
-CONVOLUTIONS = (
-    "mean-pool",
-    "conv-bn",
-    "conv-mul",
-    "conv-div",
-    "conv-add",
-    "conv-sub",
+FOLDED = ("mean-pool", "conv-bn", "conv-mul", "conv-div", "conv-add", "conv-sub")
+"""Constants into the weights of convolutions."""
+
+WINOGRAD = (_names(winograd.RULES), ("winograd-4",), ("winograd-2",))
+"""Convolutions by Winograd's fewer products: large tiles where there are maps for them, small ones, or both."""
+
+LAST = ("transpose-down-unary", "transpose-down-binary", "cancel-transposes")
+"""Between Winograd's convolutions channels stay last."""
+
+FUSED_CONVOLUTIONS = (
     *(name for name in _names(convolutions.RULES) if name.startswith("conv-sum")),
-    *_names(convolutions.RULES, without=("conv-sum", "conv-gemm", "mul-conv", "bn-scale")),
+    *_names(convolutions.RULES, without=("conv-sum", "conv-gemm", "mul-conv", "bn-scale", *FOLDED)),
 )
-"""Constants into weights, sums and activations into convolutions."""
+"""Sums and activations into convolutions."""
 
 BLOCKS = _names(layout.RULES)
 """Convolutions and what stands between them in ONNX Runtime's blocked layout."""
@@ -167,7 +171,10 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
         found.append(tuple(name for name in TRANSFORMERS if not name.startswith((*left_out, *plain))))
     if rng.random() < 0.2:
         found.append(SKIPS)
-    found.append(CONVOLUTIONS)
+    found.append(FOLDED)
+    if rng.random() < 0.5:
+        found += [WINOGRAD[int(rng.integers(len(WINOGRAD)))], LAST]
+    found.append(FUSED_CONVOLUTIONS)
     if rng.random() < 0.9:
         found.append(BLOCKS if rng.random() < 0.7 else tuple(name for name in BLOCKS if name not in MIXED))
     if rng.random() < 0.5:

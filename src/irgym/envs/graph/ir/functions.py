@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.envs.graph.ir import winograd
+
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 
@@ -178,5 +180,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "joined_groups": Function(_joined_groups_shape, _joined_groups),
     "gates": Function(_same, _gates),
     "row": Function(_row_shape, _row),
+    "winograd_weights": Function(winograd.weights_shape, winograd.weights),
+    "winograd_inputs": Function(winograd.inputs_shape, winograd.inputs),
+    "winograd_outputs": Function(winograd.outputs_shape, winograd.outputs),
+    "winograd_tiles": Function(winograd.tiles_shape, winograd.tiles),
 }
 """Functions of weights, by name."""

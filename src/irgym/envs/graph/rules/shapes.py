@@ -250,6 +250,24 @@ def stepping(cuts: Sequence[Window | None]) -> tuple[int, int, int] | None:
     return (axis, start, start + len(cuts)) if [(one, cut[:2]) for one, cut in found] == wanted else None
 
 
+def winograd_share(results: int, weights: Shape, made: Shape, read: float) -> float:
+    """Return Winograd's products as a share of those of a convolution without strides.
+
+    Args:
+        results: Results of a tile in one dimension.
+        weights: Shape of the weights, (filters, channels, window, window).
+        made: Shape of what the convolution makes, (images, filters, height, width).
+        read: Products that take as long as reading a weight.
+    """
+    filters, channels, window, _ = weights
+    images, _, height, width = made
+    size = (results + window - 1) ** 2
+    tiles = images * -(-height // results) * -(-width // results)
+    both = filters * channels
+    own = size * (tiles * (both + size * channels + results**2 * filters) + read * both)
+    return own / (window**2 * both * images * height * width)
+
+
 SHAPES: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
@@ -277,6 +295,7 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
         uniform,
         window,
         windows_merged,
+        winograd_share,
         without,
     )
 }

@@ -1,0 +1,129 @@
+"""Winograd's minimal filtering: a convolution of m results by fewer products, as three linear maps.
+
+By the polynomial of the window's numbers and that of the inputs, evaluated at some points and at infinity
+(Toom and Cook's method; Lavin and Gray, arXiv 1509.09308). A tile of m x m results takes (m + r - 1)^2
+products of spread inputs and spread weights in place of m^2 r^2, r being the size of the window. Points near
+to 1 lose fewer digits than the whole numbers that are usual (Barabasz et al., arXiv 1803.10986): with m = 4
+and r = 3 errors are 2.5 times those of the convolution, in place of 5 times.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.polynomial import polynomial
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+
+POINTS = {4: (0.0, 1.0, -1.0), 6: (0.0, 5 / 8, -5 / 8, 5 / 4, -5 / 4)}
+"""Points beside infinity, by the inputs of a tile in one dimension: m + r - 1."""
+
+
+class Maps(NamedTuple):
+    """The maps of one dimension, for m results and a window of r; t = m + r - 1.
+
+    Attributes:
+        inputs: Of t inputs to what is multiplied, shape (t, t).
+        window: Of the r weights to what is multiplied, shape (t, r).
+        results: Of t products to the results, shape (m, t).
+    """
+
+    inputs: Array
+    window: Array
+    results: Array
+
+
+@cache
+def maps(results: int, window: int) -> Maps:
+    """Return the maps of one dimension, in double precision.
+
+    Raises:
+        KeyError: There are no points for tiles of this size.
+    """
+    size = results + window - 1
+    points = POINTS[size]
+    found = Maps(np.zeros((size, size)), np.zeros((size, window)), np.zeros((results, size)))
+    for place, point in enumerate(points):
+        others = [other for other in points if other != point]
+        found.inputs[place, :-1] = polynomial.polyfromroots(others)
+        found.window[place] = point ** np.arange(window) / np.prod([point - other for other in others])
+        found.results[:, place] = point ** np.arange(results)
+    found.inputs[-1] = polynomial.polyfromroots(points)
+    found.window[-1, -1] = found.results[-1, -1] = 1
+    return found
+
+
+def weights(array: Array, results: int) -> Array:
+    """Return a convolution's weights as what is multiplied.
+
+    Args:
+        array: Shape (filters, channels, r, r).
+        results: Results of a tile in one dimension, m.
+
+    Returns:
+        Shape (t * t, channels, filters).
+    """
+    filters, channels, window, _ = array.shape
+    spread = maps(results, window).window
+    found = np.einsum("ai,bj,ocij->abco", spread, spread, array.astype(np.float64), optimize=True)
+    return found.reshape(-1, channels, filters)
+
+
+def weights_shape(shape: Shape, results: int) -> Shape:
+    """Return the shape of `weights`."""
+    filters, channels, window, _ = shape
+    return ((results + window - 1) ** 2, channels, filters)
+
+
+def inputs(_: Array, results: int, window: int) -> Array:
+    """Return the map of a tile's inputs, shape (t * t, t * t)."""
+    one = maps(results, window).inputs
+    return np.kron(one, one)
+
+
+def inputs_shape(_: Shape, results: int, window: int) -> Shape:
+    """Return the shape of `inputs`."""
+    return ((results + window - 1) ** 2,) * 2
+
+
+def outputs(_: Array, results: int, window: int) -> Array:
+    """Return the map of a tile's products to its results, shape (m * m, t * t)."""
+    one = maps(results, window).results
+    return np.kron(one, one)
+
+
+def outputs_shape(_: Shape, results: int, window: int) -> Shape:
+    """Return the shape of `outputs`."""
+    return (results**2, (results + window - 1) ** 2)
+
+
+def tiles(_: Array, count: int, down: int, along: int, results: int, window: int) -> Array:
+    """Return which pixel each input of each tile is.
+
+    Args:
+        count: Number of images, each of which has `down` by `along` tiles and one pixel after the other.
+        down: Tiles in a column.
+        along: Tiles in a row.
+        results: Results of a tile in one dimension, m.
+        window: Size of the window, r.
+
+    Returns:
+        Shape (t * t, tiles): tiles row by row, image after image.
+    """
+    size = results + window - 1
+    height, width = down * results + window - 1, along * results + window - 1
+    rows = np.add.outer(np.arange(size), results * np.arange(down))
+    columns = np.add.outer(np.arange(size), results * np.arange(along))
+    first = height * width * np.arange(count)
+    # By row and column in the tile, image, row and column of the tile.
+    found = (
+        rows[:, None, None, :, None] * width + columns[None, :, None, None, :] + first[None, None, :, None, None]
+    )
+    return found.reshape(size * size, -1)
+
+
+def tiles_shape(_: Shape, count: int, down: int, along: int, results: int, window: int) -> Shape:
+    """Return the shape of `tiles`."""
+    return ((results + window - 1) ** 2, count * down * along)
