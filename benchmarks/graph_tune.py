@@ -1,8 +1,8 @@
 """What `irgym tune` makes of models, against ONNX Runtime's own optimiser at its best level, timed in turn.
 
 Each model is tuned anew `--repeats` times, with the default search, another seed and an empty cost cache; the
-ratio of a run is the median of interleaved rounds after the search. The cache folder is one for this benchmark,
-so that exported models are kept.
+ratio of a run is the median of interleaved rounds after the search. The benchmark has a cache folder of its
+own, in which exported models are kept.
 
     python benchmarks/graph_tune.py --seconds 60 --threads 1 2 --repeats 3
 """

@@ -131,7 +131,7 @@ FOLDED = ("mean-pool", "conv-bn", "conv-mul", "conv-div", "conv-add", "conv-sub"
 """Constants into the weights of convolutions."""
 
 WINOGRAD = (_names(winograd.RULES), ("winograd-4",), ("winograd-2",))
-"""Convolutions by Winograd's fewer products: large tiles where there are maps for them, small ones, or both."""
+"""Convolutions by Winograd's fewer products, in large tiles, in small ones, or in both."""
 
 LAST = ("transpose-down-unary", "transpose-down-binary", "cancel-transposes")
 """Between Winograd's convolutions channels stay last."""

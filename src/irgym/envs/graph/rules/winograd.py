@@ -1,10 +1,10 @@
-"""Rules of Winograd's convolutions: fewer products, at the price of maps of inputs and results.
+"""Rules of Winograd's convolutions (`irgym.envs.graph.ir.winograd`): fewer products, at the price of maps.
 
-ONNX Runtime computes all products of a convolution on a CPU. With tiles of m x m results, (m + r - 1)^2
-products take the place of m^2 r^2, for a window of r x r: 36 of 144 where m is 4 and r is 3. Here the products
-are one batched MatMul; the maps are MatMuls too, and channels come last, so that all that is moved between
-them is moved in rows of channels. What is added to the products costs less the more channels and filters
-there are: see `irgym.envs.graph.ir.winograd` for where it is from.
+On a CPU, ONNX Runtime computes all products of a convolution. With tiles of 4 x 4 results, 36 take the place
+of 144 for a window of 3 x 3. They are one batched MatMul here. What is multiplied comes from the inputs of a
+tile by a linear map, and what a tile makes from the products by another: these are MatMuls too. Channels come
+last meanwhile, so that whatever moves is a row of channels. The maps cost the less, beside the products, the
+more channels and filters there are.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import integers
 
 SHARE = 0.6
-"""Share of the convolution's products that Winograd's may take: with more, it is slower for what it moves."""
+"""Greatest share of the convolution's products. With more, moving tiles takes longer than the rest saves."""
 
 READ = 12
-"""Products that take as long as reading a weight: there are (m + r - 1)^2 for each in place of r^2."""
+"""Products that take as long as reading a weight, of which there are more than the convolution has."""
 
 PLAIN = (
     "w.constant and w.rank == 4 and w.shape[2] == w.shape[3] and x.type.dtype != 'float16'"
@@ -57,8 +57,9 @@ def _rule(results: int, windows: tuple[int, ...]) -> Rule:
         f" and winograd_share({results}, w.shape, y.shape, {READ}) <= {SHARE}",
         after=f"""
 m, r = {results}, w.shape[2]
-filters, channels, tiles = *w.shape[:2], (m + r - 1) ** 2
+filters, channels, size = *w.shape[:2], (m + r - 1) ** 2
 count, down, along = y.shape[0], -(-y.shape[2] // m), -(-y.shape[3] // m)
+tiles = count * down * along
 height, width = down * m + r - 1, along * m + r - 1
 top, left = tuple(c.get('pads', ()))[:2] or (0, 0)
 last = Transpose(x, perm=(0, 2, 3, 1))
@@ -66,14 +67,14 @@ beyond = (0, top, left, 0, 0, height - x.shape[2] - top, width - x.shape[3] - le
 padded = Pad(last, whole(*beyond)) if any(beyond) else last
 pixels = Reshape(padded, whole(count * height * width, channels))
 places = winograd_tiles(whole(0), count, down, along, m, r)
-taken = Reshape(Gather(pixels, places, axis=0), whole(tiles, count * down * along * channels))
-spread = Reshape(MatMul(winograd_inputs(w, m, r), taken), whole(tiles, count * down * along, channels))
+taken = Reshape(Gather(pixels, places, axis=0), whole(size, tiles * channels))
+spread = Reshape(MatMul(winograd_inputs(w, m, r), taken), whole(size, tiles, channels))
 products = MatMul(spread, winograd_weights(w, m))
-summed = MatMul(winograd_outputs(w, m, r), Reshape(products, whole(tiles, count * down * along * filters)))
+summed = MatMul(winograd_outputs(w, m, r), Reshape(products, whole(size, tiles * filters)))
 parts = Transpose(Reshape(summed, whole(m, m, count, down, along, filters)), perm=(2, 3, 0, 4, 1, 5))
-whole_tiles = Reshape(parts, whole(count, down * m, along * m, filters))
-cut = whole_tiles.shape[1:3] != y.shape[2:]
-made = Slice(whole_tiles, whole(0, 0), whole(*y.shape[2:]), whole(1, 2)) if cut else whole_tiles
+joined = Reshape(parts, whole(count, down * m, along * m, filters))
+cut = joined.shape[1:3] != y.shape[2:]
+made = Slice(joined, whole(0, 0), whole(*y.shape[2:]), whole(1, 2)) if cut else joined
 y = Transpose(Add(made, b) if b else made, perm=(0, 3, 1, 2))
 """,
         sample=sample,
