@@ -133,9 +133,6 @@ FOLDED = ("mean-pool", "conv-bn", "conv-mul", "conv-div", "conv-add", "conv-sub"
 WINOGRAD = (_names(winograd.RULES), ("winograd-4",), ("winograd-2",))
 """Convolutions by Winograd's fewer products, in large tiles, in small ones, or in both."""
 
-LAST = ("transpose-down-unary", "transpose-down-binary", "cancel-transposes")
-"""Between Winograd's convolutions channels stay last."""
-
 FUSED_CONVOLUTIONS = (
     *(name for name in _names(convolutions.RULES) if name.startswith("conv-sum")),
     *_names(convolutions.RULES, without=("conv-sum", "conv-gemm", "mul-conv", "bn-scale", *FOLDED)),
@@ -173,7 +170,7 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
         found.append(SKIPS)
     found.append(FOLDED)
     if rng.random() < 0.5:
-        found += [WINOGRAD[int(rng.integers(len(WINOGRAD)))], LAST]
+        found.append(WINOGRAD[int(rng.integers(len(WINOGRAD)))])
     found.append(FUSED_CONVOLUTIONS)
     if rng.random() < 0.9:
         found.append(BLOCKS if rng.random() < 0.7 else tuple(name for name in BLOCKS if name not in MIXED))

@@ -56,26 +56,29 @@ def maps(results: int, window: int) -> Maps:
     return found
 
 
-def weights(array: Array, results: int) -> Array:
-    """Return a convolution's weights as what is multiplied.
+def weights(array: Array, results: int, block: int) -> Array:
+    """Return a convolution's weights as what is multiplied: those of a convolution of groups with windows of 1.
 
     Args:
         array: Shape (filters, channels, r, r).
         results: Results of a tile in one dimension, m.
+        block: What filters and channels are filled up to multiples of, by zeros.
 
     Returns:
-        Shape (t * t, channels, filters).
+        Shape (t * t * filters, channels, 1, 1): a group for each product of a tile.
     """
     filters, channels, window, _ = array.shape
     spread = maps(results, window).window
-    found = np.einsum("ai,bj,ocij->abco", spread, spread, array.astype(np.float64), optimize=True)
-    return found.reshape(-1, channels, filters)
+    found = np.einsum("ai,bj,ocij->aboc", spread, spread, array.astype(np.float64), optimize=True)
+    found = found.reshape(-1, filters, channels)
+    filled = np.pad(found, ((0, 0), (0, -filters % block), (0, -channels % block)))
+    return filled.reshape(-1, filled.shape[-1], 1, 1)
 
 
-def weights_shape(shape: Shape, results: int) -> Shape:
+def weights_shape(shape: Shape, results: int, block: int) -> Shape:
     """Return the shape of `weights`."""
     filters, channels, window, _ = shape
-    return ((results + window - 1) ** 2, channels, filters)
+    return ((results + window - 1) ** 2 * (filters + -filters % block), channels + -channels % block, 1, 1)
 
 
 def inputs(_: Array, results: int, window: int) -> Array:
@@ -100,29 +103,31 @@ def outputs_shape(_: Shape, results: int, window: int) -> Shape:
     return (results**2, (results + window - 1) ** 2)
 
 
-def tiles(_: Array, count: int, down: int, along: int, results: int, window: int) -> Array:
+def tiles(_: Array, images: int, planes: int, down: int, along: int, results: int, window: int) -> Array:
     """Return which pixel each input of each tile is.
 
     Args:
-        count: Number of images, each of which has `down` by `along` tiles and one pixel after the other.
+        images: Number of images.
+        planes: Planes of an image, each with `down` by `along` tiles and one pixel after the other.
         down: Tiles in a column.
         along: Tiles in a row.
         results: Results of a tile in one dimension, m.
         window: Size of the window, r.
 
     Returns:
-        Shape (t * t, tiles): tiles row by row, image after image.
+        Shape (t * t, planes * images * down * along), in this order.
     """
     size = results + window - 1
     height, width = down * results + window - 1, along * results + window - 1
-    rows = np.add.outer(np.arange(size), results * np.arange(down))
-    columns = np.add.outer(np.arange(size), results * np.arange(along))
-    first = height * width * np.arange(count)
-    # By row and column in the tile, image, row and column of the tile.
-    within = rows[:, None, None, :, None] * width + columns[None, :, None, None, :]
-    return (within + first[None, None, :, None, None]).reshape(size * size, -1)
+    image, plane = np.arange(images)[:, None, None], np.arange(planes)[:, None, None, None]
+    row, column = (results * np.arange(count) for count in (down, along))
+    corner = ((image * planes + plane) * height + row[:, None]) * width + column
+    beside = np.add.outer(width * np.arange(size), np.arange(size))
+    return np.add.outer(beside.reshape(-1), corner.reshape(-1))
 
 
-def tiles_shape(_: Shape, count: int, down: int, along: int, results: int, window: int) -> Shape:
+def tiles_shape(
+    _: Shape, images: int, planes: int, down: int, along: int, results: int, window: int
+) -> Shape:
     """Return the shape of `tiles`."""
-    return ((results + window - 1) ** 2, count * down * along)
+    return ((results + window - 1) ** 2, planes * images * down * along)

@@ -250,22 +250,28 @@ def stepping(cuts: Sequence[Window | None]) -> tuple[int, int, int] | None:
     return (axis, start, start + len(cuts)) if [(one, cut[:2]) for one, cut in found] == wanted else None
 
 
-def winograd_share(results: int, weights: Shape, made: Shape, read: float) -> float:
-    """Return Winograd's products as a share of those of a convolution without strides.
+MOVED = 3
+"""How many times as long as those of convolutions the products of Winograd's maps take, with what they move."""
+
+READ = 4
+"""Products that take as long as reading a weight."""
+
+
+def winograd_share(results: int, weights: Shape, made: Shape) -> float:
+    """Return a rough estimate of how long Winograd's convolution takes, as a share of the plain one's time.
 
     Args:
         results: Results of a tile in one dimension.
         weights: Shape of the weights, (filters, channels, window, window).
-        made: Shape of what the convolution makes, (images, filters, height, width).
-        read: Products that take as long as reading a weight.
+        made: Shape of what the convolution makes, (images, filters, height, width); no strides.
     """
     filters, channels, window, _ = weights
     images, _, height, width = made
     size = (results + window - 1) ** 2
     tiles = images * -(-height // results) * -(-width // results)
     both = filters * channels
-    own = size * (tiles * (both + size * channels + results**2 * filters) + read * both)
-    return own / (window**2 * both * images * height * width)
+    maps = MOVED * (size * channels + results**2 * filters)
+    return size * (tiles * (both + maps) + READ * both) / (window**2 * both * images * height * width)
 
 
 SHAPES: Mapping[str, Callable[..., Any]] = {

@@ -1,37 +1,34 @@
 """Rules of Winograd's convolutions (`irgym.envs.graph.ir.winograd`): fewer products, at the price of maps.
 
 On a CPU, ONNX Runtime computes all products of a convolution. With tiles of 4 x 4 results, 36 take the place
-of 144 for a window of 3 x 3. They are one batched MatMul here. What is multiplied comes from the inputs of a
-tile by a linear map, and what a tile makes from the products by another: these are MatMuls too. Channels come
-last meanwhile, so that whatever moves is a row of channels. The maps cost the less, beside the products, the
-more channels and filters there are.
+of 144 for a window of 3 x 3. Here a blocked convolution with windows of 1 computes them, in a group for each
+of the 36. What is multiplied comes from the inputs of a tile by a linear map, and what a tile makes from the
+products by another; both are MatMuls. All is in ONNX Runtime's blocked layout, so that whatever moves is a
+block of channels. The maps cost the less, beside the products, the more channels and filters there are.
 """
 
 import numpy as np
 
+from irgym.envs.graph.rules.blocked_samples import LEAST
 from irgym.envs.graph.rules.rule import Rule, Sample
 from irgym.envs.graph.rules.samples import integers
 
-SHARE = 0.6
-"""Greatest share of the convolution's products. With more, moving tiles takes longer than the rest saves."""
-
-READ = 12
-"""Products that take as long as reading a weight, of which there are more than the convolution has."""
+SHARE = 0.9
+"""Greatest estimate of the time, as a share of the convolution's; `winograd_share`."""
 
 PLAIN = (
-    "w.constant and w.rank == 4 and w.shape[2] == w.shape[3] and x.type.dtype != 'float16'"
+    "w.constant and (not b or b.constant) and w.rank == 4 and w.shape[2] == w.shape[3]"
+    f" and x.shape[1] % {LEAST} == 0 and y.solid"
     " and not any(one != 1 for name in ('strides', 'dilations') for one in c.get(name, ()))"
-    " and y.solid"
 )
-"""Condition that a convolution is one of the plain kind that the maps are for."""
+"""Condition that a convolution is one of the plain kind that the maps are for, and that it can be blocked."""
 
 
-def _sample(rng: np.random.Generator, window: int, results: int) -> Sample:
+def _sample(rng: np.random.Generator, window: int) -> Sample:
     """Return a sample with channels and filters enough for the condition."""
-    filters, channels = integers(rng, 288 // results, 304 // results, 2)
-    size = integers(rng, 24, 29, 2) if results == 2 else integers(rng, 29, 33, 2)
+    filters, channels = int(rng.integers(112, 120)), LEAST * int(rng.integers(28, 31))
     values = {
-        "x": rng.standard_normal((int(rng.integers(1, 3)), channels, *size)),
+        "x": rng.standard_normal((int(rng.integers(1, 3)), channels, *integers(rng, 24, 29, 2))),
         "w": rng.standard_normal((filters, channels, window, window)),
         "b": rng.standard_normal(filters) if rng.integers(2) else None,
     }
@@ -48,34 +45,41 @@ def _rule(results: int, windows: tuple[int, ...]) -> Rule:
     """
 
     def sample(rng: np.random.Generator) -> Sample:
-        return _sample(rng, int(rng.choice(windows)), results)
+        return _sample(rng, int(rng.choice(windows)))
 
     return Rule(
         f"winograd-{results}",
         before="y = (c := Conv(x, w, [b], group=1, auto_pad='NOTSET'))",
-        where=f"{PLAIN} and w.shape[2] in {windows}"
-        f" and winograd_share({results}, w.shape, y.shape, {READ}) <= {SHARE}",
+        where=f"{PLAIN} and w.shape[2] in {windows} and winograd_share({results}, w.shape, y.shape) <= {SHARE}",
         after=f"""
 m, r = {results}, w.shape[2]
-filters, channels, size = *w.shape[:2], (m + r - 1) ** 2
-count, down, along = y.shape[0], -(-y.shape[2] // m), -(-y.shape[3] // m)
-tiles = count * down * along
+images, filters, high, wide = y.shape
+down, along = -(-high // m), -(-wide // m)
 height, width = down * m + r - 1, along * m + r - 1
+ins, outs = -(-w.shape[1] // block), -(-filters // block)
+size, tiles = (m + r - 1) ** 2, images * down * along
+
 top, left = tuple(c.get('pads', ()))[:2] or (0, 0)
-last = Transpose(x, perm=(0, 2, 3, 1))
 beyond = (0, top, left, 0, 0, height - x.shape[2] - top, width - x.shape[3] - left, 0)
-padded = Pad(last, whole(*beyond)) if any(beyond) else last
-pixels = Reshape(padded, whole(count * height * width, channels))
-places = winograd_tiles(whole(0), count, down, along, m, r)
-taken = Reshape(Gather(pixels, places, axis=0), whole(size, tiles * channels))
-spread = Reshape(MatMul(winograd_inputs(w, m, r), taken), whole(size, tiles, channels))
-products = MatMul(spread, winograd_weights(w, m))
-summed = MatMul(winograd_outputs(w, m, r), Reshape(products, whole(size, tiles * filters)))
-parts = Transpose(Reshape(summed, whole(m, m, count, down, along, filters)), perm=(2, 3, 0, 4, 1, 5))
-joined = Reshape(parts, whole(count, down * m, along * m, filters))
-cut = joined.shape[1:3] != y.shape[2:]
-made = Slice(joined, whole(0, 0), whole(*y.shape[2:]), whole(1, 2)) if cut else joined
-y = Transpose(Add(made, b) if b else made, perm=(0, 3, 1, 2))
+planes = Reshape(ReorderInput(x), whole(images * ins, *x.shape[2:], block))
+padded = Pad(planes, whole(*beyond)) if any(beyond) else planes
+pixels = Reshape(padded, whole(images * ins * height * width, block))
+taken = Gather(pixels, winograd_tiles(whole(0), images, ins, down, along, m, r), axis=0)
+spread = MatMul(winograd_inputs(w, m, r), Reshape(taken, whole(size, ins * tiles * block)))
+
+groups = Reshape(spread, whole(1, size * ins * block, images * down, along))
+products = BlockedConv(groups, blocked(winograd_weights(w, m, block), block, 1), group=size)
+summed = MatMul(winograd_outputs(w, m, r), Reshape(products, whole(size, outs * tiles * block)))
+
+parts = Reshape(summed, whole(m, m, outs, images, down, along, block))
+joined = Reshape(
+    Transpose(parts, perm=(3, 2, 4, 0, 5, 1, 6)), whole(images, outs, down * m, along * m, block)
+)
+cut = (down * m, along * m) != (high, wide)
+made = Slice(joined, whole(0, 0), whole(high, wide), whole(2, 3)) if cut else joined
+rest = -filters % block
+based = Add(made, reshape(pad(b, (0,), (rest,)) if rest else b, (outs, 1, 1, block))) if b else made
+y = ReorderOutput(Reshape(based, whole(images, outs * block, high, wide)), channels=filters)
 """,
         sample=sample,
         source="Lavin and Gray, arXiv 1509.09308",
