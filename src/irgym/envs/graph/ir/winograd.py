@@ -57,7 +57,7 @@ def maps(results: int, window: int) -> Maps:
 
 
 def weights(array: Array, results: int, block: int) -> Array:
-    """Return a convolution's weights as what is multiplied: those of a convolution of groups with windows of 1.
+    """Return a convolution's weights as those of the products: a convolution in groups, with windows of 1.
 
     Args:
         array: Shape (filters, channels, r, r).

@@ -251,7 +251,7 @@ def stepping(cuts: Sequence[Window | None]) -> tuple[int, int, int] | None:
 
 
 MOVED = 3
-"""How many times as long as those of convolutions the products of Winograd's maps take, with what they move."""
+"""How many times as long as a convolution's products those of Winograd's maps take, moving included."""
 
 READ = 4
 """Products that take as long as reading a weight."""

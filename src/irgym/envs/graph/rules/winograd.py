@@ -50,7 +50,8 @@ def _rule(results: int, windows: tuple[int, ...]) -> Rule:
     return Rule(
         f"winograd-{results}",
         before="y = (c := Conv(x, w, [b], group=1, auto_pad='NOTSET'))",
-        where=f"{PLAIN} and w.shape[2] in {windows} and winograd_share({results}, w.shape, y.shape) <= {SHARE}",
+        where=f"{PLAIN} and w.shape[2] in {windows}"
+        f" and winograd_share({results}, w.shape, y.shape) <= {SHARE}",
         after=f"""
 m, r = {results}, w.shape[2]
 images, filters, high, wide = y.shape
