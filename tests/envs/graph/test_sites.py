@@ -6,6 +6,7 @@ from small_graphs import BLOCK, graph_of
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.sites import Finder, Sites
+from irgym.envs.graph.state import GraphState
 
 
 def named(sites: Sites) -> set[tuple[int, str]]:
@@ -51,3 +52,17 @@ def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
     found = named(finder.after(sites, graph, [rewrite], after))
     assert found == named(finder.all(after))
     assert places["softmax-no-nan"] in {place for place, _ in found}
+
+
+def test_names_that_changed_places_make_another_state():
+    """A search that took one for the other would find schedules that do not replay."""
+
+    def state(relu: str, tanh: str) -> GraphState:
+        nodes = [node("Relu", ["x"], [relu]), node("Tanh", ["x"], [tanh]), node("Add", [relu, tanh], ["y"])]
+        graph = graph_of(nodes, {"x": (3, 4)}, {}, ["y"])
+        return GraphState(graph, graph.digest, Finder(RULES, BLOCK).all(graph))
+
+    one, other = state("a", "b"), state("b", "a")
+    assert one == state("a", "b")
+    assert one.digest == other.digest
+    assert one != other

@@ -21,8 +21,8 @@ EVERYWHERE = "*"
 class GraphState:
     """A graph, where rules apply to it, and how its schedule ended.
 
-    States are equal where their graphs compute the same in the same way and have the same names of values,
-    and they ended alike.
+    States are equal where whatever follows is: they have the same nodes by the same names, the same candidates
+    in the same order, and ended alike.
 
     Attributes:
         graph: The graph.
@@ -69,7 +69,8 @@ class GraphState:
         return (
             isinstance(other, GraphState)
             and (self.digest, self.ending) == (other.digest, other.ending)
-            and self.graph.nodes.keys() == other.graph.nodes.keys()
+            and self.graph.nodes == other.graph.nodes
+            and list(self.candidates) == list(other.candidates)
         )
 
     def __hash__(self) -> int:
