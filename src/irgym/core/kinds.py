@@ -17,7 +17,7 @@ class ActionKind:
         candidates: Whether an action of this kind names one of the state's candidates.
         ends: What an action of this kind ends without changing the program: the `episode`, or a `turn`, the
             last of which ends the episode. Such a kind has neither slots nor candidates. What it ends is the
-            task's to say: policies' files do not, and kinds that differ in nothing else are equal.
+            task's to say: old files of policies do not, and kinds that differ in nothing else are equal.
     """
 
     name: str

@@ -219,6 +219,25 @@ def greedy(
     return _settle(_in_turn(masked, layout, pair_scores, lambda some: some.argmax(axis=-1)), layout)[0]
 
 
+def likeliest(
+    scores: FloatArray, legal: BoolArray, layout: ActionLayout, pair_scores: PairScores | None = None
+) -> IntArray:
+    """Return the choices that `greedy` makes of a policy's scores, but for ends that come too early; [B, S].
+
+    Where candidates share what is left between them, to end the episode may be more likely than each of them,
+    and less than all. Then the best of these is chosen.
+    """
+    choices = greedy(scores, legal, layout, pair_scores)
+    if not layout.pointed:
+        return choices
+    weights = _weights(np.where(legal[:, 0], scores[:, 0], np.float32(MASKED)))
+    ending = weights[:, : layout.width] @ layout.ends / weights.sum(axis=-1)
+    onward = legal.copy()
+    onward[:, 0, : layout.width] &= ~layout.ends
+    early = (ending < 0.5) & onward[:, 0].any(axis=-1)
+    return np.where(early[:, None], greedy(scores, onward, layout, pair_scores), choices)
+
+
 def epsilon_greedy(
     scores: FloatArray, legal: BoolArray, layout: ActionLayout, rng: np.random.Generator, epsilon: float
 ) -> IntArray:

@@ -39,6 +39,8 @@ class ActionLayout(ABC):
         prior: Shape [alternatives of segment 0]; how often an untrained policy chooses each, relatively.
         earlier: Shape [P]; of each pair of segments that are linked, the one that is chosen first.
         later: Shape [P]; the other one, whose scores depend on that choice.
+        ends: Shape [W]; which of the first W alternatives of segment 0 end the episode, where there are
+            candidates.
         ranks: The slots' segments in the order in which they are chosen, those of an entry at once; and the
             places of the pairs whose later segment is among them.
     """
@@ -51,6 +53,7 @@ class ActionLayout(ABC):
     pointed: bool
     owner: NDArray[np.intp]
     active: BoolArray
+    ends: BoolArray
     prior: NDArray[np.float32]
     earlier: IntArray = np.zeros(0, dtype=np.int64)
     later: IntArray = np.zeros(0, dtype=np.int64)
@@ -134,6 +137,11 @@ def padded_to(legal: BoolArray, width: int) -> BoolArray:
     return np.pad(legal, ((0, 0), (0, 0), (0, missing))) if missing else legal
 
 
+def _filled(truths: Sequence[bool], width: int) -> BoolArray:
+    """Return truths as an array of some length, filled up with false."""
+    return np.array([*truths, *[False] * (width - len(truths))], dtype=np.bool_)
+
+
 class StructuredLayout(ActionLayout):
     """Kinds in the first segment, each parameter slot in its own: scores grow with the sum of the slots.
 
@@ -156,6 +164,7 @@ class StructuredLayout(ActionLayout):
         self.owner = np.array([place for place, row in enumerate(rows) for _ in row], dtype=np.intp)
         self.prior = np.array([max(row, default=1) for row in rows], dtype=np.float32)
         kinds = self.width + 1 if self.pointed else len(rows)
+        self.ends = _filled([bool(space.stops[kind]) for kind in space.fixed], self.width)
         slots = np.arange(kinds)[:, None] == self.owner[None, :]
         self.active = np.concatenate([np.ones((kinds, 1), dtype=np.bool_), slots], axis=1)
         # The last column of the joined mask is the one that is always false.
@@ -232,6 +241,7 @@ class FlatLayout(ActionLayout):
         self.width = max(1, len(space.flat))
         self.owner = np.zeros(0, dtype=np.intp)
         self.active = np.ones((self.width + self.pointed, 1), dtype=np.bool_)
+        self.ends = _filled([bool(space.stops[action.kind]) for action in space.flat], self.width)
         self.prior = np.ones(self.width, dtype=np.float32)
         self._structured = structured
         self._taken = structured.choices(space.flat, [NO_CANDIDATES] * len(space.flat))

@@ -80,6 +80,8 @@ class TorchPolicy:
     ) -> list[Action]:
         """Return an action for each state: sampled with `rng`, or the best kind and parameters if None.
 
+        Of those without `rng` an actor ends an episode with candidates where that is likelier than going on.
+
         Scores are divided by the temperature before sampling.
 
         Raises:
@@ -90,7 +92,8 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         if rng is None:
-            return layout.actions(heads.greedy(scores, legal, layout, self._pair_scores), masks)
+            best = heads.likeliest if isinstance(self.network, Actor) else heads.greedy
+            return layout.actions(best(scores, legal, layout, self._pair_scores), masks)
         heated = scores / np.float32(temperature)
         pair_scores = None if self._pair_scores is None else self._pair_scores / np.float32(temperature)
         return layout.actions(
@@ -146,7 +149,8 @@ class TorchPolicy:
             "environment": self.environment,
             "targets": list(self.targets),
             "space": [
-                [kind.name, [list(slot) for slot in kind.slots], kind.candidates] for kind in self.space.kinds
+                [kind.name, [list(slot) for slot in kind.slots], kind.candidates, kind.ends]
+                for kind in self.space.kinds
             ],
             "capacity": self.space.capacity,
             "network": self.network.kind,
@@ -187,10 +191,12 @@ def _names(space: ActionSpace) -> str:
 
 
 def _restore(content: dict[str, Any]) -> TorchPolicy:
-    # The policies that ship were written without candidates, capacity and observation.
+    # Some policies that ship were written without candidates, what ends, capacity and observation.
     kinds = [
-        ActionKind(name, tuple(tuple(slot) for slot in slots), candidates=any(candidates))
-        for name, slots, *candidates in content["space"]
+        ActionKind(
+            name, tuple(tuple(slot) for slot in slots), candidates=any(more[:1]), ends=(*more[1:], None)[0]
+        )
+        for name, slots, *more in content["space"]
     ]
     space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))

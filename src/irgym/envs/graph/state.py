@@ -21,8 +21,8 @@ EVERYWHERE = "*"
 class GraphState:
     """A graph, where rules apply to it, and how its schedule ended.
 
-    States are equal where whatever follows is: they have the same nodes by the same names, the same candidates
-    in the same order, and ended alike.
+    States are equal where whatever follows is, too: they have the same nodes by the same names, the same
+    candidates in the same order, and ended alike.
 
     Attributes:
         graph: The graph.
