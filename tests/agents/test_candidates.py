@@ -9,9 +9,10 @@ from trainings import SEEDS, check_resuming, learns
 
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.apex import ApexConfig
+from irgym.agents.demonstrations import Demonstration
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import Searches, expert_iteration
-from irgym.agents.imitation import Demonstration, ImitationConfig, clone
+from irgym.agents.imitation import ImitationConfig, clone
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.replay import Replay
 from irgym.agents.rollout import rollout as play

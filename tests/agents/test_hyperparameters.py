@@ -12,10 +12,11 @@ from irgym.agents import AGENTS
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.apex import ApexConfig
 from irgym.agents.checkpoint import restore
+from irgym.agents.demonstrations import Demonstration
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import Searches
 from irgym.agents.hyperparameters import Hyperparameters
-from irgym.agents.imitation import Demonstration, ImitationConfig, clone
+from irgym.agents.imitation import ImitationConfig, clone
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import train

@@ -7,6 +7,7 @@ import ordering
 import pytest
 import torch
 
+from irgym.agents.demonstrations import Demonstration
 from irgym.agents.dqn import DQNConfig
 from irgym.agents.expert_iteration import (
     Searches,
@@ -18,7 +19,7 @@ from irgym.agents.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone, with_exchanged
+from irgym.agents.imitation import ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
 from irgym.core.actions import ActionSpace

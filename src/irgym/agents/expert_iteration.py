@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from irgym.agents.demonstrations import Demonstration
 from irgym.agents.hyperparameters import CountOrNone, Hyperparameters, Seed
-from irgym.agents.imitation import Demonstration, ImitationConfig, actor_for, clone
+from irgym.agents.imitation import ImitationConfig, actor_for, clone
+from irgym.agents.noise import noisy
 from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import spread
@@ -299,7 +301,9 @@ def choose_and_clone(
         halves = [shown[place::2] for place in range(min(2, len(shown)))]
         judges = [clone(config, half) for half in reversed(halves)]
         shown = [one.likeliest(judges[place % len(judges)], config.alike) for place, one in enumerate(known)]
-    return clone(config, shown), shown
+    rng = np.random.default_rng(config.seed)
+    copies = [noisy(one, rng) for one in shown for _ in range(config.noisy)]
+    return clone(config, [*shown, *(one for one in copies if one is not None)]), shown
 
 
 def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.agents.demonstrations import Demonstration
 from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
 from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
-from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.core.values import Range
 from irgym.nets import heads
@@ -56,6 +56,9 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     """How often one of a program's equally good schedules is chosen. The first time it is the shortest, or
     the one most like the policy of the round before; each further time the one most like a policy that is
     cloned from the choices for the other half of the programs."""
+    noisy: CountOrNone = 0
+    """Copies of each demonstration with random actions between, which are not learnt, but what comes after
+    them is. Those that lead elsewhere are left out."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
 
@@ -66,15 +69,6 @@ class ImitationConfig(RandomOptions, NetworkOptions):
             IrgymError: It cannot; the message says why.
         """
         check_network(self)
-
-
-@dataclass(frozen=True)
-class Demonstration:
-    """A program and a good schedule for it."""
-
-    task: Task[Any]
-    schedule: Schedule
-    cost: float
 
 
 def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
@@ -136,12 +130,13 @@ def _steps(
     for shown in demonstrations:
         task = shown.task
         state = task.initial()
-        for action in chain(shown.schedule.actions, _onward(task.space)):
+        for place, action in enumerate(chain(shown.schedule.actions, _onward(task.space))):
             if task.terminal(state):
                 break
-            observations.append(task.observe(state, observation))
-            masks.append(task.mask(state))
-            actions.append(action)
+            if place not in shown.noise:
+                observations.append(task.observe(state, observation))
+                masks.append(task.mask(state))
+                actions.append(action)
             state = task.step(state, action)
     return observations, masks, actions
 

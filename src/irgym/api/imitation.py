@@ -20,7 +20,7 @@ from irgym.evaluation.targets import peak_of
 from irgym.search import SEARCHES
 
 if TYPE_CHECKING:
-    from irgym.agents.imitation import Demonstration
+    from irgym.agents.demonstrations import Demonstration
 
 
 @dataclass(frozen=True)
