@@ -191,3 +191,22 @@ def test_the_best_choice_in_a_chain_knows_those_before_it():
     pair_scores[pair, best[0, 2], 1 - best[0, 4]] = 50.0
     turned = heads.greedy(scores, layout.legal([only_tile]), layout, pair_scores)
     assert (turned[0, :4] == best[0, :4]).all() and turned[0, 4] == 1 - best[0, 4]
+
+
+@pytest.mark.parametrize("kind", [StructuredLayout, FlatLayout])
+def test_an_episode_ends_only_where_that_is_likelier_than_going_on(kind: type[ActionLayout]):
+    space = ActionSpace((ActionKind("stop", ends="episode"), ActionKind("merge", candidates=True)))
+    layout = kind(space)
+    mask = Mask(np.ones(2, np.bool_), np.zeros(0, np.bool_), ((1, "a"), (1, "b"), (1, "c")))
+    legal = layout.legal([mask])
+
+    def chosen(stop: float, best: float, legal: np.ndarray = legal) -> int:
+        scores = np.log(np.array([[[stop, best, 0.2, 0.1]]], np.float32))
+        assert heads.greedy(scores, legal, layout)[0, 0] == 0
+        return int(heads.likeliest(scores, legal, layout)[0, 0])
+
+    assert chosen(0.4, 0.3) == 1
+    assert chosen(0.6, 0.1) == 0
+    alone = legal.copy()
+    alone[..., 1:] = False
+    assert chosen(0.4, 0.3, alone) == 0
