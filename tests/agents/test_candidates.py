@@ -64,7 +64,7 @@ def test_imitation_learns_the_rule_from_a_search(tmp_path):
     policy = clone(ImitationConfig(epochs=30, lr=5e-3, hidden=(32,)), shown)
     policy.save(tmp_path / "start.pt")
     assert greedy_score(policy, rewriting.TEST, HELD_OUT) > 0.97 * BEST
-    config = replace(PPO, start=str(tmp_path / "start.pt"), iterations=10)
+    config = replace(PPO, start=str(tmp_path / "start.pt"), iterations=30)
     assert learns(config, rewriting.problem(), BEST - 1e-6, judge=HELD_OUT)
     for name in ("rollout", "guided"):
         search, tasks = SEARCHES.load(name)(), rewriting.TEST[:10]
