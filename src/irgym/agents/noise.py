@@ -29,14 +29,14 @@ def noisy(shown: Demonstration, rng: np.random.Generator) -> Demonstration | Non
     task = shown.task
     wanted = task.key(replay(task, shown.schedule))
     for _ in range(TRIES):
-        found = _drawn(shown, rng)
-        if found.noise and task.key(replay(task, found.schedule)) == wanted:
+        found, end = _drawn(shown, rng)
+        if found.noise and task.key(end) == wanted:
             return found
     return None
 
 
-def _drawn(shown: Demonstration, rng: np.random.Generator) -> Demonstration:
-    """Return the schedule with random actions between, whatever it leads to."""
+def _drawn(shown: Demonstration, rng: np.random.Generator) -> tuple[Demonstration, Any]:
+    """Return the schedule with random actions between, and the state that it leads to, whatever that is."""
     task = shown.task
     state, taken, noise = task.initial(), list[Action](), list[int]()
     for action in shown.schedule.actions:
@@ -49,7 +49,7 @@ def _drawn(shown: Demonstration, rng: np.random.Generator) -> Demonstration:
         if len(taken) < task.horizon and task.accepts(state, action):
             taken.append(action)
             state = task.step(state, action)
-    return replace(shown, schedule=Schedule(tuple(taken)), noise=frozenset(noise))
+    return replace(shown, schedule=Schedule(tuple(taken)), noise=frozenset(noise)), state
 
 
 def _other(task: Task[Any], state: Any, rng: np.random.Generator) -> Action | None:

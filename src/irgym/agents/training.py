@@ -22,7 +22,6 @@ from irgym.core.actions import BoolArray
 from irgym.core.run_folder import RunFolder
 from irgym.core.task import Task, targets_of
 from irgym.nets import heads
-from irgym.nets.actor_critic import Actor, pair_scores_of
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.screen import Screen
@@ -211,8 +210,7 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():
             scores = network.forward(batch, torch.as_tensor(legal)).numpy()
-        best = heads.likeliest if isinstance(network, Actor) else heads.greedy
-        choices = best(scores, legal, network.layout, pair_scores_of(network))
+        choices = policy.best(scores, legal)
         certain = np.zeros(len(choices), dtype=np.float32)
         return heads.Draw(choices, certain, certain)
 

@@ -71,6 +71,11 @@ class TorchPolicy:
             scores = self.network.forward(batch, torch.as_tensor(legal)).numpy()
         return scores, legal
 
+    def best(self, scores: NDArray[np.float32], legal: BoolArray) -> NDArray[np.int64]:
+        """Return the best choices by the network's scores, shape [B, S]; see `act`."""
+        choose = heads.likeliest if isinstance(self.network, Actor) else heads.greedy
+        return choose(scores, legal, self.network.layout, self._pair_scores)
+
     def act(
         self,
         observations: Sequence[Any],
@@ -92,8 +97,7 @@ class TorchPolicy:
         scores, legal = self._scores(observations, masks)
         layout = self.network.layout
         if rng is None:
-            best = heads.likeliest if isinstance(self.network, Actor) else heads.greedy
-            return layout.actions(best(scores, legal, layout, self._pair_scores), masks)
+            return layout.actions(self.best(scores, legal), masks)
         heated = scores / np.float32(temperature)
         pair_scores = None if self._pair_scores is None else self._pair_scores / np.float32(temperature)
         return layout.actions(
