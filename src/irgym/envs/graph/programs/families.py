@@ -53,8 +53,8 @@ CONVOLUTIONAL = (
     ),
     Family(
         "drawn_cnn",
-        "blocks of published networks, drawn by `seed`; to train on",
-        (*_images(128, 64, 64), _SEED),
+        "blocks of published networks, at most `depth` in a stage, drawn by `seed`; to train on",
+        (*_images(128, 64, 64), _SEED, _size("depth", 3, 16)),
     ),
 )
 """Convolutional networks."""

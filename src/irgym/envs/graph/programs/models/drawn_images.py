@@ -28,16 +28,22 @@ class Draw:
 
     Args:
         seed: Of all choices.
+        depth: Blocks of a stage at most, and about the steps of a dense block at most.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, depth: int) -> None:
         self.random = random.Random(seed)
+        self.depth = depth
         self.activation = self.random.choice(ACTIVATIONS)
         self.norms = self.random.random() < 0.8
 
     def one_of(self, *choices: int) -> int:
         """Return one of some numbers."""
         return self.random.choice(choices)
+
+    def up_to(self, most: int, least: int = 1) -> int:
+        """Return a number of a range, both ends in it."""
+        return self.random.randint(least, most)
 
     def likely(self, probability: float) -> bool:
         """Return whether something of this probability is so."""
@@ -182,7 +188,7 @@ def _branches(draw: Draw, width: int) -> nn.Module:
 
 
 def _dense(draw: Draw, width: int) -> nn.Module:
-    steps, growth = draw.one_of(2, 3, 4), draw.one_of(16, 32)
+    steps, growth = draw.up_to(draw.depth + 1, 2), draw.one_of(16, 32)
     made = [draw.before(width + step * growth, growth, draw.one_of(1, 3)) for step in range(steps)]
     return nn.Sequential(Dense(made), draw.before(width + steps * growth, width, 1))
 
@@ -216,9 +222,9 @@ def _smaller(draw: Draw, inputs: int, outputs: int) -> nn.Module:
             return draw.convolution(inputs, outputs, stride=2)
 
 
-def _network(seed: int) -> nn.Module:
+def _network(seed: int, depth: int) -> nn.Module:
     """Return a network of two to four stages, each of one kind of blocks, or now and then of several."""
-    draw = Draw(seed)
+    draw = Draw(seed, depth)
     width = draw.one_of(16, 24, 32, 48, 64)
     layers: list[nn.Module] = [draw.convolution(3, width, draw.one_of(3, 7), 2)]
     if draw.likely(0.5):
@@ -228,7 +234,7 @@ def _network(seed: int) -> nn.Module:
         if stage:
             layers.append(_smaller(draw, width, 2 * width))
             width *= 2
-        layers += [draw.random.choice(kinds)(draw, width) for _ in range(draw.one_of(1, 2, 3))]
+        layers += [draw.random.choice(kinds)(draw, width) for _ in range(draw.up_to(depth))]
     if draw.likely(0.3):
         layers += [nn.BatchNorm2d(width), draw.activation()]
     if draw.likely(0.2):
@@ -238,7 +244,7 @@ def _network(seed: int) -> nn.Module:
 
 def drawn_cnn(options: Options) -> Model:
     """Return the network of a seed."""
-    return Model(_network(options["seed"]), {"image": images(options)})
+    return Model(_network(options["seed"], options["depth"]), {"image": images(options)})
 
 
 BUILDERS: dict[str, Builder] = {"drawn_cnn": drawn_cnn}
