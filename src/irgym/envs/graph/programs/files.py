@@ -139,7 +139,7 @@ def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
     if missing:
         query = "&".join(f"{name}={bindings.get(name, 1)}" for name in sorted(names))
         raise ProgramError(
-            f"{path} leaves open how large {', '.join(missing)} is: bind it, as in graph:{path}?{query}"
+            f"{path} leaves dimensions open ({', '.join(missing)}): give them sizes, as in graph:{path}?{query}"
         )
     if not names:
         return
