@@ -59,6 +59,9 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     noisy: CountOrNone = 0
     """Copies of each demonstration with random actions between, which are not learnt, but what comes after
     them is. Those that lead elsewhere are left out."""
+    hidden_inputs: Annotated[float, Range(low=0, below=1)] = 0.0
+    """Probability that a feature is 0 throughout a graph while it is learnt from, such as that of nodes of one
+    kind, or one trait of rules. What learnt to do without some signs goes by the others where some are new."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
 
@@ -109,12 +112,16 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     legal = torch.as_tensor(layout.legal(masks))
     choices = torch.as_tensor(layout.choices(actions, masks))
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
+    generator = torch.Generator().manual_seed(config.seed)
     for epoch in range(config.epochs):
         descent.set_lr(anneal(config.lr, config.lr_end, epoch, config.epochs - 1))
         order = torch.as_tensor(rng.permutation(len(actions)))
         for start in range(0, len(order), config.minibatch):
             part = order[start : start + config.minibatch]
-            scores = actor.forward(actor.encoder.select(batch, part))
+            seen = actor.encoder.select(batch, part)
+            if config.hidden_inputs:
+                seen = actor.encoder.hide(seen, config.hidden_inputs, generator)
+            scores = actor.forward(seen)
             evaluated = heads.evaluate(scores, legal[part], choices[part], layout, actor.pair_scores)
             descent.step(-evaluated.log_prob.mean())
     return TorchPolicy(actor)

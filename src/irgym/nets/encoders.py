@@ -78,6 +78,20 @@ class Encoder(nn.Module, ABC):
         """
         del batch
 
+    def hide(self, batch: Batch, share: float, generator: torch.Generator) -> Batch:
+        """Return a batch in which each kind of input is 0 throughout an observation, with some probability.
+
+        Args:
+            batch: The batch.
+            share: The probability.
+            generator: Of the choices.
+
+        Raises:
+            IrgymError: The encoder cannot tell kinds of inputs apart.
+        """
+        del batch, share, generator
+        raise IrgymError("only the encoder graph can hide inputs: set hidden_inputs to 0, or change encoder")
+
 
 class EncoderSpec(Protocol):
     """What an encoder is built from, and what a policy file records of it."""

@@ -116,6 +116,7 @@ class GraphNetwork(CandidateEncoder):
         self._widths = spec.node, spec.edge, spec.state, spec.candidate
         self.norm = RunningNorm(spec.state) if spec.normalise else None
         self.node_norm = RunningNorm(spec.node) if spec.normalise else None
+        self.candidate_norm = RunningNorm(spec.candidate) if spec.normalise else None
         self.inputs = orthogonal_linear(spec.node, width, gain=1.0)
         # An edge and the same edge read backwards are told apart by one more feature.
         self.layers = nn.ModuleList(_Attention(width, spec.edge + 1) for _ in spec.hidden)
@@ -170,9 +171,11 @@ class GraphNetwork(CandidateEncoder):
     def encode(self, batch: Plain) -> Encoded:
         """Return the features of the states and of their candidates."""
         states, nodes, edges, links, candidates, members = _batch(batch)
-        rows = nodes.rows
-        if self.norm is not None and self.node_norm is not None:
+        rows, told = nodes.rows, candidates.rows
+        if self.norm is not None and self.node_norm is not None and self.candidate_norm is not None:
             states, rows = self.norm.forward(states), self.node_norm.forward(rows)
+            # Weights of what never varied are as they were drawn: on a new rule they would be noise.
+            told = told * (self.candidate_norm.scale > 0)
         links_of = links.rows + nodes.begins[links.owners][:, None]
         forth = functional.pad(edges.rows, (0, 1), value=1.0)
         back = functional.pad(edges.rows, (0, 1), value=-1.0)
@@ -188,16 +191,30 @@ class GraphNetwork(CandidateEncoder):
         owners = members.rows[:, 0] + candidates.begins[members.owners]
         about = hidden[members.rows[:, 1] + nodes.begins[members.owners]]
         # Members come in the order of their candidates, so they are rows of these.
-        of_candidate = Ragged(about, torch.bincount(owners, minlength=len(candidates.rows)))
-        each = torch.cat([candidates.rows, of_candidate.mean(), of_candidate.greatest()], dim=-1)
+        of_candidate = Ragged(about, torch.bincount(owners, minlength=len(told)))
+        each = torch.cat([told, of_candidate.mean(), of_candidate.greatest()], dim=-1)
         return Encoded(whole, cast(Tensor, self.each(each)), candidates.counts)
 
     def adapt(self, batch: Plain) -> None:
         """Take the observations into the statistics, where inputs are normalised."""
         known = _batch(batch)
-        if self.norm is not None and self.node_norm is not None:
+        if self.norm is not None and self.node_norm is not None and self.candidate_norm is not None:
             self.norm.adapt(known.states)
             self.node_norm.adapt(known.nodes.rows)
+            if len(known.candidates.rows):
+                self.candidate_norm.adapt(known.candidates.rows)
+
+    def hide(self, batch: Plain, share: float, generator: torch.Generator) -> Plain:
+        """Return a batch in which each feature of nodes, and of candidates, is 0 in some observations."""
+        states, nodes, edges, links, candidates, members = _batch(batch)
+        return _plain(
+            states,
+            _without(nodes, share, generator),
+            edges,
+            links,
+            _without(candidates, share, generator),
+            members,
+        )
 
 
 class _Attention(nn.Module):
@@ -227,6 +244,12 @@ class _Attention(nn.Module):
 def _ragged(parts: Sequence[Any], kind: Any) -> Ragged:
     counts = torch.as_tensor([len(part) for part in parts], dtype=torch.int64)
     return Ragged(torch.as_tensor(np.concatenate(parts).astype(kind, copy=False)), counts)
+
+
+def _without(part: Ragged, share: float, generator: torch.Generator) -> Ragged:
+    """Return the rows with each column 0 in some states."""
+    shown = torch.rand(len(part.counts), part.rows.shape[1], generator=generator) >= share
+    return Ragged(part.rows * shown[part.owners], part.counts)
 
 
 def _plain(states: Tensor, *parts: Ragged) -> Plain:

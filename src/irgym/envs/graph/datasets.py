@@ -3,7 +3,7 @@
 How `models`, the default, is split: no architecture is in both, nor are those that differ in little.
 
 - Training: four ResNets, MobileNetV3, EfficientNet, SqueezeNet, ShuffleNet, ConvNeXt; GPT-2, Llama, T5's
-  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM; and 88 that are drawn at
+  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM; and 104 that are drawn at
   random, of blocks that published networks have.
 - Test: Inception v3, DenseNet, U-Net; BERT, DistilBERT, ViT, DALL-E's decoder, Emformer; GRU, NASRNN.
 """
@@ -60,7 +60,7 @@ _DRAWN = (
         *(f"seed={seed}&size={(64, 128)[seed % 2]}&depth={(4, 8, 12)[seed % 3]}" for seed in range(24, 60)),
     ),
     *_each(("drawn_transformer",), *(f"seed={seed}&sequence={(32, 64)[seed % 2]}" for seed in range(20))),
-    *_each(("drawn_rnn",), *(f"seed={seed}&hidden={(256, 512)[seed % 2]}" for seed in range(8))),
+    *_each(("drawn_rnn",), *(f"seed={seed}&hidden={(256, 512)[seed % 2]}" for seed in range(24))),
 )
 """Networks drawn at random, so that training does not end with a dozen architectures learnt by heart."""
 
