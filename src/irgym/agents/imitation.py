@@ -60,8 +60,8 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     """Copies of each demonstration with random actions between, which are not learnt, but what comes after
     them is. Those that lead elsewhere are left out."""
     hidden_inputs: Annotated[float, Range(low=0, below=1)] = 0.0
-    """Probability that a feature is 0 throughout a graph while it is learnt from, such as that of nodes of one
-    kind, or one trait of rules. What learnt to do without some signs goes by the others where some are new."""
+    """Probability that a feature is 0 throughout a graph while it is learnt from: one kind of nodes, say, or
+    one trait of rules. What has learnt to do without some signs goes by the others where some are new."""
     start: str = ""
     """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
 
