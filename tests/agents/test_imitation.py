@@ -252,3 +252,14 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
     assert [demo.cost for demo in first.shown] == [min(searched.costs.values())]
     with pytest.raises(IrgymError, match="can be read back"):
         next(expert_iteration(CONFIG, searches, PROBLEM.tasks, PROBLEM.evaluator))
+
+
+def test_inputs_that_the_encoder_cannot_hide_are_refused_before_any_search():
+    class Unused:
+        def evaluate(self, jobs):
+            raise AssertionError("measured")
+
+    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=1)
+    config = replace(CONFIG, hidden_inputs=0.1)
+    with pytest.raises(IrgymError, match="only the encoder graph can hide inputs"):
+        next(expert_iteration(config, searches, PROBLEM.tasks, Unused()))

@@ -142,3 +142,34 @@ def test_what_is_no_such_graph():
     with pytest.raises(IrgymError, match="reads graphs and needs hidden layers of one width"):
         spec_for(BATCH[0], (8, 4), "tanh")
     assert GraphSpec.from_dict(SPEC.to_dict()) == SPEC
+
+
+def test_features_are_hidden_throughout_a_graph():
+    encoder = network()
+    batch = encoder.collate(BATCH)
+    hidden = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
+    columns = 0
+    for one, after in zip(BATCH, hidden, strict=True):
+        for shown, left in ((one.nodes, after.nodes), (one.candidates, after.candidates)):
+            gone = (left == 0).all(axis=0)
+            assert np.array_equal(left, np.where(gone, 0, shown))
+            columns += int(gone.sum()) if len(shown) else 0
+        assert all(np.array_equal(getattr(one, name), getattr(after, name)) for name in ("edges", "state"))
+    assert 0 < columns < sum(3 + (5 if len(one.candidates) else 0) for one in BATCH)
+    again = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
+    assert all(map(same, hidden, again))
+
+
+def test_what_never_varied_in_training_says_nothing():
+    torch.manual_seed(0)
+    encoder = SPEC.build()
+    rng = np.random.default_rng(0)
+    seen = [observation(rng, 3) for _ in range(20)]
+    for one in seen:
+        one.candidates[:, 4] = 0  # a trait that no rule of the training networks has
+    encoder.adapt(encoder.collate(seen))
+    new = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[4])
+    old, other = (encoder.encode(encoder.collate([one])) for one in (seen[0], new))
+    torch.testing.assert_close(old.candidates, other.candidates)
+    known = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[3])
+    assert not torch.allclose(old.candidates, encoder.encode(encoder.collate([known])).candidates)

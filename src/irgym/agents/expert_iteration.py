@@ -260,10 +260,11 @@ def expert_iteration(
     Where `config.start` names a policy, it leads the searches of the first round.
 
     Raises:
-        IrgymError: No search found anything that runs, or the policy to start from does not suit.
+        IrgymError: No search found anything that runs, or there is no policy as it is asked for.
     """
     known: dict[str, Found] = {}
-    policy = TorchPolicy(actor_for(config, tasks[0])) if config.start else None
+    first = TorchPolicy(actor_for(config, tasks[0]))  # so that what it cannot be is said before any search
+    policy = first if config.start else None
     for number in count():
         chosen = rotated(tasks, number, searches.programs)
         strategy = searches.strategy if policy is None else Guided()

@@ -79,10 +79,13 @@ def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
 
     Raises:
         StorageError: The file of the policy to start from holds none.
-        IrgymError: That policy has another network, or there is no such encoder.
+        IrgymError: That policy has another network, there is no such encoder, or it hides no inputs.
     """
     with seeded(config.seed):
         actor = Actor(spec_of(config, task), LAYOUTS[config.actions](task.space), config.observation)
+    if config.hidden_inputs:
+        first = actor.encoder.collate([task.observe(task.initial(), config.observation)])
+        actor.encoder.hide(first, config.hidden_inputs, torch.Generator())
     if config.start:
         start_from(Path(config.start), actor)
     return actor

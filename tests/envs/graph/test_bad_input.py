@@ -213,8 +213,8 @@ def test_what_does_not_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("", "leaves dimensions open (batch, sequence): give them sizes, as in graph:{path}?batch=1&sequence=1"),
-        ("?batch=1", "leaves dimensions open (sequence): give them sizes, as in graph:{path}?batch=1&sequence=1"),
+        ("", "leaves sizes open (batch, sequence): give them, as in graph:{path}?batch=1&sequence=1"),
+        ("?batch=1", "leaves sizes open (sequence): give them, as in graph:{path}?batch=1&sequence=1"),
         ("?batch=1&width=2", "leaves no dimension 'width' open; those that it does: batch, sequence"),
         ("?batch=1&sequence=2&x.0=3", "leaves no dimension 'x.0' open; those that it does: batch, sequence"),
         ("?batch=0&sequence=2", "batch must be a whole number in 1 to"),

@@ -108,7 +108,7 @@ def test_wrong_bindings_are_named(sources: Sources, tmp_path: Path):
     path = tmp_path / "open.onnx"
     save(path)
     said = refused(sources, f"graph:{path}?batch=2")
-    assert f"leaves dimensions open (sequence): give them sizes, as in graph:{path}?batch=2&sequence=1" in said
+    assert f"leaves sizes open (sequence): give them, as in graph:{path}?batch=2&sequence=1" in said
     said = refused(sources, f"graph:{path}?batch=2&sequence=1&width=3")
     assert "leaves no dimension 'width' open; those that it does: batch, sequence" in said
     save(path, OPEN.replace("batch, sequence, 4", "2, 3, 4").replace("sequence", "3"))

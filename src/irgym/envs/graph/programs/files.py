@@ -138,10 +138,8 @@ def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
     missing = [name for name in names if name not in bindings]
     if missing:
         query = "&".join(f"{name}={bindings.get(name, 1)}" for name in sorted(names))
-        sizeless = ", ".join(missing)
-        raise ProgramError(
-            f"{path} leaves dimensions open ({sizeless}): give them sizes, as in graph:{path}?{query}"
-        )
+        sizes = ", ".join(missing)
+        raise ProgramError(f"{path} leaves sizes open ({sizes}): give them, as in graph:{path}?{query}")
     if not names:
         return
     for name, dimension in dimensions:
