@@ -179,8 +179,7 @@ class Candidates(CandidateEncoder):
         states, rows, _ = batch
         if self.norm is not None and self.candidate_norm is not None:
             self.norm.adapt(states)
-            if len(rows):
-                self.candidate_norm.adapt(rows)
+            self.candidate_norm.adapt(rows)
 
 
 class PointerHead(nn.Module):

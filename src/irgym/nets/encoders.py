@@ -224,6 +224,8 @@ class RunningNorm(nn.Module):
     @torch.no_grad()
     def adapt(self, rows: Tensor) -> None:
         """Take rows of shape [B, inputs] into the statistics."""
+        if not len(rows):
+            return
         rows = rows.double()
         variance, mean = torch.var_mean(rows, dim=0, correction=0)
         share = len(rows) / (self.count + len(rows))

@@ -201,8 +201,7 @@ class GraphNetwork(CandidateEncoder):
         if self.norm is not None and self.node_norm is not None and self.candidate_norm is not None:
             self.norm.adapt(known.states)
             self.node_norm.adapt(known.nodes.rows)
-            if len(known.candidates.rows):
-                self.candidate_norm.adapt(known.candidates.rows)
+            self.candidate_norm.adapt(known.candidates.rows)
 
     def hide(self, batch: Plain, share: float, generator: torch.Generator) -> Plain:
         """Return a batch in which each feature of nodes, and of candidates, is 0 in some observations."""
