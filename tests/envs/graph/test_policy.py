@@ -43,9 +43,7 @@ def test_it_is_small_and_says_what_it_was_trained_for(policy):
 def test_its_rewrites_are_right_and_come_to_an_end(policy, uri):
     task, state, steps = episode(policy, uri)
     assert state.stopped and steps < 40
-    written = {one.operator for one in task.graph.nodes.values()}
-    made = {one.operator for one in state.graph.nodes.values()}
-    assert made - written  # operators that only rewriting makes
+    assert len(state.graph.nodes) < len(task.graph.nodes)
     assert runner.validate(*task.validation(state, 1, 5).arguments).ok
 
 
