@@ -21,6 +21,9 @@ from irgym.measure.timing import interleave, sample
 STAGE_SAMPLE_NS = 10_000_000
 """Shortest sample where two states of a rewriting are timed in turn, since they may differ by little."""
 
+REST_S = 0.05
+"""Seconds in which threads that wait busily after a run fall asleep, before another program is timed."""
+
 
 def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurement:
     """Run, check and time a rewritten model.
@@ -95,7 +98,12 @@ def compare(
     said = checked.judge(ours.results())
     if not said.ok:
         raise IrgymError(f"the rewriting gives wrong results ({said.detail}): please report a bug of irgym")
-    pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads))
+
+    def rest() -> None:
+        if theirs.lingers:
+            time.sleep(REST_S)
+
+    pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads), rest)
     return Versus.of(pairs, f"{theirs.detail}, {threads_text(threads)}")
 
 

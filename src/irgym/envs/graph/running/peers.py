@@ -27,7 +27,7 @@ from irgym.envs.graph.programs.sources import INSTALL_MODELS, INSTALL_PEERS
 from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.programs.weights import INSIDE
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.sessions import Bound, CompileError, Program, opened, options_of
+from irgym.envs.graph.running.sessions import Bound, CompileError, Program, opened, timed_options
 from irgym.envs.graph.running.timing import timing_of
 from irgym.envs.graph.session_options import LEVELS
 from irgym.measure.timing import sample
@@ -85,11 +85,13 @@ class Prepared:
         run: Computes the results that many times.
         results: Returns the results of the last time.
         detail: What it runs on, but for threads.
+        lingers: Whether its threads may go on waiting busily after a run.
     """
 
     run: Callable[[int], None]
     results: Callable[[], Sequence[Array]]
     detail: str
+    lingers: bool = False
 
 
 def prepared(baseline: str, original: Original) -> Prepared:
@@ -180,7 +182,7 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
             f"torch.compile fails on {original.uri} ({said}): install a C++ compiler, or leave it out"
         ) from error
     detail = f"torch {library.__version__}{', torch.compile' if compiled else ''}"
-    return Prepared(run, lambda: [results[0].numpy()], detail)
+    return Prepared(run, lambda: [results[0].numpy()], detail, lingers=original.threads > 1)
 
 
 PEERS: Mapping[str, Callable[[Original], Prepared]] = {
@@ -215,7 +217,7 @@ def _fastest(
     refused = ""
     for level in LEVELS:
         try:
-            bound = Bound(opened(content, options_of(level, original.threads)), original.feeds)
+            bound = Bound(opened(content, timed_options(level, original.threads)), original.feeds)
             found[level] = min(sample(bound.run, timing_of(original.threads))), bound
         except CompileError as error:
             refused = str(error)
