@@ -1,0 +1,1 @@
+"""Which common subexpressions to share: LLVM's IR, and the .NET JIT."""

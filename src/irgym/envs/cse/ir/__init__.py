@@ -1,0 +1,1 @@
+"""LLVM's IR as text: functions, flow of control, values, and what sharing makes of them."""

@@ -1,0 +1,109 @@
+"""A function of a module with all that is known of it: its candidates, and how often its blocks run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgym.envs.cse.ir.candidates import Candidate, Values
+from irgym.envs.cse.ir.effects import Effects
+from irgym.envs.cse.ir.flow import Flow
+from irgym.envs.cse.ir.frequencies import frequencies, shares
+from irgym.envs.cse.ir.function import Function
+from irgym.envs.cse.ir.modules import ModuleText, header_of_copy
+from irgym.envs.cse.ir.sharing import Sharing
+
+CAPACITY = 64
+"""Most candidates of a function: those with the most weight. It is the .NET JIT's limit too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Analysed:
+    """A function and what is known of it.
+
+    Attributes:
+        function: The function.
+        flow: Its flow of control.
+        values: Its expressions.
+        candidates: What may be shared, by weight, the greatest first; at most `CAPACITY`.
+        left_out: How many candidates are beyond that.
+        frequencies: How often each block runs for a call, by name; also of blocks that LLVM puts on edges.
+        sharing: Writes choices.
+    """
+
+    function: Function
+    flow: Flow
+    values: Values
+    candidates: tuple[Candidate, ...]
+    left_out: int
+    frequencies: dict[str, float]
+    sharing: Sharing
+
+    def text(self, module: ModuleText, chosen: Sequence[int]) -> str:
+        """Return a module with the function alone, in which some candidates are shared."""
+        return module.alone(self.function.name, self.function.header, self.sharing.lines(chosen))
+
+    def together(self, module: ModuleText, choices: Sequence[Sequence[int]]) -> str:
+        """Return a module with a copy of the function for each choice."""
+        parts = module.around("", self.function.header, self.sharing.lines(()))
+        for place, chosen in enumerate(choices):
+            copy = f"@{self.copy_name(place)}"
+            parts += [header_of_copy(self.function.name, self.function.header, copy)]
+            parts += [*self.sharing.lines(chosen), "}"]
+        return "\n".join([*parts, ""])
+
+    def copy_name(self, place: int) -> str:
+        """Return the name of the function's copy for a choice, without sigil."""
+        return f"irgym.copy.{place}"
+
+
+def analysed(module: ModuleText, name: str) -> Analysed:
+    """Return what is known of a function of a module.
+
+    Args:
+        module: The module.
+        name: Name of the function, sigil included.
+
+    Raises:
+        KeyError: The module defines no such function.
+    """
+    text = module.functions[name]
+    function = Function.read(name, text.header, text.lines)
+    flow = Flow(function.successors)
+    values = Values(function, flow, Effects(module))
+    cold = _cold(function, flow)
+    often = frequencies(flow, cold)
+    # Types have the same sigil as values: one that is called like a value would be renamed with it.
+    safe = [one for one in values.candidates if not any(member in module.entries for member in one.members)]
+    ranked = sorted(safe, key=lambda one: -_weight(one, values, often))
+    candidates = tuple(ranked[:CAPACITY])
+    return Analysed(
+        function,
+        flow,
+        values,
+        candidates,
+        len(ranked) - len(candidates),
+        _named(function, flow, often, cold),
+        Sharing(function, values, candidates),
+    )
+
+
+def _weight(candidate: Candidate, values: Values, often: dict[int, float]) -> float:
+    """Return how often a call computes what sharing saves."""
+    return sum(often[values.places[name].block] for name, _ in candidate.replaced)
+
+
+def _cold(function: Function, flow: Flow) -> list[bool]:
+    """Return for each block whether it never returns: all ways from it end in `unreachable`."""
+    cold = [block.instructions[-1].opcode == "unreachable" for block in function.blocks]
+    for block in reversed(flow.order):
+        following = flow.successors[block]
+        cold[block] = cold[block] or (bool(following) and all(cold[one] for one in following))
+    return cold
+
+
+def _named(function: Function, flow: Flow, often: dict[int, float], cold: Sequence[bool]) -> dict[str, float]:
+    names = [block.name for block in function.blocks]
+    found = {names[block]: one for block, one in often.items()}
+    for block in flow.order:
+        for following, share in zip(flow.successors[block], shares(flow, cold, block), strict=True):
+            found.setdefault(f"{names[block]}.{names[following]}_crit_edge", often[block] * share)
+    return found

@@ -1,0 +1,86 @@
+"""What instructions do beside their results: write memory, or depend on more than their operands."""
+
+import re
+
+from irgym.envs.cse.ir.instruction import Instruction
+from irgym.envs.cse.ir.modules import ModuleText
+
+PURE = frozenset(
+    (
+        *("add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor"),
+        *("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "icmp", "fcmp", "select", "freeze"),
+        *("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp"),
+        *("ptrtoint", "ptrtoaddr", "inttoptr", "bitcast", "addrspacecast", "getelementptr"),
+        *("extractelement", "insertelement", "shufflevector", "extractvalue", "insertvalue"),
+    )
+)
+"""Operations whose result follows from their operands alone."""
+
+_WRITING = frozenset(("store", "fence", "cmpxchg", "atomicrmw", "va_arg", "invoke", "callbr"))
+_ACCESSES = re.compile(r"\bmemory\(([^)]*)\)")
+_PURE = ("memory(none)", "nounwind", "willreturn")
+_HARMLESS = ("@llvm.lifetime.", "@llvm.dbg.", "@llvm.assume")
+_UNORDERED = ("volatile ", "atomic ")
+
+
+class Effects:
+    """What the instructions of a module do.
+
+    Args:
+        module: The module, in which attributes of functions are looked up.
+    """
+
+    def __init__(self, module: ModuleText) -> None:
+        self._module = module
+        self._accessed: dict[str, str | None] = {}
+
+    def pure(self, instruction: Instruction) -> bool:
+        """Say whether an instruction's result follows from its operands alone, so that it may be shared."""
+        if not instruction.result:
+            return False
+        if instruction.opcode != "call":
+            return instruction.opcode in PURE
+        said = self._attributes(instruction)
+        return (
+            "memory(none)" in said
+            and "nounwind" in said
+            and "willreturn" in said
+            and "convergent" not in said
+        )
+
+    def loads(self, instruction: Instruction) -> bool:
+        """Say whether an instruction reads memory, and does nothing else."""
+        return instruction.opcode == "load" and not instruction.rest.startswith(_UNORDERED)
+
+    def writes(self, instruction: Instruction) -> bool:
+        """Say whether memory that loads read may be another after an instruction."""
+        if instruction.opcode in ("load", "store"):
+            return instruction.opcode == "store" or instruction.rest.startswith(_UNORDERED)
+        if instruction.opcode != "call":
+            return instruction.opcode in _WRITING
+        if instruction.callee.startswith(_HARMLESS):
+            return False
+        accesses = _ACCESSES.search(self._attributes(instruction))
+        return accesses is None or _may_write(accesses[1])
+
+    def calls(self, instruction: Instruction) -> bool:
+        """Say whether an instruction calls code elsewhere, so that registers are lost."""
+        called = instruction.opcode in ("call", "invoke", "callbr")
+        return (
+            called and not instruction.callee.startswith("@llvm.") and " asm " not in f" {instruction.rest}"
+        )
+
+    def _attributes(self, call: Instruction) -> str:
+        """Return the attributes of a call and of what it calls, in words."""
+        function = self._module.functions.get(call.callee)
+        declared = function.header if function else self._module.declared.get(call.callee, "")
+        return f"{self._module.attributes(call.rest)} {self._module.attributes(declared)}"
+
+
+def _may_write(accesses: str) -> bool:
+    """Say whether what stands in `memory(...)` lets a function write memory that loads read."""
+    for one in accesses.split(","):
+        place, _, access = one.strip().rpartition(": ")
+        if "write" in access and place != "inaccessiblemem":
+            return True
+    return False

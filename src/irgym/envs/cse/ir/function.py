@@ -1,0 +1,110 @@
+"""A function of LLVM's IR: its blocks, and the instructions in them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from irgym.envs.cse.ir.instruction import TERMINATORS, Instruction
+from irgym.envs.cse.ir.syntax import NAME
+
+_LABEL = re.compile(rf"({NAME}):")
+_FURTHER = "   "
+"""What lines begin with that go on with an instruction."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A basic block.
+
+    Attributes:
+        name: Its name, without a sigil.
+        label: The line that names it, as LLVM prints it, less what is remarked there.
+        instructions: In order, the terminator last.
+    """
+
+    name: str
+    label: str
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function.
+
+    Attributes:
+        name: Its name, sigil included.
+        header: The line that begins its definition.
+        blocks: In the order of the text, the entry first.
+    """
+
+    name: str
+    header: str
+    blocks: tuple[Block, ...]
+
+    @staticmethod
+    def read(name: str, header: str, lines: Sequence[str]) -> "Function":
+        """Return the function of some lines between braces.
+
+        Raises:
+            ValueError: A block has no name.
+        """
+        blocks: list[Block] = []
+        label, body = "", list[Instruction]()
+        for line in _whole(lines):
+            if named := _LABEL.match(line):
+                if label:
+                    blocks.append(_block(label, body))
+                label, body = named[0], []
+            elif not label:
+                raise ValueError(f"a block of {name} has no name")
+            else:
+                body.append(Instruction.read(line.strip()))
+        return Function(name, header, (*blocks, _block(label, body)))
+
+    def __iter__(self) -> Iterator[tuple[int, Instruction]]:
+        """Yield each instruction with the number of its block."""
+        for number, block in enumerate(self.blocks):
+            for instruction in block.instructions:
+                yield number, instruction
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each block by its name."""
+        return {block.name: number for number, block in enumerate(self.blocks)}
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """For each block, those that may follow it; each once."""
+        return tuple(
+            tuple(self.numbers[name] for name in block.instructions[-1].targets) for block in self.blocks
+        )
+
+
+def _block(label: str, body: Sequence[Instruction]) -> Block:
+    if not body or body[-1].opcode not in TERMINATORS:
+        raise ValueError(f"the block {label} does not end in a terminator")
+    return Block(label.removesuffix(":").strip('"'), label, tuple(body))
+
+
+def _whole(lines: Sequence[str]) -> Iterator[str]:
+    """Yield labels and instructions, those that are printed on several lines joined to one.
+
+    Remarks and records of variables for debuggers are left out.
+    """
+    said = ""
+    table = False
+    for line in lines:
+        stripped = line.strip()
+        if not stripped or stripped.startswith((";", "#dbg_")):
+            continue
+        if table or line.startswith(_FURTHER):
+            said = f"{said} {stripped}"
+            table = table and stripped != "]" and not stripped.startswith("],")
+            continue
+        if said:
+            yield said
+        said = line.partition(" ;")[0] if not line.startswith(" ") else line
+        table = stripped.startswith("switch ") and stripped.endswith("[")
+    if said:
+        yield said

@@ -1,0 +1,171 @@
+"""Modules of LLVM's IR as text, and functions taken out of them with nothing but what they need."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from irgym.envs.cse.ir.syntax import NAME, listed
+
+_DEFINED = re.compile(rf"(@{NAME})\(")
+_COMDAT = re.compile(rf" comdat(?:\(\${NAME}\))?(?= )")
+_GROUP = re.compile(r"#\d+")
+_NEEDED = re.compile(rf'(?P<name>[@%$]{NAME})|(?P<number>[#!]\d+)|"[^"]*"')
+_ENTRY = re.compile(rf"(?P<name>[@%$]{NAME}|attributes #\d+|!\d+) = ")
+
+LINKAGES = frozenset(
+    (
+        *("private", "internal", "available_externally", "linkonce", "weak", "common", "appending"),
+        *("extern_weak", "linkonce_odr", "weak_odr", "external"),
+    )
+)
+"""How a definition may be linked."""
+
+LOCAL_LINKAGES = frozenset(("private", "internal"))
+"""Those under which nothing outside of a module sees it."""
+
+
+@dataclass(frozen=True)
+class FunctionText:
+    """A function as LLVM prints it.
+
+    Attributes:
+        name: Its name, sigil included.
+        header: The line that begins its definition.
+        lines: The lines between the braces.
+    """
+
+    name: str
+    header: str
+    lines: tuple[str, ...]
+
+    @cached_property
+    def declaration(self) -> str:
+        """The function as other functions see it: what is declared instead of defined."""
+        head = self.header.removeprefix("define ")
+        opening = head.index(f"{self.name}(") + len(self.name)
+        closing = _closing(head, opening)
+        words = head[:opening].split(" ")
+        hidden = bool(LOCAL_LINKAGES & set(words))
+        kept = " ".join(word for word in words if word not in LINKAGES and word != "dso_local")
+        near = "dso_local " if hidden or "dso_local" in words else ""
+        parameters = ", ".join(_unnamed(one) for one in listed(head[opening + 1 : closing]) if one)
+        groups = " ".join(_GROUP.findall(head[closing:]))
+        return f"declare {near}{kept}({parameters}) {groups}".rstrip()
+
+
+@dataclass(frozen=True)
+class ModuleText:
+    """A module as LLVM prints it.
+
+    Attributes:
+        functions: Those that are defined, by name.
+        entries: Lines that define types, globals, attributes, metadata and comdats, by what they define.
+        declared: Lines that declare functions, by name.
+        target: Lines that name the target, and the module's own assembly.
+    """
+
+    functions: Mapping[str, FunctionText]
+    entries: Mapping[str, str]
+    declared: Mapping[str, str]
+    target: tuple[str, ...]
+
+    @staticmethod
+    def read(text: str) -> "ModuleText":
+        """Return the module of a text that LLVM printed."""
+        functions: dict[str, FunctionText] = {}
+        entries: dict[str, str] = {}
+        declared: dict[str, str] = {}
+        target: list[str] = []
+        header, body = "", list[str]()
+        for line in text.splitlines():
+            if header:
+                if line == "}":
+                    functions[_name_of(header)] = FunctionText(_name_of(header), header, tuple(body))
+                    header, body = "", []
+                else:
+                    body.append(line)
+            elif line.startswith("define "):
+                header = line
+            elif line.startswith("declare "):
+                declared[_name_of(line)] = line
+            elif line.startswith(("target ", "module asm ")):
+                target.append(line)
+            elif entry := _ENTRY.match(line):
+                entries[entry["name"].removeprefix("attributes ")] = line
+        return ModuleText(functions, entries, declared, tuple(target))
+
+    def attributes(self, text: str) -> str:
+        """Return the attributes of the groups that a text names, in words."""
+        return " ".join(self.entries.get(group, "") for group in _GROUP.findall(text))
+
+    def alone(self, name: str, header: str, lines: Sequence[str]) -> str:
+        """Return a module with one function, in which whatever else it needs is declared.
+
+        Args:
+            name: Name of the function, sigil included.
+            header: The line that begins its definition.
+            lines: The lines between the braces.
+        """
+        return "\n".join([*self.around(name, header, lines), header, *lines, "}", ""])
+
+    def around(self, name: str, header: str, lines: Iterable[str]) -> list[str]:
+        """Return what a function needs of its module: what these lines name, and what that names in turn."""
+        found: dict[str, str] = {}
+        waiting = _names_in("\n".join([header, *lines]))
+        while waiting:
+            one = waiting.pop()
+            if one == name or one in found:
+                continue
+            line = self._line_of(one)
+            if line is not None:
+                found[one] = line
+                waiting += _names_in(line)
+        return [*self.target, *(found[one] for one in sorted(found))]
+
+    def _line_of(self, name: str) -> str | None:
+        if name in self.functions:
+            return self.functions[name].declaration
+        return self.entries.get(name, self.declared.get(name))
+
+
+def header_of_copy(name: str, header: str, copy: str) -> str:
+    """Return the line that begins the definition of a copy of a function; any module may see the copy.
+
+    Args:
+        name: Name of the function, sigil included.
+        header: The line that begins its definition.
+        copy: Name of the copy, sigil included.
+    """
+    head = header.removeprefix("define ")
+    place = head.index(f"{name}(")
+    words = [word for word in head[:place].split() if word not in LINKAGES]
+    return " ".join(["define", *words, copy + _COMDAT.sub("", head[place + len(name) :])])
+
+
+def _names_in(text: str) -> list[str]:
+    return [match[0] for match in _NEEDED.finditer(text) if match["name"] or match["number"]]
+
+
+def _name_of(line: str) -> str:
+    """Return the name of the function that a line defines or declares."""
+    found = _DEFINED.search(line)
+    if found is None:
+        raise ValueError(f"LLVM printed a function without a name: {line}")
+    return found[1]
+
+
+def _closing(text: str, opening: int) -> int:
+    """Return the place of the bracket that closes one."""
+    depth = 0
+    for place in range(opening, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if not depth:
+            return place
+    raise ValueError(f"LLVM printed a bracket that nothing closes: {text}")
+
+
+def _unnamed(parameter: str) -> str:
+    """Return a parameter's type and attributes without its name, which is the last word where it has one."""
+    head, _, last = parameter.rpartition(" ")
+    return head if head and last.startswith("%") else parameter

@@ -1,0 +1,90 @@
+"""The syntax of LLVM's text, as LLVM prints it: names, flags, attachments, lists."""
+
+import re
+from collections.abc import Callable, Mapping
+
+NAME = r'(?:"[^"]*"|[-\w.$]+)'
+"""A name behind its sigil. Quotes inside of quoted ones are written as numbers."""
+
+LOCAL = re.compile(rf'"[^"]*"|(?P<name>%{NAME})')
+"""Texts in quotes, which are skipped, or names of local values, blocks and types."""
+
+GLOBAL = re.compile(rf'"[^"]*"|(?P<name>@{NAME})')
+"""Texts in quotes, or names of globals."""
+
+ATTACHED = re.compile(r"(?:, ![-\w.$]+ !\d+)+$")
+"""What is attached to an instruction: pairs of a kind of metadata and a node."""
+
+FAST = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
+"""The flags that `fast` stands for."""
+
+_ARITHMETIC = frozenset(FAST) | {"fast"}
+
+FLAGS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("add", "sub", "mul", "shl", "trunc"), frozenset({"nuw", "nsw"})),
+    **dict.fromkeys(("udiv", "sdiv", "lshr", "ashr"), frozenset({"exact"})),
+    **dict.fromkeys(("zext", "uitofp"), frozenset({"nneg"})),
+    **dict.fromkeys(
+        ("fadd", "fsub", "fmul", "fdiv", "frem", "fneg", "fcmp", "fptrunc", "fpext", "select", "phi", "call"),
+        _ARITHMETIC,
+    ),
+    "or": frozenset({"disjoint"}),
+    "icmp": frozenset({"samesign"}),
+    "getelementptr": frozenset({"inbounds", "nusw", "nuw"}),
+}
+"""For each operation, the flags under which its result may be poison, or another rounding.
+
+From the LLVM Language Reference Manual, release 22.
+"""
+
+_IMPLIED: Mapping[str, tuple[str, ...]] = {"fast": FAST, "inbounds": ("inbounds", "nusw")}
+
+
+def locals_in(text: str) -> list[str]:
+    """Return the names of local values, blocks and types in a text, sigils included, each time they occur."""
+    return [match["name"] for match in LOCAL.finditer(text) if match["name"]]
+
+
+def globals_in(text: str) -> list[str]:
+    """Return the names of globals in a text, sigils included, each time they occur."""
+    return [match["name"] for match in GLOBAL.finditer(text) if match["name"]]
+
+
+def renamed(text: str, name_of: Callable[[str], str]) -> str:
+    """Return a text with other names of local values."""
+    return LOCAL.sub(lambda match: name_of(match["name"]) if match["name"] else match[0], text)
+
+
+def without_flags(opcode: str, text: str) -> tuple[frozenset[str], str]:
+    """Return the flags that what stands behind an operation begins with, and what stands behind them.
+
+    Flags that stand for others are returned as those.
+    """
+    known = FLAGS.get(opcode, frozenset())
+    found: set[str] = set()
+    while True:
+        word, _, rest = text.partition(" ")
+        if word not in known:
+            return frozenset(found), text
+        found.update(_IMPLIED.get(word, (word,)))
+        text = rest
+
+
+def listed(text: str) -> list[str]:
+    """Return the parts of a text between commas, but for those in brackets or quotes."""
+    parts: list[str] = []
+    depth = begin = 0
+    quoted = False
+    for place, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif letter in "([{<":
+            depth += 1
+        elif letter in ")]}>":
+            depth -= 1
+        elif letter == "," and not depth:
+            parts.append(text[begin:place].strip())
+            begin = place + 1
+    return [*parts, text[begin:].strip()]

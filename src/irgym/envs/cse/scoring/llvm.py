@@ -1,0 +1,147 @@
+"""LLVM: reading modules, preparing them, and making assembly of them. It runs in a child process.
+
+LLVM ends its process where an assertion of it fails.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, metadata
+from typing import Any, cast
+
+from irgym.core.errors import BackendError, ProgramError
+
+INSTALL = "pip install 'irgym[cse]'"
+
+OPTIMISATION_LEVEL = 2
+"""LLVM's level of code generation, as compilers use it."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM makes code for.
+
+    Attributes:
+        triple: The target as LLVM names it.
+        cpu: The processor as LLVM names it.
+        remark: What remarks in its assembly begin with.
+    """
+
+    triple: str
+    cpu: str
+    remark: str = "#"
+
+
+MACHINES: Mapping[str, Machine] = {
+    "x86-64": Machine("x86_64-unknown-linux-gnu", "x86-64"),
+    "x86-64-v3": Machine("x86_64-unknown-linux-gnu", "x86-64-v3"),
+    "x86-64-v4": Machine("x86_64-unknown-linux-gnu", "x86-64-v4"),
+    "i686": Machine("i686-unknown-linux-gnu", "i686"),
+    "aarch64": Machine("aarch64-unknown-linux-gnu", "generic", "//"),
+}
+"""Machines by the names of targets."""
+
+
+@cache
+def binding() -> Any:
+    """Return llvmlite's binding, ready to make code for all targets, without sharing of its own.
+
+    Raises:
+        BackendError: llvmlite is not installed.
+    """
+    try:
+        llvm = import_module("llvmlite.binding")
+    except ImportError as error:
+        raise BackendError(f"llvmlite is not installed: run {INSTALL}") from error
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    # LLVM's own sharing on the way to machine code would undo what was chosen.
+    llvm.set_option("irgym", "-disable-machine-cse")
+    return llvm
+
+
+def version() -> str:
+    """Return the versions of llvmlite and LLVM, as in `llvmlite 0.50.0 LLVM 22.1.0`.
+
+    Raises:
+        BackendError: llvmlite is not installed.
+    """
+    llvm = binding()
+    return f"llvmlite {metadata.version('llvmlite')} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
+@cache
+def _target_machine(target: str) -> Any:
+    machine = MACHINES[target]
+    made = (
+        binding()
+        .Target.from_triple(machine.triple)
+        .create_target_machine(
+            cpu=machine.cpu, features="", opt=OPTIMISATION_LEVEL, reloc="pic", codemodel="small"
+        )
+    )
+    made.set_asm_verbosity(True)
+    return made
+
+
+def read(content: str | bytes, name: str) -> Any:
+    """Return the module of IR as text or as bitcode.
+
+    Args:
+        content: The IR.
+        name: What messages call it.
+
+    Raises:
+        ProgramError: LLVM refuses it; the message has the first line of what LLVM says.
+    """
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(content) if isinstance(content, str) else llvm.parse_bitcode(content)
+        module.verify()
+    except RuntimeError as error:
+        said = next((line for line in str(error).splitlines() if line.strip()), "it does not say why")
+        raise ProgramError(
+            f"LLVM {llvm.llvm_version_info[0]} cannot read {name} ({said.strip()}): make it with a clang "
+            "of that version"
+        ) from error
+    return module
+
+
+def prepare(module: Any, target: str) -> str:
+    """Bring a module into the form that expressions are shared in, and return its text.
+
+    Variables are in registers, loops are rotated, and everything has a name. Nothing was shared.
+
+    Args:
+        module: The module, which is changed.
+        target: Name of what code is made for.
+    """
+    llvm = binding()
+    machine = _target_machine(target)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(1))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_loop_simplify_pass()
+    passes.add_lcssa_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_aggressive_dce_pass()
+    passes.add_instruction_namer_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    return str(module)
+
+
+def assembly(text: str, target: str) -> str:
+    """Return the assembly of IR, with LLVM's remarks.
+
+    Raises:
+        ProgramError: LLVM refuses the IR.
+    """
+    module = read(text, "what irgym wrote")
+    return cast(str, _target_machine(target).emit_assembly(module))

@@ -1,0 +1,54 @@
+"""Scores of the choices in one function. It runs in a child process."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from irgym.envs.cse.ir.analysis import Analysed, analysed
+from irgym.envs.cse.ir.modules import ModuleText
+from irgym.envs.cse.scoring.assembly import functions_of
+from irgym.envs.cse.scoring.instructions import COSTS
+from irgym.envs.cse.scoring.llvm import MACHINES, assembly
+from irgym.envs.cse.scoring.score import Score, score_of
+
+AT_ONCE = 16
+"""Choices that LLVM makes code of at once, as functions of one module: beginning takes most of the time."""
+
+
+@lru_cache(maxsize=4)
+def _module(path: str) -> ModuleText:
+    return ModuleText.read(Path(path).read_text())
+
+
+@lru_cache(maxsize=64)
+def _function(path: str, name: str) -> Analysed:
+    return analysed(_module(path), name)
+
+
+def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) -> list[Score]:
+    """Return the scores of some choices.
+
+    Args:
+        path: The module, prepared.
+        name: Name of the function, sigil included.
+        choices: For each, the places of the candidates that are shared.
+        target: Name of what code is made for.
+    """
+    module, function = _module(path), _function(path, name)
+    found: list[Score] = []
+    for begin in range(0, len(choices), AT_ONCE):
+        found += _scores(module, function, choices[begin : begin + AT_ONCE], target)
+    return found
+
+
+def _scores(
+    module: ModuleText, function: Analysed, choices: Sequence[Sequence[int]], target: str
+) -> list[Score]:
+    machine = MACHINES[target]
+    text = function.together(module, choices)
+    cost = COSTS[machine.triple.partition("-")[0]]
+    of = {
+        name: score_of(lines, function.frequencies, cost)
+        for name, lines in functions_of(assembly(text, target), machine.remark)
+    }
+    return [of[function.copy_name(place)] for place in range(len(choices))]
