@@ -95,6 +95,20 @@ def test_calls_of_pure_functions_are_candidates() -> None:
     assert [one.name for one in found.candidates] == ["x"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("call nnan float @pure(float %x)", "call float @pure(float %x)"),
+        ("call float @pure(float %x), !range !5", "call float @pure(float %x)"),
+    ],
+)
+def test_calls_that_promise_more_are_others(first: str, second: str) -> None:
+    more = "declare float @pure(float) #0\nattributes #0 = { nounwind willreturn memory(none) }"
+    before = "%x = bitcast i32 %a to float\n  %u = "
+    assert not branching(before + first, f"%v = {second}", more=more).candidates
+    assert branching(before + first, f"%v = {first}", more=more).candidates
+
+
 def test_a_write_on_the_way_round_a_loop_counts() -> None:
     body = (
         "entry:\n  %x = load i32, ptr %p, align 4\n  br label %loop\n\n"

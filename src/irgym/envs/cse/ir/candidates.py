@@ -110,6 +110,8 @@ class Values:
         parts = listed(renamed(instruction.rest, self._number))
         if loads:
             return f"load {parts[0]}, {parts[1]}"
+        if instruction.opcode == "call":  # what marks it stays as it is written, and must hold for all
+            parts += [*sorted(instruction.flags), *instruction.attached]
         if instruction.opcode in COMMUTATIVE and len(parts) == 2:
             kind, _, first = parts[0].rpartition(" ")
             parts = [kind, *sorted((first, parts[1]))]
