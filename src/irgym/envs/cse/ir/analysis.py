@@ -37,10 +37,6 @@ class Analysed:
     frequencies: dict[str, float]
     sharing: Sharing
 
-    def text(self, module: ModuleText, chosen: Sequence[int]) -> str:
-        """Return a module with the function alone, in which some candidates are shared."""
-        return module.alone(self.function.name, self.function.header, self.sharing.lines(chosen))
-
     def together(self, module: ModuleText, choices: Sequence[Sequence[int]]) -> str:
         """Return a module with a copy of the function for each choice."""
         parts = module.around("", self.function.header, self.sharing.lines(()))

@@ -63,13 +63,6 @@ class Effects:
         accesses = _ACCESSES.search(self._attributes(instruction))
         return accesses is None or _may_write(accesses[1])
 
-    def calls(self, instruction: Instruction) -> bool:
-        """Say whether an instruction calls code elsewhere, so that registers are lost."""
-        called = instruction.opcode in ("call", "invoke", "callbr")
-        return (
-            called and not instruction.callee.startswith("@llvm.") and " asm " not in f" {instruction.rest}"
-        )
-
     def _attributes(self, call: Instruction) -> str:
         """Return the attributes of a call and of what it calls, in words."""
         function = self._module.functions.get(call.callee)

@@ -1,7 +1,7 @@
 """Modules of LLVM's IR as text, and functions taken out of them with nothing but what they need."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,16 +98,6 @@ class ModuleText:
     def attributes(self, text: str) -> str:
         """Return the attributes of the groups that a text names, in words."""
         return " ".join(self.entries.get(group, "") for group in _GROUP.findall(text))
-
-    def alone(self, name: str, header: str, lines: Sequence[str]) -> str:
-        """Return a module with one function, in which whatever else it needs is declared.
-
-        Args:
-            name: Name of the function, sigil included.
-            header: The line that begins its definition.
-            lines: The lines between the braces.
-        """
-        return "\n".join([*self.around(name, header, lines), header, *lines, "}", ""])
 
     def around(self, name: str, header: str, lines: Iterable[str]) -> list[str]:
         """Return what a function needs of its module: what these lines name, and what that names in turn."""

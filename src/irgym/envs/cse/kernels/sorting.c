@@ -15,34 +15,28 @@ void insertion_sort(int32_t *a, size_t n) {
     }
 }
 
+static void sift(int32_t *a, size_t k, size_t n) {
+    while (2 * k + 1 < n) {
+        size_t child = 2 * k + 1;
+        if (child + 1 < n && a[child + 1] > a[child])
+            child++;
+        if (a[k] >= a[child])
+            break;
+        int32_t kept = a[k];
+        a[k] = a[child];
+        a[child] = kept;
+        k = child;
+    }
+}
+
 void heap_sort(int32_t *a, size_t n) {
     for (size_t start = n / 2; start-- > 0;)
-        for (size_t k = start; 2 * k + 1 < n;) {
-            size_t child = 2 * k + 1;
-            if (child + 1 < n && a[child + 1] > a[child])
-                child++;
-            if (a[k] >= a[child])
-                break;
-            int32_t kept = a[k];
-            a[k] = a[child];
-            a[child] = kept;
-            k = child;
-        }
+        sift(a, start, n);
     for (size_t end = n; end-- > 1;) {
         int32_t top = a[0];
         a[0] = a[end];
         a[end] = top;
-        for (size_t k = 0; 2 * k + 1 < end;) {
-            size_t child = 2 * k + 1;
-            if (child + 1 < end && a[child + 1] > a[child])
-                child++;
-            if (a[k] >= a[child])
-                break;
-            int32_t kept = a[k];
-            a[k] = a[child];
-            a[child] = kept;
-            k = child;
-        }
+        sift(a, 0, end);
     }
 }
 

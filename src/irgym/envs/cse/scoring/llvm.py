@@ -6,12 +6,12 @@ LLVM ends its process where an assertion of it fails.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any, cast
 
 from irgym.core.errors import BackendError, ProgramError
 
-INSTALL = "pip install 'irgym[cse]'"
+INSTALL = "pip install 'irgym[loops]'"
 
 OPTIMISATION_LEVEL = 2
 """LLVM's level of code generation, as compilers use it."""
@@ -58,16 +58,6 @@ def binding() -> Any:
     # LLVM's own sharing on the way to machine code would undo what was chosen.
     llvm.set_option("irgym", "-disable-machine-cse")
     return llvm
-
-
-def version() -> str:
-    """Return the versions of llvmlite and LLVM, as in `llvmlite 0.50.0 LLVM 22.1.0`.
-
-    Raises:
-        BackendError: llvmlite is not installed.
-    """
-    llvm = binding()
-    return f"llvmlite {metadata.version('llvmlite')} LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
 @cache
