@@ -59,14 +59,16 @@ class _Row:
     Attributes:
         one: The operator.
         kind: Its place in `KINDS`.
-        numbers: Its result's rank and size, its weights' size.
-        operands: Pairs of an operand that is no weight and what is seen of it.
+        numbers: Its result's rank and size, its weights' size; float32 as bytes, which are quick to join.
+        operands: Those that are no weights.
+        edges: What is seen of each of these, one after the other; float32 as bytes.
     """
 
     one: Node
     kind: int
-    numbers: tuple[float, ...]
-    operands: tuple[tuple[str, tuple[float, ...]], ...]
+    numbers: bytes
+    operands: tuple[str, ...]
+    edges: bytes
 
 
 class Rows:
@@ -95,16 +97,20 @@ class Rows:
 def _row(graph: Graph, one: Node) -> _Row:
     kind, weights = graph.types.get(one.name), graph.weights
     held = sum(graph.types[value].size for value in one.inputs if value in weights)
+    numbers = (len(kind.shape) / 8 if kind else 0.0, _log(kind.size) if kind else 0.0, _log(held))
+    operands = [(place, value) for place, value in enumerate(one.inputs) if value and value not in weights]
+    edges = [(*_last_sizes(graph.types.get(value)), _log(place)) for place, value in operands]
     return _Row(
         one,
         _PLACES.get(one.operator, 1),
-        (len(kind.shape) / 8 if kind else 0.0, _log(kind.size) if kind else 0.0, _log(held)),
-        tuple(
-            (value, (*_last_sizes(graph.types.get(value)), _log(operand)))
-            for operand, value in enumerate(one.inputs)
-            if value and value not in weights
-        ),
+        np.array(numbers, dtype=np.float32).tobytes(),
+        tuple([value for _, value in operands]),
+        np.array(edges, dtype=np.float32).tobytes(),
     )
+
+
+def _joined(parts: Sequence[bytes], width: int) -> NDArray[np.float32]:
+    return np.frombuffer(b"".join(parts), dtype=np.float32).reshape(-1, width)
 
 
 def _last_sizes(kind: TensorType | None) -> list[float]:
@@ -119,7 +125,7 @@ def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
     nodes[:first, 0] = 1
     if rows:
         nodes[np.arange(first, len(nodes)), [row.kind for row in rows]] = 1
-        nodes[first:, -4:-1] = [row.numbers for row in rows]
+        nodes[first:, -4:-1] = _joined([row.numbers for row in rows], 3)
         counts = np.array([len(users.get(row.one.name, ())) for row in rows], dtype=np.float32)
         nodes[first:, -1] = np.log2(1 + counts) / 16
     return nodes
@@ -138,17 +144,24 @@ def _edges(
     Returns:
         Shapes [E, EDGE] and [E, 2].
     """
-    links: list[tuple[int, int]] = []
-    edges: list[tuple[float, ...]] = []
     producers = graph.producers
-    for here, row in enumerate(rows, start=len(graph.inputs)):
-        for value, seen in row.operands:
-            links.append((place[producers.get(value, value)], here))
-            edges.append(seen)
-    return (
-        np.array(edges, dtype=np.float32).reshape(-1, EDGE),
-        np.array(links, dtype=np.int64).reshape(-1, 2),
-    )
+    makers = [place[producers.get(value, value)] for row in rows for value in row.operands]
+    links = _pairs([len(row.operands) for row in rows], makers)[:, ::-1]
+    links[:, 1] += len(graph.inputs)
+    return _joined([row.edges for row in rows], EDGE).copy(), np.ascontiguousarray(links)
+
+
+def _pairs(counts: Sequence[int], others: Sequence[int]) -> NDArray[np.int64]:
+    """Return pairs of a place and what belongs to it, shape [len(others), 2].
+
+    Args:
+        counts: How many belong to each place.
+        others: What belongs to the first place, then what to the second, and so on.
+    """
+    pairs = np.empty((len(others), 2), dtype=np.int64)
+    pairs[:, 0] = np.repeat(np.arange(len(counts)), counts)
+    pairs[:, 1] = others
+    return pairs
 
 
 def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]:
@@ -175,20 +188,18 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     rows: list[_Row] = task.rows.of(graph)
     place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
     edges, links = _edges(graph, rows, place)
-    members = [
-        (number, place[name])
-        for number, sites in enumerate(candidates.values())
-        for name in (
-            sites[0].members if len(sites) == 1 else dict.fromkeys([n for one in sites for n in one.members])
-        )
+    about = [
+        sites[0].members if len(sites) == 1 else [*dict.fromkeys([n for one in sites for n in one.members])]
+        for sites in candidates.values()
     ]
+    members = _pairs([len(names) for names in about], [place[name] for names in about for name in names])
     return GraphObservation(
         _nodes(graph, rows),
         edges,
         links,
         _whole(task, state, len(candidates)),
         _candidates(candidates),
-        np.array(members, dtype=np.int64).reshape(-1, 2),
+        members,
     )
 
 

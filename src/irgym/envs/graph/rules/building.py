@@ -6,7 +6,7 @@ its value, or its values where `outputs=` asks for several. Functions in lower c
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -211,18 +211,33 @@ BUILTINS = {
 """Python's own functions that rules may use, and those of shapes."""
 
 
-def names_of(graph: Graph, match: Match, block: int) -> dict[str, Any]:
+def names_used(code: CodeType) -> frozenset[str]:
+    """Return the names that code uses, within comprehensions too."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return frozenset(code.co_names).union(*[names_used(one) for one in inner])
+
+
+def names_of(graph: Graph, match: Match, block: int, wanted: Container[str]) -> dict[str, Any]:
     """Return what the names of a match stand for: values, attributes' values, and attributes of nodes.
 
     Besides them, `block` is the argument, and `opset` the version of ONNX's own operators.
+
+    Args:
+        graph: The graph of the match.
+        match: The match.
+        block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+        wanted: Names of values and nodes; others are left out.
     """
-    known: dict[str, Any] = {"block": block, "opset": dict(graph.opsets).get("", 0)}
+    known: dict[str, Any] = {"block": block, **match.attributes}
+    if "opset" in wanted:
+        known["opset"] = dict(graph.opsets).get("", 0)
     for name, bound in match.values.items():
-        known[name] = (
-            value_of(graph, bound) if isinstance(bound, str) else tuple(value_of(graph, one) for one in bound)
-        )
-    known.update(match.attributes)
-    known.update({name: Attributes(one) for name, one in match.nodes.items()})
+        if name in wanted:
+            single = isinstance(bound, str)
+            known[name] = value_of(graph, bound) if single else tuple([value_of(graph, one) for one in bound])
+    for name, one in match.nodes.items():
+        if name in wanted:
+            known[name] = Attributes(one)
     return known
 
 
@@ -232,21 +247,19 @@ def value_of(graph: Graph, name: str) -> Value | None:
 
 
 class Names(dict[str, Any]):
-    """Names of a match, and operators by their names, which are made where they are asked for."""
+    """Names of a match, and what makes nodes and weights by its name, made where it is asked for."""
 
-    def __init__(self, known: Mapping[str, Any], operator: Callable[[str], Callable[..., Any]]) -> None:
+    def __init__(self, known: Mapping[str, Any], maker: Callable[[str], Callable[..., Any]]) -> None:
         super().__init__(known)
-        self._operator = operator
+        self._maker = maker
 
     def __missing__(self, name: str) -> Any:
-        """Return the operator of a name.
+        """Return what a name makes.
 
         Raises:
-            KeyError: It is the name of none.
+            KeyError: It makes nothing.
         """
-        if not name[:1].isupper():
-            raise KeyError(name)
-        return self._operator(operator_named(name))
+        return self._maker(name)
 
 
 class Builder:
@@ -265,11 +278,17 @@ class Builder:
 
     def run(self, code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
         """Run what makes nodes, and return what names stand for then."""
-        functions = {name: self._function(name) for name in FUNCTIONS}
         own = {"Same": self._same, "__builtins__": BUILTINS}
-        names = Names({**functions, **self._literals(), **own, **known}, self._operator)
+        names = Names({**self._literals(), **own, **known}, self._maker)
         exec(code, names)
         return dict(names)
+
+    def _maker(self, name: str) -> Callable[..., Any]:
+        if name in FUNCTIONS:
+            return self._function(name)
+        if not name[:1].isupper():
+            raise KeyError(name)
+        return self._operator(operator_named(name))
 
     def _same(self, like: Attributes, *operands: Value | None, **changes: Any) -> Any:
         """Make a node with the operator of another, and its attributes but for some."""

@@ -71,11 +71,17 @@ class Concerned:
             changed: Names of nodes of it.
             found: What is added to.
         """
+        # Those of one operator go the same ways, and where several lead is where each of them does.
+        alike: dict[str, dict[str, Node]] = {}
         for name in changed:
             one = graph.nodes[name]
-            for trie in (self._by_operator.get(one.operator), self._of_any):
-                if trie is not None:
-                    _walk(graph, trie, {name: one}, found)
+            alike.setdefault(one.operator, {})[name] = one
+        for operator, nodes in alike.items():
+            if operator in self._by_operator:
+                _walk(graph, self._by_operator[operator], nodes, found)
+        _walk(
+            graph, self._of_any, {name: one for nodes in alike.values() for name, one in nodes.items()}, found
+        )
 
 
 def _walk(graph: Graph, trie: _Trie, nodes: Mapping[str, Node], found: dict[str, set[int]]) -> None:

@@ -20,7 +20,7 @@ from irgym.envs.graph.rules.language import (
 Bound: TypeAlias = str | tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # nothing changes one, but frozen ones take twice as long to make
 class Match:
     """An occurrence of a pattern.
 
@@ -201,6 +201,25 @@ def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[
 
 
 def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match: Match) -> Iterator[Match]:
+    known: dict[str, Bound] | None = None
+    done = 0
+    # Terms that match in one way only, which most are, need no generator each.
+    for term in terms:
+        if not isinstance(term, Any_) or term.rest or term.name == ABSENT:
+            break
+        value = values[done] if done < len(values) else ""
+        if not value and not term.optional:
+            return
+        own = (match.values if known is None else known).get(term.name)
+        if own is None:
+            known = known if known is not None else dict(match.values)
+            known[term.name] = value
+        elif own != value:
+            return
+        done += 1
+    if known is not None:
+        match = Match(known, match.attributes, match.nodes, match.found)
+    terms, values = terms[done:], values[done:]
     if not terms:
         if not values:
             yield match
@@ -217,19 +236,13 @@ def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match:
             if bound is not None:
                 yield from _operands(graph, rest, values[count:], bound)
         return
-    value = values[0] if values else ""
-    if not value and not (isinstance(term, Any_) and term.optional):
-        return
-    for bound in _term(graph, term, value, match):
-        yield from _operands(graph, rest, values[1:], bound)
+    if values and values[0] and not isinstance(term, Any_):
+        for bound in _term(graph, term, values[0], match):
+            yield from _operands(graph, rest, values[1:], bound)
 
 
-def _term(graph: Graph, term: Term, value: str, match: Match) -> Iterator[Match]:
-    if isinstance(term, Any_):
-        bound = match.bind(term.name, value)
-        if bound is not None:
-            yield bound
-    elif isinstance(term, Number):
+def _term(graph: Graph, term: Number | Operator, value: str, match: Match) -> Iterator[Match]:
+    if isinstance(term, Number):
         weight = graph.weights.get(value)
         if isinstance(weight, Literal) and weight.type.size == 1 and float(weight.array.item()) == term.value:
             yield match

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
-from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of
+from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of, names_used
 from irgym.envs.graph.rules.language import (
     ABSENT,
     DOMAINS,
@@ -149,8 +149,16 @@ class Rule:
         return compile(self.where, self.name, "eval")
 
     @cached_property
+    def _asked(self) -> frozenset[str]:
+        return names_used(self._where)
+
+    @cached_property
     def _after(self) -> CodeType:
         return compile(self.after, self.name, "exec")
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        return names_used(self._after)
 
     @cached_property
     def far(self) -> bool:
@@ -222,7 +230,8 @@ class Rule:
         )
 
     def _holds(self, graph: Graph, match: Match, block: int) -> bool:
-        return bool(eval(self._where, {"__builtins__": BUILTINS, **names_of(graph, match, block)}))
+        known = names_of(graph, match, block, self._asked)
+        return bool(eval(self._where, {"__builtins__": BUILTINS, **known}))
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -233,7 +242,7 @@ class Rule:
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         """
         builder = Builder(graph, block)
-        names = builder.run(self._after, names_of(graph, site.match, block))
+        names = builder.run(self._after, names_of(graph, site.match, block, self._given))
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
