@@ -6,9 +6,9 @@ import pytest
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.measure.cache import CostCache
-from irgym.measure.evaluators import CHUNK, Inline, Measured, Recorded, resolve
+from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded, resolve
 from irgym.measure.farm import LocalFarm
-from irgym.measure.isolation.protocol import Limits, Returned
+from irgym.measure.isolation.protocol import Crashed, Limits, Returned
 
 
 class CountingFarm:
@@ -84,6 +84,49 @@ def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recor
     again = Recorded(cache).evaluate([job(1), job(2), job(3)])
     assert [one.cost for one in again] == [1.0, 2.0, float("inf")]
     assert [one.cost for one in Measured(CountingFarm()).record(jobs[1:4:2], found[1::2])] == [2.0, 2.0]
+
+
+class JoiningFarm(CountingFarm):
+    """Answers `m:many` too, but for lists with a number that it cannot bear."""
+
+    def run(self, calls):
+        self.asked.append(list(calls))
+        return [self._reply(call) for call in calls]
+
+    def _reply(self, call):
+        given = [one for (one,) in call.arguments[0]] if call.function == "m:many" else call.arguments
+        if 13.0 in given:
+            return Crashed("thirteen")
+        found = [Measurement(Outcome.OK, (one,)) for one in given]
+        return Returned(found if call.function == "m:many" else found[0])
+
+
+def joined(cost, **changes):
+    return replace(job(cost), many="m:many", **changes)
+
+
+def test_jobs_that_one_call_answers_are_sent_together(cache):
+    farm = JoiningFarm()
+    mixed = [joined(1), job(2), joined(3), joined(4, program="p://f/2"), joined(5)]
+    assert [one.cost for one in Measured(farm, cache).evaluate(mixed)] == [1, 2, 3, 4, 5]
+    [asked] = farm.asked
+    assert Counter(call.function for call in asked) == {"m:many": 1, "m:ok": 2}
+
+
+def test_they_are_spread_over_workers_in_calls_of_limited_length(cache):
+    farm = JoiningFarm()
+    farm.workers = 3
+    Measured(farm, cache).evaluate([joined(n) for n in range(12)])
+    assert [len(call.arguments[0]) for call in farm.asked[0]] == [4, 4, 4]
+    farm.workers = 1
+    Measured(farm, cache).evaluate([joined(n) for n in range(20, 20 + TOGETHER + 5)])
+    assert [len(call.arguments[0]) for call in farm.asked[1]] == [TOGETHER, 5]
+
+
+def test_of_several_in_one_call_the_guilty_one_alone_fails(cache):
+    farm = JoiningFarm()
+    found = Measured(farm, cache).evaluate([joined(n) for n in (12, 13, 14)])
+    assert [one.outcome for one in found] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
 def sum_of(*costs):

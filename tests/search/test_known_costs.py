@@ -23,7 +23,7 @@ def search(name, task, budget, seed=0):
     return run_search(SEARCHES.load(name)(), task, PassBench(), budget, seed)
 
 
-@pytest.mark.parametrize("name", SEARCH_NAMES)
+@pytest.mark.parametrize("name", [name for name in SEARCH_NAMES if name != "exhaustive"])
 def test_finds_what_takes_eight_passes_in_order(name):
     result = search(name, PassTask(DEEP), Budget(400))
     assert result.first_cost == 261.0 and result.cost < 115.0

@@ -5,19 +5,23 @@ from pathlib import Path
 from typing import Any
 
 from irgym.api.checks import budget, check_options
-from irgym.core.capabilities import ask
+from irgym.core.capabilities import Counted, ask
 from irgym.core.catalogue import locate, task_of
 from irgym.core.cost import CostHistory
 from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
+from irgym.core.task import Task
 from irgym.evaluation.finalists import best_of
 from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.session import needs_policy, run_search
+
+FEW = 1024
+"""Programs of a task that are searched exhaustively unless told otherwise, where costs are exact."""
 
 
 def tune(
@@ -44,7 +48,8 @@ def tune(
         inputs: What an object is called with; only shapes and types of elements matter.
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
-        search: Name of a search; by default `guided` where there is a policy, else `evolutionary`.
+        search: Name of a search; by default `exhaustive` where costs are exact and there are few programs,
+            else `guided` where there is a policy, else `evolutionary`.
         policy: What leads the search: a policy, the name of one that ships (`default`), or a run folder.
         seconds: Time for the search; 10 where neither this nor the number of evaluations is given.
         evaluations: Number of distinct candidates to evaluate.
@@ -74,7 +79,7 @@ def tune(
     )
     home, uri = locate(program, inputs, environment)
     task = task_of(home, uri, backend, target, objective)
-    name, policy = _choose(home, search, policy)
+    name, policy = _choose(home, task, search, policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
@@ -91,7 +96,9 @@ def tune(
         best = best_of(home, bench, task, found)
         validator = Validator(bench, home.validation_inputs, seed)
         finding = confirm(home, bench, task, best.schedule, validator, best.no_gain)
-        return tuned(home, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds))
+        return tuned(
+            home, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds, found.complete)
+        )
 
 
 def replay(
@@ -141,7 +148,7 @@ def replay(
 
 
 def _choose(
-    environment: Environment, search: str | None, policy: str | Path | Policy | None
+    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
 ) -> tuple[str, str | Path | Policy | None]:
     """Return the search and the policy to use; the result says which were chosen.
 
@@ -153,6 +160,9 @@ def _choose(
         raise IrgymError(f"the search {search} takes no policy: choose guided or rollout")
     if policy is not None or led:
         return search or "guided", DEFAULT if policy is None else policy
+    counted = ask(task, Counted)
+    if search is None and task.objective.exact and counted is not None and counted.programs() <= FEW:
+        return "exhaustive", None
     if search is None and DEFAULT in environment.policies() and has_torch():
         return "guided", DEFAULT
     return search or "evolutionary", None

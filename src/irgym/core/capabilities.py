@@ -89,6 +89,15 @@ class Demonstrations(Protocol):
 
 
 @runtime_checkable
+class Counted(Protocol):
+    """How many programs there are, so that small tasks can be searched exhaustively."""
+
+    def programs(self) -> int:
+        """Return how many distinct programs the actions can make, the program as written included."""
+        ...
+
+
+@runtime_checkable
 class Bounded(Protocol):
     """A lower bound on costs."""
 

@@ -21,6 +21,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "hlo": "irgym.envs.hlo.environment:HLO",
         "graph": "irgym.envs.graph.environment:GRAPH",
         "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
+        "cse": "irgym.envs.cse.environment:CSE",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },

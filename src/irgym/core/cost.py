@@ -77,6 +77,9 @@ class Job:
             too little memory tell of the machine, and are never recorded.
         parts: Where the cost is a sum: factors, and the jobs whose costs they multiply. Each of these is
             evaluated like any other job; the call is not run, and the sum itself is never recorded.
+        many: Name of a function that answers several such jobs at once, where that takes less time: from a
+            list of the calls' arguments to a list of measurements. They have the program in common, and all
+            that `target` and `objective` say. Empty where there is none.
         target: What the code is made for, `Target.text`; empty where the result depends on none.
     """
 
@@ -88,6 +91,7 @@ class Job:
     known: Measurement | None = None
     original: bool = False
     parts: "tuple[tuple[float, Job], ...]" = ()
+    many: str = ""
     # No default: a task that forgets it would mix costs of two targets.
     target: str = field(kw_only=True)
 

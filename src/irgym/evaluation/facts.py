@@ -40,7 +40,9 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     facts.append(("validated", _validation_text(result)))
     if result.search is not None:
         search = result.search
-        facts.append(("search", f"{search.label}: {search.evaluations} candidates in {search.seconds:.1f} s"))
+        proven = "; these are all: none is better" if search.complete else ""
+        found = f"{search.evaluations} candidates in {search.seconds:.1f} s{proven}"
+        facts.append(("search", f"{search.label}: {found}"))
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
 
 

@@ -25,12 +25,14 @@ class Search:
         policy: Name of the policy that led it; None where none did.
         evaluations: Number of distinct candidates evaluated, the program as written included.
         seconds: Wall-clock time.
+        complete: Whether these were all that there are, so that none is better.
     """
 
     name: str
     policy: str | None
     evaluations: int
     seconds: float
+    complete: bool = False
 
     @property
     def label(self) -> str:
@@ -152,6 +154,7 @@ class Tuned(Finding):
                 "policy": None if search is None else search.policy,
                 "evaluations": None if search is None else search.evaluations,
                 "seconds": None if search is None else search.seconds,
+                "proven": None if search is None else search.complete,
                 "program_after": self.program_after,
                 "machine": self.machine,
                 "date": self.date,

@@ -10,6 +10,9 @@ from gymnasium.utils import RecordConstructorArgs
 
 from irgym.core.catalogue import ENVIRONMENTS
 
+OTHERS = {"irgym/JitCse-v0": "irgym.envs.cse.jitcse.env:JitCseEnv"}
+"""Environments of other shapes, as their users know them, by what they are called in Gymnasium."""
+
 
 class OwnTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Makes an environment cut episodes off itself, where `gymnasium.make` was given `max_episode_steps`.
@@ -40,6 +43,9 @@ def register_all() -> None:
             kwargs={"environment": name},
             additional_wrappers=(limit,),
         )
+
+    for identity, entry_point in OTHERS.items():
+        register(id=identity, entry_point=entry_point)
 
 
 def gym_id(name: str) -> str:

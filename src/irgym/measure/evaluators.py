@@ -1,6 +1,7 @@
 """Evaluators: measured on a farm, computed in this process, or answered from recorded costs alone."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
 from irgym.core.errors import IrgymError, StorageError
@@ -12,6 +13,9 @@ __all__ = ["Inline", "Measured", "Recorded", "resolve"]
 
 CHUNK = 32
 """Jobs per worker after which the results are recorded: what a kill can lose."""
+
+TOGETHER = 16
+"""Jobs that one call answers at most."""
 
 
 class Measured:
@@ -115,7 +119,7 @@ class Measured:
 
     def _measure(self, jobs: "_Jobs") -> "_Measurements":
         """Run a chunk of jobs and record what came back, even where one of them shows a bug."""
-        replies = self._farm.run([job.call for job in jobs.values()])
+        replies = self._replies(list(jobs.values()))
         self.misses += len(jobs)
         done: _Measurements = {}
         errors: list[Exception] = []
@@ -129,6 +133,21 @@ class Measured:
         if errors:
             raise errors[0]
         return done
+
+    def _replies(self, jobs: Sequence[Job]) -> list[Reply]:
+        """Run the calls of jobs, those of `Job.many` together; where one of these fails, each alone."""
+        groups = _groups(jobs, self._farm.workers)
+        found: dict[int, Reply] = {}
+        replies = self._farm.run([_call([jobs[place] for place in places]) for places in groups])
+        for places, reply in zip(groups, replies, strict=True):
+            if len(places) == 1:
+                found[places[0]] = reply
+            elif isinstance(reply, Returned):
+                found.update(zip(places, map(Returned, reply.value), strict=True))
+        alone = [place for place in range(len(jobs)) if place not in found]
+        if alone:
+            found.update(zip(alone, self._farm.run([jobs[place].call for place in alone]), strict=True))
+        return [found[place] for place in range(len(jobs))]
 
     def _keep(self, jobs: "_Jobs", measurements: "_Measurements") -> None:
         """Record what was measured, but for what tells of the machine."""
@@ -218,6 +237,25 @@ def summed(jobs: Sequence[Job], evaluate: Callable[[Sequence[Job]], list[Measure
         else found[identity_of(job)]
         for job in jobs
     ]
+
+
+def _groups(jobs: Sequence[Job], workers: int) -> list[list[int]]:
+    """Return the places of jobs that are answered together, at most `TOGETHER`, spread over workers."""
+    kinds: dict[Hashable, list[int]] = {}
+    for place, job in enumerate(jobs):
+        key = (job.many, job.program, job.objective, job.target) if job.many else place
+        kinds.setdefault(key, []).append(place)
+    groups: list[list[int]] = []
+    for places in kinds.values():
+        size = min(TOGETHER, math.ceil(len(places) / workers))
+        groups += [places[begin : begin + size] for begin in range(0, len(places), size)]
+    return groups
+
+
+def _call(jobs: Sequence[Job]) -> Call:
+    if len(jobs) == 1:
+        return jobs[0].call
+    return Call(jobs[0].many, ([job.call.arguments for job in jobs],))
 
 
 def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Identity, Job]]]:

@@ -18,6 +18,7 @@ SEARCHES: Registry[StrategyFactory] = Registry(
         "beam": "irgym.search.strategies.beam:DepthFirstBeam",
         "beam-bfs": "irgym.search.strategies.beam:BreadthFirstBeam",
         "taso": "irgym.search.strategies.backtracking:Backtracking",
+        "exhaustive": "irgym.search.strategies.exhaustive:Exhaustive",
         "mcts": "irgym.search.strategies.mcts:MonteCarloTreeSearch",
         "evolutionary": "irgym.search.strategies.evolutionary:Evolutionary",
         "screened": "irgym.search.strategies.screened:Screened",

@@ -34,6 +34,7 @@ class SearchResult:
         evaluations: Number of distinct states evaluated.
         seconds: Wall-clock time spent.
         trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
+        complete: Whether every program that the actions make was evaluated, so that none is better.
     """
 
     schedule: Schedule
@@ -43,3 +44,4 @@ class SearchResult:
     evaluations: int
     seconds: float
     trace: tuple[TracePoint, ...]
+    complete: bool = False

@@ -66,6 +66,7 @@ class Session:
         first_cost: Cost of the first state evaluated.
         evaluations: Number of distinct states evaluated.
         trace: Improvements so far.
+        whole: Whether all actions of all nodes were considered.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Session:
         self.first_cost = math.inf
         self.evaluations = 0
         self.trace: list[TracePoint] = []
+        self.whole = True
         self._evaluator = evaluator
         self._budget = budget
         self._costs: dict[str, float] = {}
@@ -187,7 +189,10 @@ class Session:
             return []
         space = self.task.space
         mask = self._onward(node)
-        return space.legal(mask) if self.countable(node) else _some(space, mask, node.schedule.text(space))
+        if self.countable(node):
+            return space.legal(mask)
+        self.whole = False
+        return _some(space, mask, node.schedule.text(space))
 
     def countable(self, node: Node) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
@@ -309,6 +314,11 @@ def needs_policy(strategy: Strategy) -> bool:
     return bool(getattr(strategy, "needs_policy", False))
 
 
+def is_complete(strategy: Strategy) -> bool:
+    """Say whether a strategy that ends by itself has seen every program: whether it declares `complete`."""
+    return bool(getattr(strategy, "complete", False))
+
+
 class StrategyFactory(Protocol):
     """Makes a strategy with its default parameters."""
 
@@ -332,9 +342,11 @@ def run_search(
     included.
     """
     session = Session(task, evaluator, budget, policy, history)
+    ended = False
     with suppress(Exhausted):
         session.costs([session.root])
         strategy.run(session, np.random.default_rng(seed))
+        ended = True
     # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
     finalists = tuple(
         minimise(task, node.schedule) if place == 0 else node.schedule
@@ -348,4 +360,5 @@ def run_search(
         evaluations=session.evaluations,
         seconds=session.seconds,
         trace=tuple(session.trace),
+        complete=ended and session.whole and task.objective.exact and is_complete(strategy),
     )

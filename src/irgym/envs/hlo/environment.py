@@ -17,7 +17,7 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, explained
 from irgym.core.objective import Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
@@ -40,6 +40,9 @@ BACKEND = "xla"
 
 DIALECTS = ("stablehlo.", "vhlo.", "mhlo.", "chlo.")
 """How the operations begin of which MLIR that XLA reads has some."""
+
+BYTECODE = b"ML\xefR"
+"""What MLIR's bytecode begins with."""
 
 BENCH_LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What compiling and running a module on XLA:CPU may take."""
@@ -190,6 +193,9 @@ DEFAULT_POLICY = "families"
 def _is_hlo(path: Path) -> bool:
     """Say whether a file is ours by its suffix; MLIR as text may be another environment's."""
     suffix = path.suffix.lower()
+    if suffix == ".bc":  # LLVM's bitcode has that suffix too
+        with explained(f"{path} cannot be read", "check its permissions"), path.open("rb") as file:
+            return file.read(len(BYTECODE)) == BYTECODE
     return suffix in SUFFIXES and (suffix != ".mlir" or mentions(path, *DIALECTS))
 
 

@@ -119,6 +119,18 @@ class ModuleText:
         return self.entries.get(name, self.declared.get(name))
 
 
+def with_body(module: str, header: str, lines: Iterable[str]) -> str:
+    """Return the text of a module in which a function has another body.
+
+    Args:
+        module: The text of the module, as LLVM printed it.
+        header: The line that begins the function's definition.
+        lines: The new lines between the braces.
+    """
+    before, _, after = module.partition(f"\n{header}\n")
+    return "\n".join([before, header, *lines, "}" + after.partition("\n}")[2]])
+
+
 def header_of_copy(name: str, header: str, copy: str) -> str:
     """Return the line that begins the definition of a copy of a function; any module may see the copy.
 

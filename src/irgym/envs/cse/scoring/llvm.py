@@ -3,43 +3,16 @@
 LLVM ends its process where an assertion of it fails.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
 from irgym.core.errors import BackendError, ProgramError
-
-INSTALL = "pip install 'irgym[loops]'"
+from irgym.envs.cse.scoring.machines import MACHINES
+from irgym.envs.cse.toolchain import INSTALL
 
 OPTIMISATION_LEVEL = 2
 """LLVM's level of code generation, as compilers use it."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What LLVM makes code for.
-
-    Attributes:
-        triple: The target as LLVM names it.
-        cpu: The processor as LLVM names it.
-        remark: What remarks in its assembly begin with.
-    """
-
-    triple: str
-    cpu: str
-    remark: str = "#"
-
-
-MACHINES: Mapping[str, Machine] = {
-    "x86-64": Machine("x86_64-unknown-linux-gnu", "x86-64"),
-    "x86-64-v3": Machine("x86_64-unknown-linux-gnu", "x86-64-v3"),
-    "x86-64-v4": Machine("x86_64-unknown-linux-gnu", "x86-64-v4"),
-    "i686": Machine("i686-unknown-linux-gnu", "i686"),
-    "aarch64": Machine("aarch64-unknown-linux-gnu", "generic", "//"),
-}
-"""Machines by the names of targets."""
 
 
 @cache
@@ -89,9 +62,12 @@ def read(content: str | bytes, name: str) -> Any:
         module = llvm.parse_assembly(content) if isinstance(content, str) else llvm.parse_bitcode(content)
         module.verify()
     except RuntimeError as error:
-        said = next((line for line in str(error).splitlines() if line.strip()), "it does not say why")
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next(
+            (line for line in lines if "error:" in line), lines[0] if lines else "it does not say why"
+        )
         raise ProgramError(
-            f"LLVM {llvm.llvm_version_info[0]} cannot read {name} ({said.strip()}): make it with a clang "
+            f"LLVM {llvm.llvm_version_info[0]} cannot read {name} ({said}): make it with a clang "
             "of that version"
         ) from error
     return module

@@ -22,6 +22,10 @@ class Score:
     spills: int
     reloads: int
 
+    def of(self, objective: str) -> float:
+        """Return the cost under an objective: `score` or `instructions`."""
+        return {"score": self.cost, "instructions": float(self.instructions)}[objective]
+
 
 def score_of(
     lines: Iterable[Line], frequencies: Mapping[str, float], cost: Callable[[str, str], float]

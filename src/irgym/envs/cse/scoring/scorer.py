@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from irgym.core.errors import ProgramError
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.scoring.assembly import functions_of
 from irgym.envs.cse.scoring.instructions import COSTS
-from irgym.envs.cse.scoring.llvm import MACHINES, assembly
+from irgym.envs.cse.scoring.llvm import assembly, read
+from irgym.envs.cse.scoring.machines import MACHINES
 from irgym.envs.cse.scoring.score import Score, score_of
 
 AT_ONCE = 16
@@ -34,21 +36,38 @@ def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) 
         choices: For each, the places of the candidates that are shared.
         target: Name of what code is made for.
     """
-    module, function = _module(path), _function(path, name)
     found: list[Score] = []
     for begin in range(0, len(choices), AT_ONCE):
-        found += _scores(module, function, choices[begin : begin + AT_ONCE], target)
+        found += _scores(path, name, choices[begin : begin + AT_ONCE], target)
     return found
 
 
-def _scores(
-    module: ModuleText, function: Analysed, choices: Sequence[Sequence[int]], target: str
-) -> list[Score]:
-    machine = MACHINES[target]
-    text = function.together(module, choices)
-    cost = COSTS[machine.triple.partition("-")[0]]
+def together(path: str, name: str, choices: Sequence[Sequence[int]]) -> str:
+    """Return a module with a copy of a function for each of some choices."""
+    return _function(path, name).together(_module(path), choices)
+
+
+def _scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) -> list[Score]:
+    machine, function = MACHINES[target], _function(path, name)
+    text = together(path, name, choices)
+    cost = COSTS[machine.architecture]
     of = {
         name: score_of(lines, function.frequencies, cost)
         for name, lines in functions_of(assembly(text, target), machine.remark)
     }
     return [of[function.copy_name(place)] for place in range(len(choices))]
+
+
+def verified(path: str, name: str, chosen: Sequence[int]) -> str:
+    """Have LLVM's verifier look at a choice; return what it finds wrong, in one line, or nothing.
+
+    Args:
+        path: The module, prepared.
+        name: Name of the function, sigil included.
+        chosen: The places of the candidates that are shared.
+    """
+    try:
+        read(together(path, name, [chosen]), "what irgym wrote")
+    except ProgramError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,21 @@
+"""The actions: share a candidate, or stop."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
+from irgym.envs.cse.ir.analysis import CAPACITY
+from irgym.envs.cse.ir.candidates import Candidate
+
+STOP, SHARE = 0, 1
+
+SPACE = ActionSpace(
+    (ActionKind("stop", ends="episode"), ActionKind("share", candidates=True)), capacity=CAPACITY
+)
+"""`stop`, and `share@NAME` for each candidate: NAME is the first result that computes the expression."""
+
+
+def names_of(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return what schedules call candidates."""
+    return tuple(quote(one.name, safe="._-") for one in candidates)

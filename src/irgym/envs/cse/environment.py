@@ -1,0 +1,138 @@
+"""The cse environment: what `irgym` commands and Gymnasium reach by the name `cse`."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from irgym.core.catalogue import mentions
+from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
+from irgym.core.errors import BackendError, explained
+from irgym.core.objective import Objective
+from irgym.core.reward import RelativeImprovement, Reward
+from irgym.core.target import Target
+from irgym.envs.cse import datasets
+from irgym.envs.cse.programs.preparing import is_bitcode
+from irgym.envs.cse.programs.sources import Sources, content_of
+from irgym.envs.cse.programs.targets import TARGETS, target_named
+from irgym.envs.cse.programs.uris import C, parse_uri
+from irgym.envs.cse.task import OBJECTIVES, PIPELINES, CseTask
+from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version
+from irgym.measure.isolation.protocol import GIB, Limits
+
+BACKEND = "llvm"
+"""The back end."""
+
+LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
+"""What scoring a choice may take."""
+
+
+class CseEnvironment(Environment):
+    """Choices of the common subexpressions of a function that are shared.
+
+    Programs are read in a child process that starts on first use and ends with this process.
+    """
+
+    name = "cse"
+    summary = "which common subexpressions to share (the .NET JIT's CSE gym); cost: a static score of code"
+    default_dataset = datasets.DEFAULT
+    default_reward = RelativeImprovement()
+    reference_pipeline = "all"
+    default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
+    validation_inputs = 1
+    accepts = ""
+
+    def __init__(self) -> None:
+        self._sources: Sources | None = None
+
+    def backends(self) -> list[BackendStatus]:
+        """Return whether LLVM is here, and a compiler of C."""
+        return [
+            _status(BACKEND, llvm_version, f"scores for {', '.join(TARGETS)}"),
+            _status("clang", clang_version, "reads C"),
+        ]
+
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> CseTask:
+        """Return the task of a `cse:` URI.
+
+        Raises:
+            ProgramError: The URI or the file is malformed, or the function is not there.
+            BackendError: llvmlite or ziglang is missing, or there is no such back end or target.
+            IrgymError: There is no such objective.
+        """
+        if backend not in (None, BACKEND):
+            raise BackendError(f"cse has no back end {backend!r}: choose {BACKEND}")
+        made_for = target_named(target)
+        program = parse_uri(uri)
+        if self._sources is None:
+            self._sources = Sources()
+            weakref.finalize(self, self._sources.close)
+        module = self._sources.module(program, made_for.name)
+        function = self._sources.function(program, module)
+        return under(CseTask(program.uri, module, content_of(module), function, made_for), objective)
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of a file of C, or of LLVM's IR; None for everything else."""
+        del inputs
+        if not isinstance(program, Path):
+            return None
+        suffix = program.suffix.lower()
+        ours = (
+            suffix == C
+            or (suffix == ".ll" and mentions(program, "define "))
+            or (suffix == ".bc" and _bitcode(program))
+        )
+        return f"cse:{program}" if ours else None
+
+    def objectives(self) -> Sequence[Objective]:
+        """Return the static score, and the number of instructions."""
+        return OBJECTIVES
+
+    def rewards(self) -> Mapping[str, Reward]:
+        """Return relative improvement."""
+        return {"default": self.default_reward}
+
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+        return list(datasets.DATASETS)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set."""
+        return datasets.dataset(name)
+
+    def family(self, uri: str) -> str:
+        """Return the file that a function is in."""
+        return parse_uri(uri).body.partition("#")[0]
+
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
+        """Start what scores choices: a child process, or a farm."""
+        from irgym.measure.bench import MeasuringBench
+
+        del backend
+        return MeasuringBench(limits=LIMITS, farm=farm)
+
+    def pipelines(self) -> list[Pipeline]:
+        """Return what compilers choose."""
+        return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
+
+
+def _bitcode(path: Path) -> bool:
+    with explained(f"{path} cannot be read", "check its permissions"), path.open("rb") as file:
+        return is_bitcode(file.read(4))
+
+
+def _status(name: str, version: Callable[[], str], use: str) -> BackendStatus:
+    try:
+        return BackendStatus(name, True, f"{version()}; {use}")
+    except BackendError as error:
+        return BackendStatus(name, False, str(error).partition(":")[0], INSTALL)
+
+
+CSE = CseEnvironment()
+"""The environment."""

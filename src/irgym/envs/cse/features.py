@@ -1,0 +1,157 @@
+"""What policies see of a function and of its candidates, as numbers."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.target import NUMBERS, Target
+from irgym.envs.cse.heuristics import REGISTERS, passes
+from irgym.envs.cse.ir.analysis import Analysed
+from irgym.envs.cse.ir.candidates import Candidate
+from irgym.envs.cse.ir.facts import Facts, Surroundings
+from irgym.envs.cse.ir.liveness import CLASSES
+
+OPERATIONS = (
+    ("load",),
+    ("getelementptr",),
+    ("add", "sub", "and", "or", "xor", "shl", "lshr", "ashr"),
+    ("mul",),
+    ("udiv", "sdiv", "urem", "srem"),
+    ("icmp", "fcmp"),
+    ("select",),
+    ("zext", "sext", "trunc", "bitcast", "ptrtoint", "inttoptr"),
+    ("fadd", "fsub", "fmul", "fneg"),
+    ("fdiv", "frem", "call"),
+    ("sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc"),
+)
+"""Kinds of operations; one more are all others."""
+
+NUMBERED = 22
+"""Numbers of a candidate beside its kind and its register's class."""
+
+STATIC = len(OPERATIONS) + 1 + len(CLASSES) + NUMBERED
+"""Numbers of a candidate that no choice changes."""
+
+CANDIDATE = STATIC + 4
+"""Numbers of a candidate: these, and how much of what it holds, or is in, or overlaps with, is shared."""
+
+FUNCTION = 8 + 2 * len(CLASSES) + NUMBERS
+"""Numbers of a function: sizes, registers that are needed, registers that there are, and the target's."""
+
+_KINDS = {opcode: place for place, opcodes in enumerate(OPERATIONS) for opcode in opcodes}
+
+
+def _log(number: float) -> float:
+    return math.log2(1.0 + number) / 8
+
+
+class Features:
+    """What is seen of a function.
+
+    Args:
+        analysed: The function.
+        surroundings: The same, seen from its candidates.
+        target: What code is made for.
+    """
+
+    def __init__(self, analysed: Analysed, surroundings: Surroundings, target: Target) -> None:
+        self._analysed = analysed
+        self._surroundings = surroundings
+        self._target = target
+
+    @cached_property
+    def function(self) -> NDArray[np.float32]:
+        """What is seen of the whole, shape [FUNCTION]."""
+        analysed, around = self._analysed, self._surroundings
+        blocks = [analysed.function.blocks[place] for place in analysed.flow.order]
+        registers = REGISTERS[self._target.name]
+        counts = (
+            len(blocks),
+            sum(len(block.instructions) for block in blocks),
+            len(analysed.candidates),
+            analysed.left_out,
+            len(analysed.flow.loops),
+            max(analysed.flow.depths.values()),
+            sum(around.calls.values()),
+            sum(1 for one in around.facts if one.across_calls),
+        )
+        needed = [around.pressure[kind] / max(registers[kind][1], 1) / 4 for kind in CLASSES]
+        there = [registers[kind][1] / 32 for kind in CLASSES]
+        return np.array([*map(_log, counts), *needed, *there, *self._target.numbers], dtype=np.float32)
+
+    @cached_property
+    def candidates(self) -> NDArray[np.float32]:
+        """What is seen of each candidate whatever is shared, shape [N, STATIC]."""
+        facts = self._surroundings.facts
+        rows = [self._row(one, facts[place]) for place, one in enumerate(self._analysed.candidates)]
+        return np.array(rows, dtype=np.float32).reshape(-1, STATIC)
+
+    def _row(self, candidate: Candidate, facts: Facts) -> list[float]:
+        lasting, whole = REGISTERS[self._target.name].get(facts.register, (0, 0))
+        there = lasting if facts.across_calls else whole
+        gain = facts.cost * facts.saved
+        kind = np.zeros(len(OPERATIONS) + 1 + len(CLASSES))
+        kind[_KINDS.get(candidate.opcode, len(OPERATIONS))] = 1
+        if facts.register in CLASSES:
+            kind[len(OPERATIONS) + 1 + CLASSES.index(facts.register)] = 1
+        return [
+            *kind,
+            _log(facts.cost),
+            _log(facts.made),
+            _log(facts.saved),
+            facts.saved / (facts.made + facts.saved),
+            _log(len(candidate.leaders)),
+            _log(len(candidate.replaced)),
+            _log(len(facts.kept)),
+            len(facts.kept) / len(self._analysed.flow.order),
+            facts.pressure / max(there, 1) / 4,
+            float(facts.pressure >= whole),
+            float(facts.pressure >= lasting),
+            float(facts.across_calls),
+            facts.depth_made / 4,
+            facts.depth_saved / 4,
+            _log(facts.users),
+            facts.folded,
+            facts.constants / 3,
+            _log(len(facts.within)),
+            _log(len(facts.holds)),
+            float(passes(facts, self._target.name)),
+            _log(gain),
+            gain / self._gains,
+        ]
+
+    @cached_property
+    def _gains(self) -> float:
+        return sum(one.cost * one.saved for one in self._surroundings.facts) or 1.0
+
+    @cached_property
+    def overlaps(self) -> NDArray[np.float32]:
+        """What share of the blocks that one's value is live in another's is live in too, shape [N, N]."""
+        kept = [one.kept for one in self._surroundings.facts]
+        found = np.zeros((len(kept), len(kept)), dtype=np.float32)
+        for first, own in enumerate(kept):
+            for second, other in enumerate(kept):
+                if first != second:
+                    found[first, second] = len(own & other) / len(own)
+        return found
+
+    @cached_property
+    def holds(self) -> NDArray[np.float32]:
+        """Which candidates hold which: 1 where the second is an operand of the first, shape [N, N]."""
+        return _matrix([one.holds for one in self._surroundings.facts])
+
+    @cached_property
+    def alike(self) -> NDArray[np.float32]:
+        """Which candidates need registers of one class, shape [N, N]."""
+        kinds = np.array([one.register for one in self._surroundings.facts])
+        return (kinds[:, None] == kinds[None, :]).astype(np.float32)
+
+
+def _matrix(rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    found = np.zeros((len(rows), len(rows)), dtype=np.float32)
+    for place, row in enumerate(rows):
+        found[place, list(row)] = 1
+    return found

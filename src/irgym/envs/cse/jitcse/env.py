@@ -1,0 +1,206 @@
+"""The JIT CSE gymnasium's environment (leculver/jitml; dotnet/runtime pull request 101856).
+
+Its spaces, rewards, penalties, ends of episodes and `info` are the original's, so that scripts written for it
+run. What was wrong in it is not: methods are drawn by the environment's own random numbers, values of other
+types have no type, and the bounds of the observation hold.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import IrgymError
+from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
+from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
+
+MIN_CSE, MAX_CSE = 3, 16
+"""Methods have so many candidates."""
+
+REWARD_SCALE = 5.0
+INVALID_ACTION_PENALTY = -0.05
+INVALID_ACTION_LIMIT = 20
+
+FAILURES = 512
+"""Methods in a row that cannot be compiled, after which an episode cannot begin."""
+
+
+class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
+    """Choose the common subexpressions of a method that are shared, one after the other.
+
+    Action `n` shares candidate `n`, the last one stops: it applies only after something was shared. An action
+    that does not apply costs `INVALID_ACTION_PENALTY`; after `INVALID_ACTION_LIMIT` of them the episode is
+    cut off. The reward is the part of the score that an action saves, times `REWARD_SCALE`.
+
+    `info` holds `method_index`, `heuristic_method`, `no_cse_method`, `previous`, `current` (see
+    `CompiledMethod`), `action`, `action_is_valid`, `invalid_actions`, `total_reward`, and at the end of an
+    episode `heuristic_score`, `no_cse_score` and `final_score`.
+
+    Args:
+        methods: Names of the methods to draw from: URIs of `cse`, or numbers in a collection. By default the
+            functions of `cse`'s data set `kernels`, training split.
+        compiler: Returns what compiles them; by default LLVM.
+        target: What code LLVM makes, by default that of `cse`.
+        stop_at_once: Whether to stop applies before anything was shared, too.
+
+    Raises:
+        IrgymError: There are no methods.
+    """
+
+    observation_columns = COLUMNS
+
+    def __init__(
+        self,
+        methods: Sequence[str] | None = None,
+        compiler: Callable[[], Compiler] | None = None,
+        target: str | None = None,
+        stop_at_once: bool = False,
+    ) -> None:
+        if methods is None:
+            from irgym.envs.cse.datasets import dataset
+
+            methods = dataset("kernels").train
+        self.methods = list(methods)
+        if not self.methods:
+            raise IrgymError("there are no methods to draw from: name some")
+        self._make = compiler or (lambda: LlvmCompiler(target))
+        self._compiler: Compiler | None = None
+        self._stop_at_once = stop_at_once
+        self.action_space = gymnasium.spaces.Discrete(MAX_CSE + 1)
+        self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (MAX_CSE, len(COLUMNS)), np.float32)
+        self.last_info: dict[str, Any] | None = None
+
+    @property
+    def compiler(self) -> Compiler:
+        """What compiles the methods, begun on first use."""
+        if self._compiler is None:
+            self._compiler = self._make()
+        return self._compiler
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begin an episode on a method drawn at random, or on `options["method"]`.
+
+        Raises:
+            IrgymError: None of the methods that were drawn can be compiled with 3 to 16 candidates.
+        """
+        super().reset(seed=seed)
+        named = (options or {}).get("method")
+        for _ in range(1 if named is not None else FAILURES):
+            if not self.methods:
+                break
+            index = (
+                named if named is not None else self.methods[int(self.np_random.integers(len(self.methods)))]
+            )
+            none, heuristic = self._compiled(index, []), self._compiled(index, None)
+            if none and heuristic and MIN_CSE <= len(none.cse_candidates) <= MAX_CSE:
+                self.last_info = {
+                    "invalid_actions": 0,
+                    "method_index": index,
+                    "heuristic_method": heuristic,
+                    "no_cse_method": none,
+                    "current": none,
+                    "total_reward": 0.0,
+                    "observation": self.get_observation(none),
+                    "action_is_valid": None,
+                }
+                return self.last_info["observation"], self.last_info
+            self._drop(index)
+        raise IrgymError(f"no method can be compiled with {MIN_CSE} to {MAX_CSE} candidates: name others")
+
+    def step(self, action: np.int64 | int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Share a candidate, or stop.
+
+        Raises:
+            IrgymError: No episode has begun.
+        """
+        if self.last_info is None:
+            raise IrgymError("no episode has begun: call reset before step")
+        info = self.last_info.copy()
+        observation: NDArray[np.float32] = info.pop("observation").copy()
+        previous: CompiledMethod = info["current"]
+        chosen = None if action == MAX_CSE else int(action)
+        info["action"] = chosen
+        info["action_is_valid"] = self._valid(chosen, previous)
+        terminated = truncated = False
+        reward = INVALID_ACTION_PENALTY
+        if info["action_is_valid"]:
+            wanted = [*previous.cses_chosen, *([] if chosen is None else [chosen])]
+            current = self._compiled(info["method_index"], wanted)
+            if current is None:
+                truncated = True
+            else:
+                observation = self.get_observation(current)
+                terminated = chosen is None or not current.cse_candidates
+                reward = self.get_rewards(previous, current)
+                info["previous"], info["current"] = previous, current
+        else:
+            info["invalid_actions"] += 1
+            truncated = info["invalid_actions"] >= INVALID_ACTION_LIMIT
+        info["observation"] = observation
+        info["total_reward"] += reward
+        info["terminated"], info["truncated"] = terminated, truncated
+        if terminated:
+            info["heuristic_score"] = info["heuristic_method"].perf_score
+            info["no_cse_score"] = info["no_cse_method"].perf_score
+            info["final_score"] = info["current"].perf_score
+        self.last_info = info
+        return observation, reward, terminated, truncated, info
+
+    def get_rewards(self, previous: CompiledMethod, current: CompiledMethod) -> float:
+        """Return the reward of what led from one state of a method to another."""
+        return REWARD_SCALE * (previous.perf_score - current.perf_score) / previous.perf_score
+
+    def get_observation(self, method: CompiledMethod) -> NDArray[np.float32]:
+        """Return what is seen of a method, shape [MAX_CSE, len(COLUMNS)]; rows without a candidate are 0."""
+        rows = np.zeros((MAX_CSE, len(COLUMNS)), dtype=np.float32)
+        for place, candidate in enumerate(method.cse_candidates[:MAX_CSE]):
+            rows[place] = candidate.row
+        return rows
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which actions apply, shape [MAX_CSE + 1], as sb3-contrib's maskable learners ask for."""
+        if self.last_info is None:
+            raise IrgymError("no episode has begun: call reset before action_masks")
+        current: CompiledMethod = self.last_info["current"]
+        return np.array([self._valid(one, current) for one in (*range(MAX_CSE), None)])
+
+    def _valid(self, action: int | None, method: CompiledMethod) -> bool:
+        if action is None:
+            return self._stop_at_once or bool(method.cses_chosen)
+        return action < len(method.cse_candidates) and method.cse_candidates[action].can_apply
+
+    def _compiled(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod | None:
+        """Return a method, or None where it cannot be compiled; then it is drawn no more."""
+        try:
+            method = self.compiler.compile(index, chosen)
+        except CompileFailed:
+            self._drop(index)
+            return None
+        if math.isclose(method.perf_score, 0.0):
+            self._drop(index)
+            return None
+        return method
+
+    def _drop(self, index: str) -> None:
+        self.methods = [one for one in self.methods if one != index]
+
+    def render(self) -> None:
+        """Print the method, its scores and what was chosen."""
+        if self.last_info is not None:
+            info = self.last_info
+            print(
+                f"{info['method_index']} ({info['current'].name}): heuristic "
+                f"{info['heuristic_method'].perf_score}, nothing shared {info['no_cse_method'].perf_score}, "
+                f"chosen {list(info['current'].cses_chosen)}, now {info['current'].perf_score}"
+            )
+
+    def close(self) -> None:
+        """End the processes that compile."""
+        if self._compiler is not None:
+            self._compiler.close()
+            self._compiler = None

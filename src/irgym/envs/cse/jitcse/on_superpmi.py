@@ -1,0 +1,47 @@
+"""Methods of a SuperPMI collection as methods of the JIT CSE gymnasium."""
+
+from collections.abc import Mapping, Sequence
+
+from irgym.core.errors import IrgymError
+from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
+from irgym.envs.cse.superpmi.session import Collection, SuperPmi
+
+_ENREGISTERED = {1: "int", 2: "int", 3: "float", 4: "float", 6: "simd"}
+"""What the JIT counts registers of, by the number of a type."""
+
+
+class JitCompiler:
+    """Compiles methods by their numbers in a collection.
+
+    Args:
+        collection: The methods, and the JIT.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        self._session = SuperPmi(collection)
+
+    def compile(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod:
+        """Return a method with some candidates shared; see `Compiler.compile`."""
+        try:
+            method = self._session.compile(int(index), chosen)
+        except IrgymError as error:
+            raise CompileFailed(str(error)) from error
+        rows = [_candidate(place, row, method.sequence) for place, row in enumerate(method.candidates)]
+        return CompiledMethod(index, method.name, method.score, tuple(rows), method.sequence)
+
+    def close(self) -> None:
+        """End the process."""
+        self._session.close()
+
+
+def _candidate(place: int, told: Mapping[str, int], shared: Sequence[int]) -> CseCandidate:
+    signs = {name: bool(told.get(name, 0)) for name in SIGNS}
+    signs["can_apply"] = bool(told["viable"]) and place not in shared
+    counted = f"enreg_count_{_ENREGISTERED.get(told['type'], 'int')}"
+    known = {
+        **told,
+        "use_wt_cnt": told.get("use_wt_cnt", told.get("use_wt_cnt_x100", 0) / 100),
+        "def_wt_cnt": told.get("def_wt_cnt", told.get("def_wt_cnt_x100", 0) / 100),
+        "enreg_count": told.get("enreg_count", told.get(counted, 0)),
+    }
+    return CseCandidate(place, told["type"], signs, {name: float(known[name]) for name in NUMBERS})

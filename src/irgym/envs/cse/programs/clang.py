@@ -1,0 +1,67 @@
+"""C, compiled to LLVM's IR by the clang in the package `ziglang`. Nothing of it is optimised yet."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.scoring.machines import MACHINES
+from irgym.envs.cse.toolchain import clang_version
+from irgym.measure.machine import cache_dir
+
+TIMEOUT_S = 300.0
+"""Seconds that clang may take for a file."""
+
+SHOWN = 2
+"""Messages of clang that are told."""
+
+FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-w")
+"""Without -O1, clang marks functions so that LLVM leaves them as they are."""
+
+
+def compiled(source: Path, target: str) -> bytes:
+    """Return the IR of a file of C, as text.
+
+    Args:
+        source: The file; headers beside it are found.
+        target: Name of what code is made for.
+
+    Raises:
+        BackendError: The compiler is not installed.
+        ProgramError: The file is no C; the message has the first of clang's.
+    """
+    clang_version()
+    machine = MACHINES[target]
+    with TemporaryDirectory(prefix="irgym-") as folder:
+        made = Path(folder) / "made.ll"
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
+        command += [*FLAGS, "-S", "-emit-llvm", "-o", str(made), str(source.absolute())]
+        caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
+        try:
+            done = subprocess.run(
+                command,
+                env={**os.environ, **caches},
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ProgramError(
+                f"{source.name}: clang took longer than {TIMEOUT_S:g} s: choose a smaller file"
+            ) from error
+        if done.returncode or not made.is_file():
+            raise ProgramError(f"{source.name} is no C that clang compiles: {_said(done.stderr, source)}")
+        return made.read_bytes()
+
+
+def _said(messages: str, source: Path) -> str:
+    """Return the first messages that tell what is wrong."""
+    lines = [line.replace(f"{source.absolute()}:", "line ") for line in messages.splitlines()]
+    errors = [line for line in lines if "error:" in line] or [line for line in lines if line.strip()]
+    more = len(errors) - SHOWN
+    return "; ".join(errors[:SHOWN]) + (f"; and {more} more" if more > 0 else "") or "it does not say why"

@@ -1,0 +1,44 @@
+"""A file as the module that is scored: compiled, read by LLVM and prepared. It runs in a child process."""
+
+from pathlib import Path
+
+from irgym.core.errors import ProgramError, explained
+from irgym.envs.cse.programs.clang import compiled
+from irgym.envs.cse.programs.uris import C
+from irgym.envs.cse.scoring import llvm
+
+BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+"""What bitcode begins with, by itself or in a wrapper."""
+
+
+def is_bitcode(content: bytes) -> bool:
+    """Say whether a file is bitcode, by what it begins with."""
+    return content.startswith(BITCODE)
+
+
+def prepared(path: str, target: str) -> bytes:
+    """Return the module of a file, as text, in the form that expressions are shared in.
+
+    Args:
+        path: A file of C or of IR.
+        target: Name of what code is made for.
+
+    Raises:
+        BackendError: llvmlite is missing, or the compiler of C.
+        ProgramError: The file cannot be read, compiled, or read by LLVM.
+    """
+    file = Path(path)
+    if file.suffix.lower() == C:
+        content = compiled(file, target)
+    else:
+        with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
+            content = file.read_bytes()
+    module = llvm.read(content if is_bitcode(content) else _text(content, file), file.name)
+    return llvm.prepare(module, target).encode()
+
+
+def _text(content: bytes, file: Path) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ProgramError(f"{file} is neither LLVM's IR as text nor bitcode: name a file that is") from error

@@ -1,0 +1,42 @@
+"""What the measuring child runs: scores of choices, and their checks."""
+
+from collections.abc import Sequence
+
+from irgym.core.cost import Measurement, Outcome, Validation
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.scoring.llvm import assembly
+from irgym.envs.cse.scoring.scorer import scores, together, verified
+
+Request = tuple[str, str, tuple[int, ...], str, str]
+"""A module, a function with sigil, the places of the candidates that are shared, target and objective."""
+
+
+def measure(module: str, function: str, shared: tuple[int, ...], target: str, objective: str) -> Measurement:
+    """Return the score of a choice."""
+    [measured] = measure_many([(module, function, shared, target, objective)])
+    return measured
+
+
+def measure_many(requests: Sequence[Request]) -> list[Measurement]:
+    """Return the scores of some choices in one function, for one target and under one objective."""
+    module, function, _, target, objective = requests[0]
+    try:
+        found = scores(module, function, [shared for _, _, shared, _, _ in requests], target)
+    except ProgramError as error:
+        return [Measurement(Outcome.COMPILE_ERROR, detail=str(error))] * len(requests)
+    return [Measurement(Outcome.OK, (one.of(objective),)) for one in found]
+
+
+def validate(module: str, function: str, shared: tuple[int, ...]) -> Validation:
+    """Have LLVM's verifier look at a choice.
+
+    Raises:
+        ProgramError: LLVM refuses the module as it was.
+    """
+    said = verified(module, function, shared)
+    return Validation(not said, 0.0, "LLVM's verifier", 0, said)
+
+
+def assembly_of(module: str, function: str, shared: tuple[int, ...], target: str) -> str:
+    """Return the assembly of a function with some candidates shared."""
+    return assembly(together(module, function, [shared]), target)

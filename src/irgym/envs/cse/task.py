@@ -1,0 +1,228 @@
+"""The task: one function, and which of its common subexpressions are shared."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, Mask
+from irgym.core.cost import Call, Job
+from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.objective import Objective
+from irgym.core.observation import ObservationView
+from irgym.core.schedule import Schedule
+from irgym.core.target import Target
+from irgym.core.task import Task
+from irgym.envs.cse.actions import SHARE, SPACE, STOP, names_of
+from irgym.envs.cse.features import Features
+from irgym.envs.cse.heuristics import passes
+from irgym.envs.cse.ir.analysis import Analysed
+from irgym.envs.cse.ir.facts import Surroundings
+from irgym.envs.cse.state import CseState
+from irgym.envs.cse.toolchain import toolchain
+
+SCORE = Objective("score", "", "static score: LLVM's instructions, weighted", exact=True, timed=False)
+"""Not a time: what the instructions of the assembly cost, times how often their blocks run by an estimate."""
+
+INSTRUCTIONS = Objective("instructions", "", "instructions of the assembly", exact=True, timed=False)
+"""How many instructions there are."""
+
+OBJECTIVES = (SCORE, INSTRUCTIONS)
+"""What may be minimised, the default first."""
+
+ALL, COST_TEST = "all", "cost-test"
+
+PIPELINES = {
+    ALL: "all candidates shared, as compilers do that test nothing",
+    COST_TEST: "those shared that a test of costs and registers lets pass, as in the .NET JIT",
+}
+"""What compilers choose, by name."""
+
+RUNNER = "irgym.envs.cse.runner"
+
+
+class CseTask(Task[CseState]):
+    """Choosing what one function shares.
+
+    Args:
+        uri: Canonical URI of the program.
+        module: The file of its module, prepared.
+        content: What stands for the content of that file.
+        analysed: What is known of the function.
+        target: What code is made for.
+        objective: What is minimised.
+    """
+
+    space = SPACE
+    forms = {  # noqa: RUF012
+        ".ll": "LLVM IR of the module",
+        ".s": "assembly of the function",
+        ".txt": "list of what is shared",
+    }
+
+    def __init__(
+        self,
+        uri: str,
+        module: Path,
+        content: str,
+        analysed: Analysed,
+        target: Target,
+        objective: Objective = SCORE,
+    ) -> None:
+        self.uri = uri
+        self.module = module
+        self.content = content
+        self.analysed = analysed
+        self.objective = objective
+        self.names = names_of(analysed.candidates)
+        self.horizon = len(self.names) + 1
+        self._target = target
+        self._places = {name: place for place, name in enumerate(self.names)}
+
+    @property
+    def target(self) -> Target:
+        """What code is made for."""
+        return self._target
+
+    @cached_property
+    def surroundings(self) -> Surroundings:
+        """The function, seen from its candidates."""
+        return Surroundings(self.analysed)
+
+    @cached_property
+    def features(self) -> Features:
+        """What policies see of the function."""
+        return Features(self.analysed, self.surroundings, self._target)
+
+    def programs(self) -> int:
+        """Return how many choices there are."""
+        return 1 << len(self.names)
+
+    def initial(self) -> CseState:
+        """Return the function with nothing shared."""
+        return CseState()
+
+    def mask(self, state: CseState) -> Mask:
+        """Return the candidates that are not shared yet, and `stop`."""
+        kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
+        kinds[STOP] = not state.stopped
+        left = (
+            () if state.stopped else (place for place in range(len(self.names)) if place not in state.shared)
+        )
+        return Mask(kinds, np.zeros(0, dtype=np.bool_), tuple((SHARE, self.names[place]) for place in left))
+
+    def step(self, state: CseState, action: Action) -> CseState:
+        """Return the state after one more candidate is shared, or after `stop`.
+
+        Raises:
+            ScheduleError: The candidate is shared already or there is none of that name, or the schedule has
+                ended.
+        """
+        place = self._places.get(action.candidate)
+        if not state.stopped and action.kind == STOP:
+            return replace(state, stopped=True)
+        if state.stopped or place is None or place in state.shared:
+            raise ScheduleError(f"{self.space.text(action)} does not apply here")
+        return replace(state, shared=state.shared | {place})
+
+    def terminal(self, state: CseState) -> bool:
+        """Say whether the schedule ended."""
+        return state.stopped
+
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+        from irgym.envs.cse.observations import VIEWS
+
+        return VIEWS
+
+    def analysis(self, state: CseState) -> NDArray[np.float64]:
+        """Return what is left to save, by the operations' costs, as a share of the first, shape [1]."""
+        saved = [one.cost * one.saved for one in self.surroundings.facts]
+        left = sum(saved) - sum(saved[place] for place in state.shared)
+        return np.array([left / sum(saved) if saved else 1.0])
+
+    def under(self, objective: str) -> "CseTask":
+        """Return the same function with another objective.
+
+        Raises:
+            IrgymError: There is none of that name.
+        """
+        known = {one.name: one for one in OBJECTIVES}
+        if objective not in known:
+            raise IrgymError(f"cse has no objective {objective!r}: choose among {', '.join(known)}")
+        return CseTask(self.uri, self.module, self.content, self.analysed, self._target, known[objective])
+
+    def key(self, state: CseState) -> str:
+        """Return what is shared, in the candidates' order."""
+        return " ".join(self.names[place] for place in sorted(state.shared))
+
+    def job(self, state: CseState) -> Job:
+        """Return the request for the score."""
+        shared = tuple(sorted(state.shared))
+        name = self.analysed.function.name
+        arguments = (str(self.module), name, shared, self._target.name, self.objective.name)
+        return Job(
+            Call(f"{RUNNER}:measure", arguments),
+            program=self.uri,
+            schedule=self.key(state),
+            toolchain=f"{toolchain()}; {self.content}",
+            objective=self.objective.name,
+            original=not shared,
+            many=f"{RUNNER}:measure_many",
+            target=self.target_text,
+        )
+
+    def validation(self, state: CseState, inputs: int, seed: int) -> Call:
+        """Return the call that has LLVM's verifier look at the function."""
+        del inputs, seed
+        shared = tuple(sorted(state.shared))
+        return Call(f"{RUNNER}:validate", (str(self.module), self.analysed.function.name, shared))
+
+    def pipeline(self, name: str) -> Schedule:
+        """Return what a compiler would share.
+
+        Raises:
+            IrgymError: There is no such choice.
+        """
+        if name not in PIPELINES:
+            raise IrgymError(f"cse has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
+        facts = self.surroundings.facts
+        chosen = [
+            place for place in range(len(facts)) if name == ALL or passes(facts[place], self._target.name)
+        ]
+        return self.schedule_of(chosen)
+
+    def schedule_of(self, chosen: Sequence[int]) -> Schedule:
+        """Return the schedule that shares some candidates, by their places."""
+        return Schedule(tuple(Action(SHARE, candidate=self.names[place]) for place in sorted(chosen)))
+
+    def describe(self, state: CseState) -> str:
+        """Return each candidate, and whether it is shared."""
+        rows = [
+            f"{'shared' if place in state.shared else '      '}  {name:<20} {one.opcode:<14} "
+            f"{len(one.members)} times, {len(one.leaders)} of them stay if it is shared"
+            for place, (name, one) in enumerate(zip(self.names, self.analysed.candidates, strict=True))
+        ]
+        more = self.analysed.left_out
+        last = [f"{more} more, with the least weight, are left out"] if more else []
+        return "\n".join([*rows, *last]) or "nothing is computed twice in different blocks"
+
+    def text(self, state: CseState) -> str:
+        """Return the function in a state, as LLVM's IR."""
+        lines = self.analysed.sharing.lines(sorted(state.shared))
+        return "\n".join([self.analysed.function.header, *lines, "}", ""])
+
+    def export(self, state: CseState, path: Path) -> list[Path]:
+        """Write the module (.ll), the function's assembly (.s), or a list of what is shared (.txt).
+
+        Raises:
+            IrgymError: The suffix is another.
+            StorageError: The file cannot be written.
+        """
+        from irgym.envs.cse.export import export
+
+        return export(self, state, path)

@@ -1,0 +1,197 @@
+"""The JIT CSE gymnasium's environment: what its documentation says of rewards, ends and `info`."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from irgym.core.errors import IrgymError
+from irgym.envs.cse.jitcse.env import INVALID_ACTION_LIMIT, MAX_CSE, JitCseEnv
+from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
+from irgym.envs.cse.jitcse.on_superpmi import JitCompiler
+from irgym.envs.cse.jitcse.wrappers import NormalizeFeaturesWrapper, OptimalCseWrapper, RemoveFeaturesWrapper
+from irgym.envs.cse.superpmi.session import Collection
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*maximum value is infinity:UserWarning")
+
+STAND_IN = Path(__file__).parents[3] / "toys" / "superpmi.py"
+
+
+class Table:
+    """Five candidates, each of which saves what it says; the last one cannot be compiled."""
+
+    saves = (10.0, 0.0, -5.0, 20.0)
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def compile(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod:
+        if index == "broken" or 4 in (chosen or ()):
+            raise CompileFailed("it is broken")
+        taken = (0,) if chosen is None else tuple(chosen)
+        rows = tuple(
+            CseCandidate(
+                place,
+                place,
+                dict.fromkeys(SIGNS, False) | {"can_apply": place not in taken},
+                dict.fromkeys(NUMBERS, 3.0),
+            )
+            for place in range(5)
+        )
+        return CompiledMethod(index, index, 100.0 - sum(self.saves[one] for one in taken), rows, taken)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def env() -> JitCseEnv:
+    return JitCseEnv(["some"], Table)
+
+
+def test_spaces_are_the_originals(env: JitCseEnv):
+    assert env.action_space == gymnasium.spaces.Discrete(17)
+    assert env.observation_space.shape == (16, 22) and len(env.observation_columns) == 22
+    check_env(env, skip_render_check=True)
+
+
+def test_an_episode(env: JitCseEnv):
+    seen, info = env.reset()
+    assert info["no_cse_method"].perf_score == 100 and info["heuristic_method"].perf_score == 90
+    assert seen[:5, 6].tolist() == [1] * 5 and not seen[5:].any()
+    seen, reward, terminated, truncated, info = env.step(3)
+    assert (reward, terminated, truncated) == (1.0, False, False) and info["action_is_valid"]
+    assert (info["previous"].perf_score, info["current"].perf_score) == (100, 80) and not seen[3, 6]
+    _, reward, *_ = env.step(2)
+    assert reward == pytest.approx(5 * (80 - 85) / 80)
+    _, reward, terminated, truncated, info = env.step(16)
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert (info["heuristic_score"], info["no_cse_score"], info["final_score"]) == (90, 100, 85)
+    assert info["total_reward"] == pytest.approx(1 - 25 / 80)
+
+
+def test_what_does_not_apply_costs_and_ends_the_episode_at_last(env: JitCseEnv):
+    seen, _ = env.reset()
+    for number in range(1, INVALID_ACTION_LIMIT + 1):
+        after, reward, terminated, truncated, info = env.step(16 if number % 2 else 9)
+        assert reward == -0.05 and not terminated and info["invalid_actions"] == number
+        assert not info["action_is_valid"] and np.array_equal(seen, after)
+        assert truncated == (number == INVALID_ACTION_LIMIT)
+    assert "final_score" not in info
+    env.reset()
+    env.step(0)
+    assert not env.step(0)[4]["action_is_valid"], "it is shared already"
+
+
+def test_to_stop_at_once_may_be_allowed():
+    env = JitCseEnv(["some"], Table, stop_at_once=True)
+    env.reset()
+    assert env.action_masks()[16] and env.step(16)[2]
+
+
+def test_a_method_that_cannot_be_compiled_is_drawn_no_more():
+    env = JitCseEnv(["broken", "some"], Table)
+    for seed in range(8):
+        assert env.reset(seed=seed)[1]["method_index"] == "some"
+    assert env.methods == ["some"]
+    _, reward, terminated, truncated, info = env.step(4)
+    assert (reward, terminated, truncated) == (-0.05, False, True) and info["action_is_valid"]
+    with pytest.raises(IrgymError, match="no method can be compiled"):
+        env.reset()
+
+
+def test_draws_are_the_environments_own():
+    def drawn(seed: int) -> list[str]:
+        env = JitCseEnv([f"m{n}" for n in range(50)], Table)
+        return [env.reset(seed=seed)[1]["method_index"]] + [env.reset()[1]["method_index"] for _ in range(5)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_masks_say_what_applies(env: JitCseEnv):
+    env.reset()
+    assert env.action_masks().tolist() == [True] * 5 + [False] * 12
+    env.step(1)
+    assert env.action_masks().tolist() == [True, False, True, True, True] + [False] * 11 + [True]
+
+
+def test_the_best_choice_has_a_bonus(env: JitCseEnv):
+    wrapped = OptimalCseWrapper(env)
+    wrapped.reset()
+    assert wrapped.step(3)[1] == pytest.approx(1.0 + 0.05)
+    wrapped.reset()
+    assert wrapped.step(0)[1] == pytest.approx(0.5), "another one saves more"
+    assert wrapped.step(1)[1] == pytest.approx(-0.005), "it changes nothing"
+    assert wrapped.step(16)[1] == pytest.approx(-0.01), "more could be saved"
+    wrapped.reset()
+    assert wrapped.step(16)[1] == pytest.approx(-0.05), "nothing is shared yet"
+
+
+def test_observations_of_one_scale(env: JitCseEnv):
+    wrapped = RemoveFeaturesWrapper(NormalizeFeaturesWrapper(env))
+    seen, _ = wrapped.reset()
+    assert wrapped.observation_space.shape == seen.shape == (16, 20) and wrapped.observation_space.contains(
+        seen
+    )
+    assert seen.max() <= 1 and not seen[5:].any()
+
+
+@pytest.mark.timed
+def test_on_superpmi(tmp_path: Path):
+    for name in ("libclrjit.so", "some.mch"):
+        (tmp_path / name).touch()
+    collection = Collection(tmp_path, tmp_path / "some.mch", (sys.executable, str(STAND_IN)))
+    env = JitCseEnv(["6", "3", "13"], lambda: JitCompiler(collection))
+    _, info = env.reset(options={"method": "6"})
+    assert (info["no_cse_method"].perf_score, info["heuristic_method"].perf_score) == (106, 88)
+    assert env.step(5)[1] == pytest.approx(5 * 6 / 106) and env.step(16)[4]["final_score"] == 100
+    env.close()
+
+
+@pytest.fixture
+def on_llvm() -> Iterator[Callable[[], gymnasium.Env]]:
+    made: list[gymnasium.Env] = []
+
+    def make() -> gymnasium.Env:
+        made.append(gymnasium.make("irgym/JitCse-v0", methods=["cse://kernels/sorting.c#quick_sort"]))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_on_llvm(on_llvm):
+    env = on_llvm()
+    check_env(env.unwrapped, skip_render_check=True)
+    _, info = env.reset(seed=0)
+    best = min(
+        range(len(info["current"].cse_candidates)),
+        key=lambda one: env.unwrapped.compiler.compile(info["method_index"], [one]).perf_score,
+    )
+    _, reward, _, _, info = env.step(best)
+    assert reward == pytest.approx(
+        5 * (info["previous"].perf_score - info["current"].perf_score) / info["previous"].perf_score
+    )
+
+
+@pytest.mark.slow
+def test_a_script_of_stable_baselines_trains_unchanged(on_llvm, tmp_path: Path):
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    model = PPO("MlpPolicy", make_vec_env(on_llvm, n_envs=2), n_steps=32, batch_size=16, n_epochs=1, seed=0)
+    model.learn(total_timesteps=128)
+    model.save(tmp_path / "model.zip")
+    env = on_llvm()
+    seen, _ = env.reset()
+    done = False
+    while not done:
+        action, _ = PPO.load(tmp_path / "model.zip").predict(seen, deterministic=False)
+        seen, _, terminated, truncated, info = env.step(int(action))
+        done = terminated or truncated
+    assert info["invalid_actions"] <= INVALID_ACTION_LIMIT and MAX_CSE == 16

@@ -1,0 +1,94 @@
+"""A stand-in for SuperPMI: it speaks its protocol, and misbehaves where it is told to.
+
+Method N has N % 7 candidates. Its score is 100 + N, less for each candidate that is shared by its number + 1,
+and 3 more if all are. Faults are injected at random, as `--faults SHARE --seed N` say.
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+
+FEATURES = 22
+NAMES = (
+    "type,viable,live_across_call,const,shared_const,make_cse,has_call,containable,cost_ex,cost_sz,use_count,"
+    "def_count,use_wt_cnt_x100,def_wt_cnt_x100,distinct_locals,local_occurrences,bb_count,block_spread,"
+    "enreg_count_int,enreg_count_float,enreg_count_simd,enreg_count_msk"
+)
+
+
+def metrics(index: int, chosen: list[int] | None) -> str:
+    count = index % 7
+    shared = [one for one in (chosen if chosen is not None else range(count)) if one < count]
+    score = 100.0 + index - sum(one + 1 for one in shared) + (3 if shared and len(shared) == count else 0)
+    told = f", num cse {len(shared)} num cand {count}"
+    if chosen is not None:
+        rows = " ".join(
+            f"features #{place}," + ",".join(str(place + n) for n in range(FEATURES))
+            for place in range(count)
+        )
+        told += f" featureNames {NAMES} {rows}" if count else ""
+    if shared:
+        told += f" seq {','.join(map(str, shared))}"
+    return (
+        f"; Total bytes of code {40 + index}, prolog size 4, PerfScore {score:.2f}, instruction count 8, "
+        f"allocated bytes for code {40 + index}{told} spmi index {index} (MethodHash={index:08x}) "
+        f"for method Type:Method{index}(int):int (Tier1)"
+    )
+
+
+def misbehave(rng: random.Random) -> bool:
+    """Do something wrong; true if the request is answered all the same."""
+    fault = rng.choice(["die", "abort", "garbage", "half", "noise", "silence"])
+    if fault == "die":
+        os._exit(3)
+    elif fault == "abort":
+        os.abort()
+    elif fault == "garbage":
+        sys.stdout.buffer.write(b"\xff\xfe\x00 not text\n")
+    elif fault == "half":
+        sys.stdout.write("; Total bytes of co")
+        sys.stdout.flush()
+        os._exit(0)
+    elif fault == "silence":
+        time.sleep(60)
+    else:
+        print("# a remark", flush=True)
+        print("some words of the JIT's own", flush=True)
+        return True
+    sys.stdout.flush()
+    return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--faults", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--methods", type=int, default=1000)
+    own, _ = parser.parse_known_args()
+    rng = random.Random(f"{own.seed} {os.getpid()}")
+    for line in sys.stdin:
+        line = line.strip()
+        if line in ("quit", "0"):
+            return
+        if line.startswith("#") or not line:
+            continue
+        first, *options = line.split("!")
+        index = int(first)
+        if not 0 < index <= own.methods:
+            print(f"ERROR: Method {index} not found", file=sys.stderr)
+            sys.exit(2)
+        if rng.random() < own.faults and not misbehave(rng):
+            continue
+        known = dict(option.split("=", 1) for option in options)
+        chosen = None
+        if known.get("JitRLHook") == "1":
+            text = known.get("JitRLHookCSEDecisions", "")
+            chosen = [int(one) for one in text.split(",")] if text else []
+        print(metrics(index, chosen))
+        print("[streaming] Done. Status=0", flush=True)
+
+
+if __name__ == "__main__":
+    main()
