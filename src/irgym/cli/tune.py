@@ -19,8 +19,8 @@ class Tune:
     uri: Positional[str]
     """The program, such as loops://mm/128x128x128, or a file."""
     search: str | None = None
-    """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else `guided`
-    where there is a policy, else `evolutionary`."""
+    """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else
+    `guided` where there is a policy, else `evolutionary`."""
     policy: str | None = None
     """Policy that leads the search: the name of one that ships (`default`), or a run folder."""
     seconds: float | None = None

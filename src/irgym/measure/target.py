@@ -107,19 +107,23 @@ def require(target: Target) -> None:
         BackendError: It does not.
     """
     host, machine = host_target(), fingerprint()
-    if target.name == host.name:
+    if runs_here(target):
         return
     levels = [level.name for level in LEVELS if level.architecture == host.architecture]
     fitting = levels[levels.index(host.name) :] if host.name in levels else [host.name]
-    if target.architecture != host.architecture:
-        lacks = f"it is {host.architecture}"
-    elif missing := _missing(target, machine):
-        lacks = f"it lacks {', '.join(missing)}"
-    else:
-        return
+    lacks = f"it is {host.architecture}"
+    if target.architecture == host.architecture:
+        lacks = f"it lacks {', '.join(_missing(target, machine))}"
     raise BackendError(
         f"this processor does not run code for {target.name} ({lacks}): choose {' or '.join(fitting)}"
     )
+
+
+def runs_here(target: Target) -> bool:
+    """Say whether this processor runs the code of a target."""
+    host = host_target()
+    same = target.architecture == host.architecture and not _missing(target, fingerprint())
+    return same or target.name == host.name
 
 
 def target_of(target: Target | str | None, runs: bool = True) -> Target:

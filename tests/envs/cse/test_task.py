@@ -67,7 +67,7 @@ def test_scores_are_the_same_alone_and_together(task: CseTask):
 
 
 def test_few_choices_are_searched_exhaustively_and_the_best_is_proven():
-    uri = "cse://kernels/sorting.c#count_keys"
+    uri = "cse://kernels/sorting.c#sift"
     result = irgym.tune(uri)
     task = CSE.task(uri)
     states = [

@@ -39,7 +39,7 @@ class CseEnvironment(Environment):
     default_reward = RelativeImprovement()
     reference_pipeline = "all"
     default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
-    validation_inputs = 1
+    validation_inputs = 4
     accepts = ""
 
     def __init__(self) -> None:

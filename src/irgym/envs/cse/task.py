@@ -23,6 +23,7 @@ from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.facts import Surroundings
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.toolchain import toolchain
+from irgym.measure.target import runs_here
 
 SCORE = Objective("score", "", "static score: LLVM's instructions, weighted", exact=True, timed=False)
 """Not a time: what the instructions of the assembly cost, times how often their blocks run by an estimate."""
@@ -177,10 +178,15 @@ class CseTask(Task[CseState]):
         )
 
     def validation(self, state: CseState, inputs: int, seed: int) -> Call:
-        """Return the call that has LLVM's verifier look at the function."""
-        del inputs, seed
+        """Return the call that runs the function on made-up arguments, beside the function as written.
+
+        Code for another machine is looked at by LLVM's verifier alone.
+        """
         shared = tuple(sorted(state.shared))
-        return Call(f"{RUNNER}:validate", (str(self.module), self.analysed.function.name, shared))
+        arguments = (str(self.module), self.analysed.function.name, shared)
+        if not runs_here(self._target):
+            return Call(f"{RUNNER}:validate", arguments)
+        return Call("irgym.envs.cse.running.checking:compared", (*arguments, inputs, seed))
 
     def pipeline(self, name: str) -> Schedule:
         """Return what a compiler would share.

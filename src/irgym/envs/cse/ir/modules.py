@@ -119,16 +119,17 @@ class ModuleText:
         return self.entries.get(name, self.declared.get(name))
 
 
-def with_body(module: str, header: str, lines: Iterable[str]) -> str:
+def with_body(module: str, header: str, lines: Iterable[str], new_header: str = "") -> str:
     """Return the text of a module in which a function has another body.
 
     Args:
         module: The text of the module, as LLVM printed it.
         header: The line that begins the function's definition.
         lines: The new lines between the braces.
+        new_header: The line that is to begin the definition; by default the same.
     """
     before, _, after = module.partition(f"\n{header}\n")
-    return "\n".join([before, header, *lines, "}" + after.partition("\n}")[2]])
+    return "\n".join([before, new_header or header, *lines, "}" + after.partition("\n}")[2]])
 
 
 def header_of_copy(name: str, header: str, copy: str) -> str:
@@ -143,6 +144,11 @@ def header_of_copy(name: str, header: str, copy: str) -> str:
     place = head.index(f"{name}(")
     words = [word for word in head[:place].split() if word not in LINKAGES]
     return " ".join(["define", *words, copy + _COMDAT.sub("", head[place + len(name) :])])
+
+
+def visible(header: str, name: str) -> str:
+    """Return the line that begins the definition of a function that any module may see."""
+    return header_of_copy(name, header, name)
 
 
 def _names_in(text: str) -> list[str]:

@@ -17,7 +17,7 @@ TIMEOUT_S = 300.0
 SHOWN = 2
 """Messages of clang that are told."""
 
-FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-w")
+FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g0", "-w")
 """Without -O1, clang marks functions so that LLVM leaves them as they are."""
 
 

@@ -9,6 +9,7 @@ from irgym.core.errors import IrgymError, ProgramError, explained
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
+from irgym.envs.cse.programs.clang import FLAGS
 from irgym.envs.cse.programs.uris import C, file_of, function_of
 from irgym.envs.cse.toolchain import clang_version, llvm_version
 from irgym.measure.evaluators import error_of
@@ -51,7 +52,7 @@ class Sources(Closing):
         file = file_of(program)
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()
-        made_by = [clang_version()] if file.suffix.lower() == C else []
+        made_by = [clang_version(), *FLAGS] if file.suffix.lower() == C else []
         # C may include what lies beside it: then the path is a part of what the module depends on.
         parts = (file.suffix, content, str(file.absolute()), target, llvm_version(), *made_by)
         return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(file, target))

@@ -1,0 +1,101 @@
+"""Functions with some candidates shared compute what they computed, and what does not is noticed."""
+
+from pathlib import Path
+
+import pytest
+
+from irgym.core.schedule import replay
+from irgym.envs.cse.environment import CSE
+from irgym.envs.cse.ir.sharing import Sharing
+from irgym.envs.cse.running.arguments import Signature, signature_of
+from irgym.envs.cse.running.checking import compared
+from irgym.envs.cse.task import CseTask
+from irgym.measure.target import runs_here
+
+KERNELS = [*CSE.dataset("kernels").train, *CSE.dataset("kernels").test]
+
+
+def task_of(uri: str) -> CseTask:
+    task = CSE.task(uri)
+    if not runs_here(task.target):
+        pytest.skip(f"needs a processor that runs {task.target.name}")
+    return task
+
+
+@pytest.mark.parametrize(
+    ("header", "wanted"),
+    [
+        ("define dso_local i32 @f(ptr noundef %p, i64 %n) #0 {", Signature(("ptr", "i64"), "i32")),
+        ("define internal void @f() {", Signature((), "void")),
+        ("define internal fastcc void @f() {", None),
+        ("define zeroext i8 @f(double %d, i1 %b) {", Signature(("double", "i1"), "i8")),
+        ("define void @f(ptr byval(%struct.S) align 8 %p) {", None),
+        ("define i32 @f(i32 %n, ...) {", None),
+        ("define <4 x float> @f(<4 x float> %v) {", None),
+        ("define i128 @f(i128 %n) {", None),
+    ],
+)
+def test_signatures(header: str, wanted: Signature | None):
+    assert signature_of(header, "@f") == wanted
+
+
+@pytest.mark.parametrize("uri", KERNELS)
+def test_the_kernels_compute_the_same(uri: str):
+    task = task_of(uri)
+    everything = tuple(range(len(task.names)))
+    for shared in (everything, everything[::2], everything[1::2]):
+        said = compared(str(task.module), task.analysed.function.name, shared, 2, 0)
+        assert said.ok, said.detail
+
+
+def test_most_kernels_can_be_run():
+    said = [
+        compared(str(task.module), task.analysed.function.name, (0,), 2, 0) for task in map(task_of, KERNELS)
+    ]
+    assert sum(one.checked for one in said) > 0.8 * len(said)
+
+
+def test_a_wrong_choice_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    task = task_of("cse://kernels/matrices.c#transpose")
+    right = Sharing.lines
+
+    def wrong(self: Sharing, chosen: tuple[int, ...]) -> list[str]:
+        lines = right(self, chosen)
+        return [line.replace(" add ", " sub ", 1) for line in lines] if chosen else lines
+
+    monkeypatch.setattr(Sharing, "lines", wrong)
+    said = compared(str(task.module), task.analysed.function.name, (0,), 2, 0)
+    assert not said.ok and ("differ" in said.detail or "ended the process" in said.detail)
+
+
+POINTERS = "int f(int **p, int n) { int s = p[n][0]; if (s > 1) s += p[n][0] * n; return s; }"
+ENDLESS = "int f(int *p, int n) { while (p[n] > -1) p[n] = 1; return p[n]; }"
+CONSTANT = "int f(int *p, int n) { int s = 0; if (p[n] > 1) s = p[n] * 0; return s; }"
+STRUCT = """
+struct S { int a[9]; };
+int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (POINTERS, "ended the process"),
+        (ENDLESS, "did not end within"),
+        (CONSTANT, "makes the same of all"),
+        (STRUCT, "cannot be made up"),
+    ],
+)
+def test_what_cannot_be_checked_is_told(tmp_path: Path, body: str, why: str):
+    file = tmp_path / "code.c"
+    file.write_text(f"{body}\n")
+    task = task_of(f"cse:{file}#f")
+    said = compared(str(task.module), "@f", tuple(range(len(task.names))), 2, 0)
+    assert said.ok and not said.checked and why in said.blind
+
+
+def test_code_for_other_machines_is_not_run():
+    task = CSE.task("cse://kernels/sorting.c#sift", target="aarch64")
+    with CSE.bench() as bench:
+        said = bench.call(task.validation(replay(task, task.pipeline("all")), 2, 0))
+    assert said.ok and (runs_here(task.target) or "code for another machine is not run" in said.blind)
