@@ -133,6 +133,16 @@ def mentions(path: Path, *words: str) -> bool:
     return any(word.encode() in content for word in words)
 
 
+def begins(path: Path, *beginnings: bytes) -> bool:
+    """Say whether a file's content begins with one of some, for `Environment.program_of`.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    with explained(f"{path} cannot be read", "check its permissions"), path.open("rb") as file:
+        return file.read(max(map(len, beginnings))).startswith(beginnings)
+
+
 def task_of(
     environment: "Environment",
     uri: str,

@@ -1,18 +1,30 @@
 """Functions with some candidates shared compute what they computed, and what does not is noticed."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from irgym.core.cost import Call, Validation
+from irgym.core.environment import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.ir.sharing import Sharing
 from irgym.envs.cse.running.arguments import Signature, signature_of
-from irgym.envs.cse.running.checking import compared
+from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CseTask
 from irgym.measure.target import runs_here
 
 KERNELS = [*CSE.dataset("kernels").train, *CSE.dataset("kernels").test]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with CSE.bench() as opened:
+        yield opened
+
+
+def compared(bench: Bench, task: CseTask, shared: Iterable[int]) -> Validation:
+    return bench.call(task.validation(CseState(frozenset(shared)), 2, 0))
 
 
 def task_of(uri: str) -> CseTask:
@@ -40,31 +52,23 @@ def test_signatures(header: str, wanted: Signature | None):
 
 
 @pytest.mark.parametrize("uri", KERNELS)
-def test_the_kernels_compute_the_same(uri: str):
+def test_the_kernels_compute_the_same(uri: str, bench: Bench):
     task = task_of(uri)
-    everything = tuple(range(len(task.names)))
+    everything = range(len(task.names))
     for shared in (everything, everything[::2], everything[1::2]):
-        said = compared(str(task.module), task.analysed.function.name, shared, 2, 0)
+        said = compared(bench, task, shared)
         assert said.ok, said.detail
 
 
-def test_most_kernels_can_be_run():
-    said = [
-        compared(str(task.module), task.analysed.function.name, (0,), 2, 0) for task in map(task_of, KERNELS)
-    ]
+def test_most_kernels_can_be_run(bench: Bench):
+    said = [compared(bench, task, (0,)) for task in map(task_of, KERNELS)]
     assert sum(one.checked for one in said) > 0.8 * len(said)
 
 
-def test_a_wrong_choice_is_noticed(monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_choice_is_noticed(bench: Bench):
     task = task_of("cse://kernels/matrices.c#transpose")
-    right = Sharing.lines
-
-    def wrong(self: Sharing, chosen: tuple[int, ...]) -> list[str]:
-        lines = right(self, chosen)
-        return [line.replace(" add ", " sub ", 1) for line in lines] if chosen else lines
-
-    monkeypatch.setattr(Sharing, "lines", wrong)
-    said = compared(str(task.module), task.analysed.function.name, (0,), 2, 0)
+    name = task.analysed.function.name
+    said = bench.call(Call("wrong_sharing:compared", (str(task.module), name, (0,), 2, 0)))
     assert not said.ok and ("differ" in said.detail or "ended the process" in said.detail)
 
 
@@ -86,16 +90,15 @@ int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
         (STRUCT, "cannot be made up"),
     ],
 )
-def test_what_cannot_be_checked_is_told(tmp_path: Path, body: str, why: str):
+def test_what_cannot_be_checked_is_told(tmp_path: Path, bench: Bench, body: str, why: str):
     file = tmp_path / "code.c"
     file.write_text(f"{body}\n")
     task = task_of(f"cse:{file}#f")
-    said = compared(str(task.module), "@f", tuple(range(len(task.names))), 2, 0)
+    said = compared(bench, task, range(len(task.names)))
     assert said.ok and not said.checked and why in said.blind
 
 
-def test_code_for_other_machines_is_not_run():
+def test_code_for_other_machines_is_not_run(bench: Bench):
     task = CSE.task("cse://kernels/sorting.c#sift", target="aarch64")
-    with CSE.bench() as bench:
-        said = bench.call(task.validation(replay(task, task.pipeline("all")), 2, 0))
+    said = bench.call(task.validation(replay(task, task.pipeline("all")), 2, 0))
     assert said.ok and (runs_here(task.target) or "code for another machine is not run" in said.blind)

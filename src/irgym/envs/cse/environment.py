@@ -1,18 +1,18 @@
 """The cse environment: what `irgym` commands and Gymnasium reach by the name `cse`."""
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from irgym.core.catalogue import mentions
+from irgym.core.catalogue import begins, mentions
 from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
-from irgym.core.errors import BackendError, explained
+from irgym.core.errors import BackendError
 from irgym.core.objective import Objective
-from irgym.core.reward import RelativeImprovement, Reward
+from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.envs.cse import datasets
-from irgym.envs.cse.programs.preparing import is_bitcode
+from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
 from irgym.envs.cse.programs.uris import C, parse_uri
@@ -40,7 +40,6 @@ class CseEnvironment(Environment):
     reference_pipeline = "all"
     default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
     validation_inputs = 4
-    accepts = ""
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
@@ -86,17 +85,13 @@ class CseEnvironment(Environment):
         ours = (
             suffix == C
             or (suffix == ".ll" and mentions(program, "define "))
-            or (suffix == ".bc" and _bitcode(program))
+            or (suffix == ".bc" and begins(program, *BITCODE))
         )
         return f"cse:{program}" if ours else None
 
     def objectives(self) -> Sequence[Objective]:
         """Return the static score, and the number of instructions."""
         return OBJECTIVES
-
-    def rewards(self) -> Mapping[str, Reward]:
-        """Return relative improvement."""
-        return {"default": self.default_reward}
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""
@@ -120,11 +115,6 @@ class CseEnvironment(Environment):
     def pipelines(self) -> list[Pipeline]:
         """Return what compilers choose."""
         return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
-
-
-def _bitcode(path: Path) -> bool:
-    with explained(f"{path} cannot be read", "check its permissions"), path.open("rb") as file:
-        return is_bitcode(file.read(4))
 
 
 def _status(name: str, version: Callable[[], str], use: str) -> BackendStatus:

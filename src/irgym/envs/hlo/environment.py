@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from irgym.core.catalogue import mentions
+from irgym.core.catalogue import begins, mentions
 from irgym.core.environment import (
     BackendStatus,
     Bench,
@@ -17,7 +17,7 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, explained
+from irgym.core.errors import BackendError
 from irgym.core.objective import Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
@@ -194,8 +194,7 @@ def _is_hlo(path: Path) -> bool:
     """Say whether a file is ours by its suffix; MLIR as text may be another environment's."""
     suffix = path.suffix.lower()
     if suffix == ".bc":  # LLVM's bitcode has that suffix too
-        with explained(f"{path} cannot be read", "check its permissions"), path.open("rb") as file:
-            return file.read(len(BYTECODE)) == BYTECODE
+        return begins(path, BYTECODE)
     return suffix in SUFFIXES and (suffix != ".mlir" or mentions(path, *DIALECTS))
 
 

@@ -22,6 +22,7 @@ class Liveness:
         registers: What holds each value.
         entering: Values that are live where a block begins, by block.
         leaving: Values that are live where a block ends.
+        pressure: How many values of each class are live where a block begins or ends, whichever has more.
     """
 
     def __init__(self, function: Function, flow: Flow) -> None:

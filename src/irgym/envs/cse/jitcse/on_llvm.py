@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from irgym.core.environment import Bench
 from irgym.core.errors import IrgymError
+from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.types import Register, type_of
 from irgym.envs.cse.jitcse.methods import CompiledMethod, CompileFailed, CseCandidate
@@ -38,8 +39,7 @@ class LlvmCompiler:
         try:
             task = self._task(index)
             if chosen is None:
-                names = [action.candidate for action in task.pipeline(COST_TEST).actions]
-                chosen = [task.names.index(name) for name in names]
+                chosen = sorted(replay(task, task.pipeline(COST_TEST)).shared)
             if self._bench is None:
                 self._bench = CSE.bench()
             [measured] = self._bench.evaluator.evaluate([task.job(CseState(frozenset(chosen)))])

@@ -11,11 +11,6 @@ BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """What bitcode begins with, by itself or in a wrapper."""
 
 
-def is_bitcode(content: bytes) -> bool:
-    """Say whether a file is bitcode, by what it begins with."""
-    return content.startswith(BITCODE)
-
-
 def prepared(path: str, target: str) -> bytes:
     """Return the module of a file, as text, in the form that expressions are shared in.
 
@@ -33,7 +28,7 @@ def prepared(path: str, target: str) -> bytes:
     else:
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()
-    module = llvm.read(content if is_bitcode(content) else _text(content, file), file.name)
+    module = llvm.read(content if content.startswith(BITCODE) else _text(content, file), file.name)
     return llvm.prepare(module, target).encode()
 
 

@@ -87,10 +87,6 @@ class Sources(Closing):
             raise ProgramError(f"{file} defines no function {name!r}: choose among {_listed(text)}")
         return analysed(text, f"@{name}")
 
-    def functions(self, module: Path) -> list[str]:
-        """Return the names of the functions that a module defines, without sigils."""
-        return _names(self._text(module))
-
     def _text(self, module: Path) -> ModuleText:
         found = self._modules.pop(module, None)
         found = self._modules[module] = found or ModuleText.read(module.read_text())
@@ -108,11 +104,7 @@ def content_of(module: Path) -> str:
     return content_digest(module.read_bytes())
 
 
-def _names(text: ModuleText) -> list[str]:
-    return [name.removeprefix("@").strip('"') for name in text.functions]
-
-
 def _listed(text: ModuleText) -> str:
-    names = _names(text)
+    names = [name.removeprefix("@").strip('"') for name in text.functions]
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return (", ".join(names[:LISTED]) or "none: it defines no function") + more

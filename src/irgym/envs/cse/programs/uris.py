@@ -47,8 +47,3 @@ def file_of(program: ProgramUri) -> Path:
 def function_of(program: ProgramUri) -> str:
     """Return the name of the function, without sigil; empty where none is named."""
     return program.fragment or program.body.partition("#")[2]
-
-
-def uri_of_function(program: ProgramUri, function: str) -> str:
-    """Return the URI of a function of the same file."""
-    return f"{program.uri.partition('#')[0]}#{function}"

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from irgym.core.cost import Validation
-from irgym.envs.cse.ir.analysis import analysed
-from irgym.envs.cse.ir.modules import ModuleText, visible, with_body
+from irgym.envs.cse.ir.modules import visible, with_body
 from irgym.envs.cse.running.arguments import signature_of
 from irgym.envs.cse.running.execution import CALLS, outcomes
-from irgym.envs.cse.scoring.scorer import verified
+from irgym.envs.cse.scoring.scorer import function_at, verified
 
 TOLERANCE = "bit for bit"
 
@@ -25,14 +24,13 @@ def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: i
     said = verified(path, name, shared)
     if said:
         return Validation(False, 0.0, "LLVM's verifier", 0, said)
-    text = Path(path).read_text()
-    module = ModuleText.read(text)
-    header = module.functions[name].header
+    function = function_at(path, name)
+    header = function.function.header
     signature = signature_of(header, name)
     if signature is None:
         return _blind("its arguments cannot be made up: LLVM's verifier alone has looked at it")
     seen = visible(header, name)
-    function = analysed(module, name)
+    text = Path(path).read_text()
     bare = name.removeprefix("@").strip('"')
     before, after = (
         outcomes(with_body(text, header, function.sharing.lines(one), seen), bare, signature, inputs, seed)

@@ -18,13 +18,15 @@ AT_ONCE = 16
 
 
 @lru_cache(maxsize=4)
-def _module(path: str) -> ModuleText:
+def module_at(path: str) -> ModuleText:
+    """Return a module, read once."""
     return ModuleText.read(Path(path).read_text())
 
 
 @lru_cache(maxsize=64)
-def _function(path: str, name: str) -> Analysed:
-    return analysed(_module(path), name)
+def function_at(path: str, name: str) -> Analysed:
+    """Return what is known of a function of a module, found out once."""
+    return analysed(module_at(path), name)
 
 
 def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) -> list[Score]:
@@ -44,11 +46,11 @@ def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) 
 
 def together(path: str, name: str, choices: Sequence[Sequence[int]]) -> str:
     """Return a module with a copy of a function for each of some choices."""
-    return _function(path, name).together(_module(path), choices)
+    return function_at(path, name).together(module_at(path), choices)
 
 
 def _scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) -> list[Score]:
-    machine, function = MACHINES[target], _function(path, name)
+    machine, function = MACHINES[target], function_at(path, name)
     text = together(path, name, choices)
     cost = COSTS[machine.architecture]
     of = {
