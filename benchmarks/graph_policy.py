@@ -9,7 +9,7 @@ found: ALL itself where nothing is faster.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import tyro
@@ -58,13 +58,8 @@ def ratios(runs: Sequence[Comparison], method: str) -> dict[str, float]:
     return {program: statistics.median(each) for program, each in found.items() if min(each) > 0}
 
 
-def policy_table(runs: Sequence[Comparison], method: str) -> None:
-    """Print what each episode comes to, and the geometric mean of each kind of network."""
-    found = ratios(runs, method)
-    last = {row.program: row for row in runs[-1].rows}
-    for program, ratio in found.items():
-        actions = last[program].schedule.count("@")
-        print(f"{program:45s} {ratio:6.3f} of ALL's speed, {actions} actions")
+def policy_table(found: Mapping[str, float]) -> None:
+    """Print the geometric mean of each kind of network."""
     for kind, bar in BARS.items():
         own = [ratio for program, ratio in found.items() if KINDS[GRAPH.family(program)] == kind]
         if own:
@@ -75,13 +70,9 @@ def policy_table(runs: Sequence[Comparison], method: str) -> None:
             )
 
 
-def search_table(runs: Sequence[Comparison], guided: str, searches: Sequence[str]) -> None:
-    """Print each search's speeds over ALL's, and how much faster the guided one's results are."""
-    of = {method: ratios(runs, method) for method in (guided, *searches)}
-    print(f"{'program':45s} " + " ".join(f"{method.partition(':')[0]:>12s}" for method in of))
-    for program in of[guided]:
-        print(f"{program:45s} " + " ".join(f"{each.get(program, 0.0):12.3f}" for each in of.values()))
-    for search in searches:
+def search_table(of: Mapping[str, Mapping[str, float]], guided: str) -> None:
+    """Print how much faster the guided search's results are than each other one's."""
+    for search in (method for method in of if method != guided):
         both = [of[guided][one] / of[search][one] for one in of[guided] if one in of[search]]
         mean = geometric_interval(both)
         print(
@@ -90,26 +81,34 @@ def search_table(runs: Sequence[Comparison], guided: str, searches: Sequence[str
 
 
 def main(options: Options) -> None:
-    """Print the episode's speeds, or those of searches."""
+    """Print the episode's speeds, or those of searches: each network when it is done, then the means."""
     print(fingerprint().text())
     programs = options.programs or tuple(spread(GRAPH.dataset(options.dataset).test, options.limit))
     episode, guided = f"policy:{options.policy}", f"guided:{options.policy}"
     methods = (episode,) if options.seconds is None else (guided, *options.searches)
-    runs = [
-        irgym.compare(
-            "graph",
-            programs,
-            methods=methods,
-            seconds=options.seconds,
-            seed=seed,
-            backend=f"ort:{options.threads}",
-        )
-        for seed in range(options.repeats)
-    ]
+    print(f"{'of the speed of ALL':45s} " + " ".join(f"{one.partition(':')[0]:>12s}" for one in methods))
+    of: dict[str, dict[str, float]] = {method: {} for method in methods}
+    for program in programs:
+        runs = [
+            irgym.compare(
+                "graph",
+                (program,),
+                methods=methods,
+                seconds=options.seconds,
+                seed=seed,
+                backend=f"ort:{options.threads}",
+            )
+            for seed in range(options.repeats)
+        ]
+        for method in methods:
+            of[method].update(ratios(runs, method))
+        row = " ".join(f"{found.get(program, 0.0):12.3f}" for found in of.values())
+        actions = [one.schedule.count("@") for one in runs[-1].rows if one.method == episode]
+        print(f"{program:45s} {row}" + "".join(f", {count} actions" for count in actions), flush=True)
     if options.seconds is None:
-        policy_table(runs, episode)
+        policy_table(of[episode])
     else:
-        search_table(runs, guided, options.searches)
+        search_table(of, guided)
 
 
 if __name__ == "__main__":
