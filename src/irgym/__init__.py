@@ -1,8 +1,9 @@
 """irgym: reinforcement learning and search for compiler optimisation, on real compilers.
 
 `tune`, `replay`, `compare`, `train` and `evaluate` do what the commands of the same names do, and return what
-those print; `task`, `environments` and `load_policy` give what there is to work with. Each is imported on
-first use. `import irgym` also registers the environments with Gymnasium, as `irgym/Loops-v0` for `loops`.
+those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give what there is
+to work with. Each is imported on first use. `import irgym` also registers the environments with Gymnasium,
+as `irgym/Loops-v0` for `loops`.
 """
 
 from importlib import import_module
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from irgym.api.comparing import compare
     from irgym.api.programs import environments, load_policy, task
     from irgym.api.training import evaluate, train
-    from irgym.api.tuning import replay, tune
+    from irgym.api.tuning import replay, tune, tune_parts
     from irgym.core.errors import IrgymError
     from irgym.evaluation.tuned import Tuned
 
@@ -36,6 +37,7 @@ __all__ = [
     "task",
     "train",
     "tune",
+    "tune_parts",
 ]
 
 _PLACES = {
@@ -49,6 +51,7 @@ _PLACES = {
     "task": "irgym.api.programs",
     "train": "irgym.api.training",
     "tune": "irgym.api.tuning",
+    "tune_parts": "irgym.api.tuning",
 }
 """The modules that the names come from."""
 

@@ -1,7 +1,8 @@
 """A stand-in for SuperPMI: it speaks its protocol, and misbehaves where it is told to.
 
 Method N has N % 7 candidates. Its score is 100 + N, less for each candidate that is shared by its number + 1,
-and 3 more if all are. Faults are injected at random, as `--faults SHARE --seed N` say.
+and 3 more if all are. What is shared by itself is counted from `--from` on. Faults are injected at random, as
+`--faults SHARE --seed N` say. Without `-streaming` all methods are told once.
 """
 
 import argparse
@@ -18,7 +19,7 @@ NAMES = (
 )
 
 
-def metrics(index: int, chosen: list[int] | None) -> str:
+def metrics(index: int, chosen: list[int] | None, first: int = 0) -> str:
     count = index % 7
     shared = [one for one in (chosen if chosen is not None else range(count)) if one < count]
     score = 100.0 + index - sum(one + 1 for one in shared) + (3 if shared and len(shared) == count else 0)
@@ -30,7 +31,7 @@ def metrics(index: int, chosen: list[int] | None) -> str:
         )
         told += f" featureNames {NAMES} {rows}" if count else ""
     if shared:
-        told += f" seq {','.join(map(str, shared))}"
+        told += f" seq {','.join(str(one + (first if chosen is None else 0)) for one in shared)}"
     return (
         f"; Total bytes of code {40 + index}, prolog size 4, PerfScore {score:.2f}, instruction count 8, "
         f"allocated bytes for code {40 + index}{told} spmi index {index} (MethodHash={index:08x}) "
@@ -38,9 +39,12 @@ def metrics(index: int, chosen: list[int] | None) -> str:
     )
 
 
-def misbehave(rng: random.Random) -> bool:
+FAULTS = ("die", "abort", "garbage", "half", "noise", "silence")
+
+
+def misbehave(rng: random.Random, only: str | None) -> bool:
     """Do something wrong; true if the request is answered all the same."""
-    fault = rng.choice(["die", "abort", "garbage", "half", "noise", "silence"])
+    fault = only or rng.choice(FAULTS)
     if fault == "die":
         os._exit(3)
     elif fault == "abort":
@@ -64,10 +68,15 @@ def misbehave(rng: random.Random) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--faults", type=float, default=0.0)
+    parser.add_argument("--only", choices=FAULTS, help="the only fault")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--methods", type=int, default=1000)
-    own, _ = parser.parse_known_args()
+    parser.add_argument("--from", type=int, default=0, dest="first")
+    own, others = parser.parse_known_args()
     rng = random.Random(f"{own.seed} {os.getpid()}")
+    if "-streaming" not in others:
+        print("\n".join(["some words first", *(metrics(one, None) for one in range(1, own.methods + 1))]))
+        return
     for line in sys.stdin:
         line = line.strip()
         if line in ("quit", "0"):
@@ -79,14 +88,14 @@ def main() -> None:
         if not 0 < index <= own.methods:
             print(f"ERROR: Method {index} not found", file=sys.stderr)
             sys.exit(2)
-        if rng.random() < own.faults and not misbehave(rng):
+        if rng.random() < own.faults and not misbehave(rng, own.only):
             continue
         known = dict(option.split("=", 1) for option in options)
         chosen = None
         if known.get("JitRLHook") == "1":
             text = known.get("JitRLHookCSEDecisions", "")
             chosen = [int(one) for one in text.split(",")] if text else []
-        print(metrics(index, chosen))
+        print(metrics(index, chosen, own.first))
         print("[streaming] Done. Status=0", flush=True)
 
 

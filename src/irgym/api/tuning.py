@@ -1,4 +1,4 @@
-"""`irgym.tune` and `irgym.replay`: one program, from its name to a result that is checked and measured."""
+"""`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,16 +8,18 @@ from irgym.api.checks import budget, check_options
 from irgym.core.capabilities import Counted, ask
 from irgym.core.catalogue import locate, task_of
 from irgym.core.cost import CostHistory
-from irgym.core.environment import Environment
+from irgym.core.environment import Bench, Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluation.finalists import best_of
+from irgym.evaluation.parts import TunedParts
 from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES
+from irgym.search.budget import Budget
 from irgym.search.session import needs_policy, run_search
 
 FEW = 1024
@@ -79,26 +81,91 @@ def tune(
     )
     home, uri = locate(program, inputs, environment)
     task = task_of(home, uri, backend, target, objective)
+    with home.bench(farm, backend) as bench:
+        return _tuned(home, bench, task, search, policy, limits, seed, note)
+
+
+def tune_parts(
+    program: str | Path,
+    *,
+    search: str | None = None,
+    policy: str | Path | Policy | None = None,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    objective: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+    note: Callable[[str], None] | None = None,
+) -> TunedParts:
+    """Tune each part of a program that has several, such as the functions of a file.
+
+    A part that cannot be tuned costs itself only: the result says why.
+
+    Args:
+        program: A URI or a file, such as `cse:code.c`.
+        search: As for `tune`, and so are the others.
+        policy: What leads the searches.
+        seconds: Time for the search of each part.
+        evaluations: Number of distinct candidates to evaluate for each part.
+        seed: Seed of all random choices.
+        objective: What is minimised.
+        backend: Back end.
+        target: What code is made for.
+        farm: Where to measure.
+        note: Told in a line what is being done.
+
+    Raises:
+        IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
+    """
+    limits = budget(evaluations, seconds)
+    check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
+    home, uri = locate(program)
+    parts = home.parts(uri, target)
+    if not parts:
+        raise IrgymError(f"{uri} is one program and has no parts: tune it as a whole")
+    results: list[Tuned] = []
+    failures: dict[str, str] = {}
+    with home.bench(farm, backend) as bench:
+        for part in parts:
+            try:
+                task = task_of(home, part, backend, target, objective)
+                results.append(_tuned(home, bench, task, search, policy, limits, seed, note))
+            except IrgymError as error:
+                failures[part] = str(error)
+    if not results:
+        raise IrgymError(f"no part of {uri} can be tuned: {next(iter(failures.values()))}")
+    return TunedParts(uri, tuple(results), failures, home)
+
+
+def _tuned(
+    home: Environment,
+    bench: Bench,
+    task: Task[Any],
+    search: str | None,
+    policy: str | Path | Policy | None,
+    limits: Budget,
+    seed: int,
+    note: Callable[[str], None] | None,
+) -> Tuned:
+    """Return a program after the best schedule; see `tune`."""
     name, policy = _choose(home, task, search, policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
-    with home.bench(farm, backend) as bench:
-        if note is not None:
-            note(f"{task.uri}: {label(name, led_by)}")
-        evaluator = bench.evaluator
-        found = run_search(strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory))
-        if not found.finalists:
-            failure = measure_anew(bench, task, task.initial())
-            raise IrgymError(
-                f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip()
-            )
-        best = best_of(home, bench, task, found)
-        validator = Validator(bench, home.validation_inputs, seed)
-        finding = confirm(home, bench, task, best.schedule, validator, best.no_gain)
-        return tuned(
-            home, bench, task, finding, Search(name, led_by, found.evaluations, found.seconds, found.complete)
-        )
+    if note is not None:
+        note(f"{task.uri}: {label(name, led_by)}")
+    evaluator = bench.evaluator
+    found = run_search(strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory))
+    if not found.finalists:
+        failure = measure_anew(bench, task, task.initial())
+        raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
+    best = best_of(home, bench, task, found)
+    validator = Validator(bench, home.validation_inputs, seed)
+    finding = confirm(home, bench, task, best.schedule, validator, best.no_gain)
+    described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
+    return tuned(home, bench, task, finding, described)
 
 
 def replay(

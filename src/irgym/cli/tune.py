@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tyro.conf import Positional
 
 from irgym.api.checks import check_export_of, check_file
-from irgym.api.tuning import tune
+from irgym.api.tuning import tune, tune_parts
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
-from irgym.cli.tuned import show
+from irgym.cli.tuned import show, show_parts
+from irgym.core.catalogue import locate
+from irgym.core.errors import IrgymError
+from irgym.core.task import form_of
 
 
 @dataclass(frozen=True)
@@ -17,16 +21,16 @@ class Tune:
     """Find the best schedule for a program, check its results, and say how good it is."""
 
     uri: Positional[str]
-    """The program, such as loops://mm/128x128x128, or a file."""
+    """The program, such as loops://mm/128x128x128, or a file; all functions of a file of C are tuned."""
     search: str | None = None
     """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else
     `guided` where there is a policy, else `evolutionary`."""
     policy: str | None = None
     """Policy that leads the search: the name of one that ships (`default`), or a run folder."""
     seconds: float | None = None
-    """Time for the search; 10 where neither this nor the number of evaluations is given."""
+    """Time for the search, of each function; 10 where neither this nor the number of evaluations is given."""
     evaluations: int | None = None
-    """Number of distinct candidates to evaluate."""
+    """Number of distinct candidates to evaluate, of each function."""
     seed: int = 0
     """Seed of all random choices."""
     measuring: Measuring = field(default_factory=Measuring)
@@ -40,17 +44,27 @@ class Tune:
     def run(self) -> None:
         """Tune, print, export."""
         what = self.measuring
+        options: dict[str, Any] = {
+            "search": self.search,
+            "policy": self.policy,
+            "seconds": self.seconds,
+            "evaluations": self.evaluations,
+            "seed": self.seed,
+            **vars(what),
+        }
         check_file(self.report)
-        check_export_of(self.uri, what.backend, what.target, what.objective, self.export)
-        with console().status(self.uri) as status:
-            result = tune(
-                self.uri,
-                search=self.search,
-                policy=self.policy,
-                seconds=self.seconds,
-                evaluations=self.evaluations,
-                seed=self.seed,
-                **vars(self.measuring),
-                note=status.update,
-            )
+        home, uri = locate(self.uri)
+        if home.parts(uri, what.target):
+            if self.report is not None:
+                raise IrgymError(f"a report is about one function: name one, as in {self.uri}#NAME")
+            if self.export is not None:
+                form_of(self.export, home.part_forms)
+                check_file(self.export)
+            with console().status(uri) as status:
+                parts = tune_parts(uri, **options, note=status.update)
+            show_parts(parts, self.json, self.export)
+            return
+        check_export_of(uri, what.backend, what.target, what.objective, self.export)
+        with console().status(uri) as status:
+            result = tune(uri, **options, note=status.update)
         show(result, self.json, self.export, self.report)

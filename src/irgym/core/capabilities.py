@@ -4,7 +4,7 @@ A task offers a capability by having its methods; nothing is declared. What is n
 without sketches a search starts from random episodes, without an analysis a reward has no shaping.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -172,6 +172,19 @@ class Drawn(Protocol):
 
     def drawing(self, state: Any) -> Drawing:
         """Return the program as boxes and arrows; boxes keep their names while what they stand for lasts."""
+        ...
+
+
+@runtime_checkable
+class Listed(Protocol):
+    """Programs that are worth comparing before and after as texts, in several forms."""
+
+    def listings(self, state: Any) -> Mapping[str, str]:
+        """Return the program by what the text is, such as `assembly`.
+
+        Raises:
+            IrgymError: A text cannot be made.
+        """
         ...
 
 

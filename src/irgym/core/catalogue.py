@@ -1,6 +1,7 @@
 """Which environments there are, which of them a program belongs to, and its task there."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +23,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "graph": "irgym.envs.graph.environment:GRAPH",
         "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
         "cse": "irgym.envs.cse.environment:CSE",
+        "superpmi": "irgym.envs.cse.superpmi.environment:SUPERPMI",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },
@@ -52,8 +54,8 @@ def locate(
 
     Args:
         program: A URI; the path of a file, whose suffix and content tell the environment, with what it leaves
-            open bound after a question mark (`model.onnx?batch=1`); or an object that an environment takes
-            (`Environment.accepts`).
+            open bound after a question mark (`model.onnx?batch=1`), or a part of it (`code.c#f`); or an
+            object that an environment takes (`Environment.accepts`).
         inputs: What an object is called with.
         environment: Name of the environment that is to take an object; by default the first one that does, in
             the order of `ENVIRONMENTS`.
@@ -91,13 +93,11 @@ def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
         return _environment_of_file(Path(program))
     if program.partition(":")[0] in ENVIRONMENTS.names():
         return environment_of(program), program
-    file, mark, bindings = program.partition("?")
-    if is_file(Path(program)):
-        file, mark, bindings = program, "", ""
-    elif not is_file(Path(file)):
+    file = program if is_file(Path(program)) else re.split("[?#]", program, maxsplit=1)[0]
+    if not is_file(Path(file)):
         return environment_of(program), program
     found, uri = _environment_of_file(Path(file))
-    return found, f"{uri}{mark}{bindings}"
+    return found, uri + program[len(file) :]
 
 
 def _environment_of_file(path: Path) -> "tuple[Environment, str]":

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
@@ -208,6 +209,7 @@ class Environment(ABC):
         reference_pipeline: The default schedule that costs are compared with, if there is one.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
+        part_forms: The suffixes that `export_parts` writes, and what each stands for.
     """
 
     name: str
@@ -219,6 +221,7 @@ class Environment(ABC):
     reference_pipeline: str | None = None
     validation_inputs: int = 3
     accepts: str = ""
+    part_forms: Mapping[str, str] = MappingProxyType({})
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:
@@ -260,6 +263,33 @@ class Environment(ABC):
         """
         del program, inputs
         return None
+
+    def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
+        """Return the programs that a URI stands for where they are several, such as the functions of a file.
+
+        Each is tuned by itself. Empty: the URI is one program.
+
+        Raises:
+            ProgramError: The URI is malformed, or has no programs.
+        """
+        del uri, target
+        return ()
+
+    def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
+        """Write what the parts are of, with each part in a state, in a form usable without irgym.
+
+        Args:
+            parts: Tasks of the URIs that `parts` returned, and a state of each.
+            path: File to write; its suffix chooses the form.
+
+        Returns:
+            The files written.
+
+        Raises:
+            IrgymError: There is no such form.
+            StorageError: The file cannot be written.
+        """
+        raise IrgymError(f"{self.name} does not write {path.name} with {len(parts)} programs: export one")
 
     @abstractmethod
     def dataset_names(self) -> list[str]:

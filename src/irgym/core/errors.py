@@ -27,6 +27,10 @@ class BaselineError(IrgymError):
     """A baseline is not installed, or cannot compute a program."""
 
 
+class UnknownPipelineError(IrgymError):
+    """A compiler does not tell what it does by itself to a program."""
+
+
 class StorageError(IrgymError):
     """A file cannot be read or written, or its content is damaged."""
 

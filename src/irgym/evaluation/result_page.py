@@ -5,7 +5,7 @@ from pathlib import Path
 
 from irgym.core import capabilities
 from irgym.core.files import write_file
-from irgym.evaluation import html, pictures
+from irgym.evaluation import html, listings, pictures
 from irgym.evaluation.facts import facts_of
 from irgym.evaluation.gains import gain_cells, gain_headings
 from irgym.evaluation.tuned import Tuned
@@ -20,6 +20,7 @@ def write_result_page(result: Tuned, out: Path) -> None:
 
     Raises:
         StorageError: The file cannot be written.
+        IrgymError: The program cannot be made into one of its texts.
     """
     sections = [("result", "Result", _result(result))]
     if result.steps:
@@ -53,9 +54,13 @@ def _gains(result: Tuned) -> str:
 
 
 def _program(result: Tuned) -> str:
+    text = f"<pre>{escape(result.program_after)}</pre>"
+    listed = capabilities.ask(result.task, capabilities.Listed)
+    if listed is not None:
+        first, last = listed.listings(result.task.initial()), listed.listings(result.state)
+        return text + "".join(listings.side_by_side(name, first[name], last[name]) for name in last)
     before = capabilities.drawing(result.task, result.task.initial())
     after = capabilities.drawing(result.task, result.state)
-    text = f"<pre>{escape(result.program_after)}</pre>"
     if before is None or after is None:
         return text
     counts = [[label, str(first), str(second)] for label, first, second in pictures.counts(before, after)]

@@ -8,7 +8,7 @@ from typing import Any
 from irgym.core import capabilities
 from irgym.core.cost import Measurement, Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import BaselineError, IrgymError
+from irgym.core.errors import BaselineError, IrgymError, UnknownPipelineError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.targets import of_baseline
@@ -135,7 +135,7 @@ class Reference:
 
 
 def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Reference | None:
-    """Return what the reference pipeline makes of a program; None where the environment has none.
+    """Return what the reference pipeline makes of a program; None where there is none, or it is not told.
 
     Raises:
         IrgymError: The pipeline fails on this program.
@@ -144,7 +144,10 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
     if name is None:
         return None
     started = time.perf_counter()
-    schedule = capabilities.pipeline(task, name)
+    try:
+        schedule = capabilities.pipeline(task, name)
+    except UnknownPipelineError:
+        return None
     seconds = time.perf_counter() - started
     state = replay(task, schedule)
     return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state), seconds)

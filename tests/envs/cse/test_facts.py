@@ -1,5 +1,7 @@
 """What is known of candidates: types, registers that are needed, and what sharing saves and costs."""
 
+from dataclasses import replace
+
 import pytest
 
 from irgym.envs.cse.heuristics import passes
@@ -101,7 +103,11 @@ def test_values_that_outlive_a_call(call: str, across: bool):
 def test_the_test_of_costs():
     def facts(pressure: int, cost: float = 1.0, saved: float = 1.0, across: bool = False) -> Facts:
         kept = frozenset((0,))
-        return Facts("integer", cost, 1.0, saved, kept, pressure, across, 0, 0, 1, 0.0, 0, 0, (), ())
+        return replace(
+            Surroundings(function("call void @g()")).facts[0],
+            **{"register": "integer", "cost": cost, "made": 1.0, "saved": saved, "kept": kept, "reads": 0},
+            **{"pressure": pressure, "across_calls": across},
+        )
 
     assert passes(facts(0, saved=8.0, cost=2.0), "x86-64")
     assert not passes(facts(0, saved=1.0), "x86-64"), "what is saved once is not worth a register"

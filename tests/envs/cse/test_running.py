@@ -72,8 +72,18 @@ def test_a_wrong_choice_is_noticed(bench: Bench):
     assert not said.ok and ("differ" in said.detail or "ended the process" in said.detail)
 
 
-POINTERS = "int f(int **p, int n) { int s = p[n][0]; if (s > 1) s += p[n][0] * n; return s; }"
-ENDLESS = "int f(int *p, int n) { while (p[n] > -1) p[n] = 1; return p[n]; }"
+NOWHERE = """
+int f(int n) { int *p = (int *)(long)(n + 8), s = p[0]; if (s > 1) s += p[0] * n; return s; }
+"""
+ENDLESS = """
+int f(int *p, int n) {
+  int s = p[n] * n;
+  for (;;) { if (s > 1) s += p[n] * n; *(volatile int *)p = s; }
+}
+"""
+ADDRESSES = """
+void f(int **p, int n) { int s = n * 3; p[0] = &s; if (n > 5) s += n * 3; }
+"""
 CONSTANT = "int f(int *p, int n) { int s = 0; if (p[n] > 1) s = p[n] * 0; return s; }"
 STRUCT = """
 struct S { int a[9]; };
@@ -84,10 +94,11 @@ int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (POINTERS, "ended the process"),
+        (NOWHERE, "ended the process"),
         (ENDLESS, "did not end within"),
         (CONSTANT, "makes the same of all"),
         (STRUCT, "cannot be made up"),
+        (ADDRESSES, "depends on addresses"),
     ],
 )
 def test_what_cannot_be_checked_is_told(tmp_path: Path, bench: Bench, body: str, why: str):

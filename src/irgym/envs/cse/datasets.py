@@ -1,12 +1,13 @@
 """Data sets of functions, each with a fixed split into training and test programs.
 
-`kernels` is split by file.
+`kernels` is split by file, `packages` by package.
 """
 
 from collections.abc import Callable
 from functools import partial
 
 from irgym.core.environment import Dataset, dataset_of
+from irgym.envs.cse.packages.pinned import functions, packages
 
 DEFAULT = "kernels"
 """The data set to train on and to compare with."""
@@ -35,7 +36,20 @@ def _kernels() -> Dataset:
     )
 
 
-DATASETS: dict[str, Callable[[], Dataset]] = {"kernels": _kernels}
+def _packages() -> Dataset:
+    uris: dict[str, list[str]] = {"train": [], "test": []}
+    for file, names in functions().items():
+        split = packages()[file.partition("/")[0]].split
+        uris[split] += [f"cse://packages/{file}#{name}" for name in names]
+    return Dataset(
+        "packages",
+        "C of source distributions, fetched when it is used; the splits have no package in common",
+        tuple(uris["train"]),
+        tuple(uris["test"]),
+    )
+
+
+DATASETS: dict[str, Callable[[], Dataset]] = {"kernels": _kernels, "packages": _packages}
 """The data sets, the default first."""
 
 dataset = partial(dataset_of, DATASETS)

@@ -7,15 +7,17 @@ from typing import Any
 
 from irgym.core.catalogue import begins, mentions
 from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
+from irgym.core.task import Task
 from irgym.envs.cse import datasets
+from irgym.envs.cse.programs.files import file_of
 from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
-from irgym.envs.cse.programs.uris import C, parse_uri
+from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
 from irgym.envs.cse.task import OBJECTIVES, PIPELINES, CseTask
 from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -40,6 +42,7 @@ class CseEnvironment(Environment):
     reference_pipeline = "all"
     default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
     validation_inputs = 4
+    part_forms = {".ll": CseTask.forms[".ll"]}  # noqa: RUF012
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
@@ -69,12 +72,37 @@ class CseEnvironment(Environment):
             raise BackendError(f"cse has no back end {backend!r}: choose {BACKEND}")
         made_for = target_named(target)
         program = parse_uri(uri)
+        module = self._opened().module(file_of(program), made_for.name)
+        function = self._opened().function(program, module)
+        return under(CseTask(program.uri, module, content_of(module), function, made_for), objective)
+
+    def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
+        """Return the functions of a file that have candidates, where the URI names none.
+
+        Raises:
+            ProgramError: The URI or the file is malformed, or has no such function.
+            BackendError: llvmlite or ziglang is missing, or there is no such target.
+        """
+        program = parse_uri(uri)
+        if function_of(program):
+            return ()
+        module = self._opened().module(file_of(program), target_named(target).name)
+        names = self._opened().with_candidates(module)
+        if not names:
+            raise ProgramError(f"{program.uri} has no function in which anything is computed twice")
+        return [f"{program.uri}#{name}" for name in names]
+
+    def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
+        """Write the module with all functions as they are (.ll)."""
+        from irgym.envs.cse.export import export_module
+
+        return export_module([(task, state) for task, state in parts if isinstance(task, CseTask)], path)
+
+    def _opened(self) -> Sources:
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        module = self._sources.module(program, made_for.name)
-        function = self._sources.function(program, module)
-        return under(CseTask(program.uri, module, content_of(module), function, made_for), objective)
+        return self._sources
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of C, or of LLVM's IR; None for everything else."""
@@ -102,8 +130,8 @@ class CseEnvironment(Environment):
         return datasets.dataset(name)
 
     def family(self, uri: str) -> str:
-        """Return the file that a function is in."""
-        return parse_uri(uri).body.partition("#")[0]
+        """Return the file or the package that a function is in."""
+        return member_of(parse_uri(uri)).partition("/")[0]
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Start what scores choices: a child process, or a farm."""

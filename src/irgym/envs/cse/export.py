@@ -1,5 +1,6 @@
 """Writing what was chosen in forms that other tools read."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from irgym.core.cost import Call
@@ -9,9 +10,8 @@ from irgym.core.task import form_of
 from irgym.envs.cse.ir.modules import with_body
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import RUNNER, CseTask
-from irgym.measure.evaluators import error_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import Raised, Returned
 
 
 def export(task: CseTask, state: CseState, path: Path) -> list[Path]:
@@ -36,10 +36,33 @@ def export(task: CseTask, state: CseState, path: Path) -> list[Path]:
         lines = task.analysed.sharing.lines(sorted(state.shared))
         content = with_body(task.module.read_text(), function.header, lines)
     elif suffix == ".s":
-        content = _assembly(task, state)
+        content = assembly_text(task, state)
     else:
         content = _list(task, state)
     write_file(path, content.encode())
+    return [path]
+
+
+def export_module(parts: Sequence[tuple[CseTask, CseState]], path: Path) -> list[Path]:
+    """Write the module that some functions are of, each with what is shared in it.
+
+    Args:
+        parts: Functions of one module.
+        path: File to write, `.ll`.
+
+    Raises:
+        IrgymError: The suffix is another, or there are no functions.
+        StorageError: The file cannot be written.
+    """
+    form_of(path, {".ll": CseTask.forms[".ll"]})
+    if not parts:
+        raise IrgymError("no function was tuned, so there is no module to write")
+    text = parts[0][0].module.read_text()
+    for task, state in parts:
+        text = with_body(
+            text, task.analysed.function.header, task.analysed.sharing.lines(sorted(state.shared))
+        )
+    write_file(path, text.encode())
     return [path]
 
 
@@ -52,13 +75,13 @@ def _list(task: CseTask, state: CseState) -> str:
     return "".join(rows)
 
 
-def _assembly(task: CseTask, state: CseState) -> str:
+def assembly_text(task: CseTask, state: CseState) -> str:
+    """Return the assembly of a function with what is shared in it.
+
+    Raises:
+        IrgymError: LLVM does not make it.
+    """
     arguments = (str(task.module), task.analysed.function.name, tuple(sorted(state.shared)), task.target.name)
     call = Call(f"{RUNNER}:assembly_of", arguments)
     with Child() as child:
-        reply = child.call(call)
-    if isinstance(reply, Raised):
-        raise error_of(call, reply)
-    if not isinstance(reply, Returned):
-        raise IrgymError(f"the assembly cannot be made ({reply}): export .ll")
-    return reply.value
+        return answered(child, call, task.uri, "LLVM", "choose another function")

@@ -13,6 +13,7 @@ from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
 from irgym.envs.cse.ir.facts import Facts, Surroundings
 from irgym.envs.cse.ir.liveness import CLASSES
+from irgym.envs.cse.ir.uses import USES
 
 OPERATIONS = (
     ("load",),
@@ -29,7 +30,7 @@ OPERATIONS = (
 )
 """Kinds of operations; one more are all others."""
 
-NUMBERED = 22
+NUMBERED = 26 + len(USES)
 """Numbers of a candidate beside its kind and its register's class."""
 
 STATIC = len(OPERATIONS) + 1 + len(CLASSES) + NUMBERED
@@ -44,7 +45,8 @@ FUNCTION = 8 + 2 * len(CLASSES) + NUMBERS
 _KINDS = {opcode: place for place, opcodes in enumerate(OPERATIONS) for opcode in opcodes}
 
 
-def _log(number: float) -> float:
+def scaled(number: float) -> float:
+    """Return a count as policies see it: its logarithm, mostly below 1."""
     return math.log2(1.0 + number) / 8
 
 
@@ -80,7 +82,7 @@ class Features:
         )
         needed = [around.pressure[kind] / max(registers[kind][1], 1) / 4 for kind in CLASSES]
         there = [registers[kind][1] / 32 for kind in CLASSES]
-        return np.array([*map(_log, counts), *needed, *there, *self._target.numbers], dtype=np.float32)
+        return np.array([*map(scaled, counts), *needed, *there, *self._target.numbers], dtype=np.float32)
 
     @cached_property
     def candidates(self) -> NDArray[np.float32]:
@@ -99,13 +101,13 @@ class Features:
             kind[len(OPERATIONS) + 1 + CLASSES.index(facts.register)] = 1
         return [
             *kind,
-            _log(facts.cost),
-            _log(facts.made),
-            _log(facts.saved),
+            scaled(facts.cost),
+            scaled(facts.made),
+            scaled(facts.saved),
             facts.saved / (facts.made + facts.saved),
-            _log(len(candidate.leaders)),
-            _log(len(candidate.replaced)),
-            _log(len(facts.kept)),
+            scaled(len(candidate.leaders)),
+            scaled(len(candidate.replaced)),
+            scaled(len(facts.kept)),
             len(facts.kept) / len(self._analysed.flow.order),
             facts.pressure / max(there, 1) / 4,
             float(facts.pressure >= whole),
@@ -113,14 +115,19 @@ class Features:
             float(facts.across_calls),
             facts.depth_made / 4,
             facts.depth_saved / 4,
-            _log(facts.users),
+            scaled(facts.users),
             facts.folded,
             facts.constants / 3,
-            _log(len(facts.within)),
-            _log(len(facts.holds)),
+            scaled(len(facts.within)),
+            scaled(len(facts.holds)),
             float(passes(facts, self._target.name)),
-            _log(gain),
+            scaled(gain),
             gain / self._gains,
+            facts.alive,
+            facts.freed / 2,
+            facts.usual / max(there, 1) / 4,
+            math.log2(facts.bits) / 8,
+            *facts.uses,
         ]
 
     @cached_property

@@ -19,10 +19,8 @@ def candidates_of(task: Any, state: CseState) -> CandidateObservation:
     """Return what is seen of a function and of the candidates that are left."""
     features = task.features
     shared = np.array(sorted(state.shared), dtype=np.int64)
-    left = np.setdiff1d(np.arange(len(task.names)), shared)
+    left = np.array(task.left(state), dtype=np.int64)
     rows = np.zeros((len(left), CANDIDATE), dtype=np.float32)
-    if state.stopped:
-        left, rows = left[:0], rows[:0]
     if len(left):
         rows[:, :STATIC] = features.candidates[left]
     if len(left) and len(shared):

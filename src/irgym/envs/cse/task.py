@@ -1,22 +1,20 @@
 """The task: one function, and which of its common subexpressions are shared."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
-from irgym.core.errors import IrgymError, ScheduleError
+from irgym.core.errors import IrgymError
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
-from irgym.core.task import Task
-from irgym.envs.cse.actions import SHARE, SPACE, STOP, names_of
+from irgym.envs.cse.actions import names_of
+from irgym.envs.cse.choosing import ALL, COST_TEST, ChoiceTask
 from irgym.envs.cse.features import Features
 from irgym.envs.cse.heuristics import passes
 from irgym.envs.cse.ir.analysis import Analysed
@@ -34,8 +32,6 @@ INSTRUCTIONS = Objective("instructions", "", "instructions of the assembly", exa
 OBJECTIVES = (SCORE, INSTRUCTIONS)
 """What may be minimised, the default first."""
 
-ALL, COST_TEST = "all", "cost-test"
-
 PIPELINES = {
     ALL: "all candidates shared, as compilers do that test nothing",
     COST_TEST: "those shared that a test of costs and registers lets pass, as in the .NET JIT",
@@ -45,7 +41,7 @@ PIPELINES = {
 RUNNER = "irgym.envs.cse.runner"
 
 
-class CseTask(Task[CseState]):
+class CseTask(ChoiceTask):
     """Choosing what one function shares.
 
     Args:
@@ -57,7 +53,6 @@ class CseTask(Task[CseState]):
         objective: What is minimised.
     """
 
-    space = SPACE
     forms = {  # noqa: RUF012
         ".ll": "LLVM IR of the module",
         ".s": "assembly of the function",
@@ -73,15 +68,11 @@ class CseTask(Task[CseState]):
         target: Target,
         objective: Objective = SCORE,
     ) -> None:
-        self.uri = uri
+        super().__init__(uri, names_of(analysed.candidates), objective)
         self.module = module
         self.content = content
         self.analysed = analysed
-        self.objective = objective
-        self.names = names_of(analysed.candidates)
-        self.horizon = len(self.names) + 1
         self._target = target
-        self._places = {name: place for place, name in enumerate(self.names)}
 
     @property
     def target(self) -> Target:
@@ -97,41 +88,6 @@ class CseTask(Task[CseState]):
     def features(self) -> Features:
         """What policies see of the function."""
         return Features(self.analysed, self.surroundings, self._target)
-
-    def programs(self) -> int:
-        """Return how many choices there are."""
-        return 1 << len(self.names)
-
-    def initial(self) -> CseState:
-        """Return the function with nothing shared."""
-        return CseState()
-
-    def mask(self, state: CseState) -> Mask:
-        """Return the candidates that are not shared yet, and `stop`."""
-        kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
-        kinds[STOP] = not state.stopped
-        left = (
-            () if state.stopped else (place for place in range(len(self.names)) if place not in state.shared)
-        )
-        return Mask(kinds, np.zeros(0, dtype=np.bool_), tuple((SHARE, self.names[place]) for place in left))
-
-    def step(self, state: CseState, action: Action) -> CseState:
-        """Return the state after one more candidate is shared, or after `stop`.
-
-        Raises:
-            ScheduleError: The candidate is shared already or there is none of that name, or the schedule has
-                ended.
-        """
-        place = self._places.get(action.candidate)
-        if not state.stopped and action.kind == STOP:
-            return replace(state, stopped=True)
-        if state.stopped or place is None or place in state.shared:
-            raise ScheduleError(f"{self.space.text(action)} does not apply here")
-        return replace(state, shared=state.shared | {place})
-
-    def terminal(self, state: CseState) -> bool:
-        """Say whether the schedule ended."""
-        return state.stopped
 
     @property
     def views(self) -> Mapping[str, ObservationView]:
@@ -156,10 +112,6 @@ class CseTask(Task[CseState]):
         if objective not in known:
             raise IrgymError(f"cse has no objective {objective!r}: choose among {', '.join(known)}")
         return CseTask(self.uri, self.module, self.content, self.analysed, self._target, known[objective])
-
-    def key(self, state: CseState) -> str:
-        """Return what is shared, in the candidates' order."""
-        return " ".join(self.names[place] for place in sorted(state.shared))
 
     def job(self, state: CseState) -> Job:
         """Return the request for the score."""
@@ -202,10 +154,6 @@ class CseTask(Task[CseState]):
         ]
         return self.schedule_of(chosen)
 
-    def schedule_of(self, chosen: Sequence[int]) -> Schedule:
-        """Return the schedule that shares some candidates, by their places."""
-        return Schedule(tuple(Action(SHARE, candidate=self.names[place]) for place in sorted(chosen)))
-
     def describe(self, state: CseState) -> str:
         """Return each candidate, and whether it is shared."""
         rows = [
@@ -221,6 +169,16 @@ class CseTask(Task[CseState]):
         """Return the function in a state, as LLVM's IR."""
         lines = self.analysed.sharing.lines(sorted(state.shared))
         return "\n".join([self.analysed.function.header, *lines, "}", ""])
+
+    def listings(self, state: CseState) -> Mapping[str, str]:
+        """Return the function as LLVM's IR, and its assembly.
+
+        Raises:
+            IrgymError: LLVM does not make it.
+        """
+        from irgym.envs.cse.export import assembly_text
+
+        return {"LLVM's IR": self.text(state), "Assembly": assembly_text(self, state)}
 
     def export(self, state: CseState, path: Path) -> list[Path]:
         """Write the module (.ll), the function's assembly (.s), or a list of what is shared (.txt).

@@ -3,13 +3,11 @@
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError
 from irgym.core.files import write_file
 from irgym.core.task import form_of
 from irgym.envs.hlo.modules import PassPath, ProgramModules
-from irgym.measure.evaluators import error_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import Raised, Returned
 
 FORMS = {".hlo": "HLO text", ".txt": "HLO text", ".pb": "HloModuleProto", ".mlir": "StableHLO"}
 """What can be written, by suffix."""
@@ -45,9 +43,4 @@ def _stablehlo(proto: bytes) -> str:
     """Return a module as StableHLO text; jax translates it in a child process."""
     call = Call("irgym.envs.hlo.lowering:to_stablehlo", (proto,))
     with Child() as child:
-        reply = child.call(call)
-    if isinstance(reply, Raised):
-        raise error_of(call, reply)
-    if not isinstance(reply, Returned):
-        raise IrgymError(f"the module cannot be written as StableHLO ({reply}): export .hlo or .pb")
-    return reply.value
+        return answered(child, call, "the module", "jax", "export .hlo or .pb")

@@ -1,6 +1,5 @@
 """The JIT CSE gymnasium's environment: what its documentation says of rewards, ends and `info`."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,12 +12,11 @@ from irgym.core.errors import IrgymError
 from irgym.envs.cse.jitcse.env import INVALID_ACTION_LIMIT, MAX_CSE, JitCseEnv
 from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
 from irgym.envs.cse.jitcse.on_superpmi import JitCompiler
+from irgym.envs.cse.jitcse.results import KEYS, Results, results_callback
 from irgym.envs.cse.jitcse.wrappers import NormalizeFeaturesWrapper, OptimalCseWrapper, RemoveFeaturesWrapper
 from irgym.envs.cse.superpmi.session import Collection
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*maximum value is infinity:UserWarning")
-
-STAND_IN = Path(__file__).parents[3] / "toys" / "superpmi.py"
 
 
 class Table:
@@ -140,12 +138,21 @@ def test_observations_of_one_scale(env: JitCseEnv):
     assert seen.max() <= 1 and not seen[5:].any()
 
 
+def test_results_are_means_over_finished_episodes():
+    results = Results()
+    results.add({"current": None})
+    assert results.take() == {}
+    for final, chosen in ((90.0, (1, 2)), (120.0, ())):
+        method = CompiledMethod("m", "m", final, (), chosen)
+        info = {"final_score": final, "heuristic_score": 100.0, "no_cse_score": 120.0, "current": method}
+        results.add(info | {"invalid_actions": 1})
+    assert results.take() == pytest.approx(dict(zip(KEYS, (-0.05, 0.125, 0.5, 1.0, 1.0), strict=True)))
+    assert results.take() == {}
+
+
 @pytest.mark.timed
-def test_on_superpmi(tmp_path: Path):
-    for name in ("libclrjit.so", "some.mch"):
-        (tmp_path / name).touch()
-    collection = Collection(tmp_path, tmp_path / "some.mch", (sys.executable, str(STAND_IN)))
-    env = JitCseEnv(["6", "3", "13"], lambda: JitCompiler(collection))
+def test_on_superpmi(make_collection: Callable[..., Collection]):
+    env = JitCseEnv(["6", "3", "13"], lambda: JitCompiler(make_collection()))
     _, info = env.reset(options={"method": "6"})
     assert (info["no_cse_method"].perf_score, info["heuristic_method"].perf_score) == (106, 88)
     assert env.step(5)[1] == pytest.approx(5 * 6 / 106) and env.step(16)[4]["final_score"] == 100
@@ -183,9 +190,13 @@ def test_on_llvm(on_llvm):
 def test_a_script_of_stable_baselines_trains_unchanged(on_llvm, tmp_path: Path):
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.logger import configure
 
     model = PPO("MlpPolicy", make_vec_env(on_llvm, n_envs=2), n_steps=32, batch_size=16, n_epochs=1, seed=0)
-    model.learn(total_timesteps=128)
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(total_timesteps=128, callback=results_callback())
+    columns = (tmp_path / "progress.csv").read_text().partition("\n")[0].split(",")
+    assert {f"results/{key}" for key in KEYS} <= set(columns)
     model.save(tmp_path / "model.zip")
     env = on_llvm()
     seen, _ = env.reset()

@@ -1,7 +1,6 @@
 """SuperPMI's protocol, spoken with a stand-in. It has not been run against a real SuperPMI here."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,25 +8,19 @@ import pytest
 
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi, replayed, request_of
-from irgym.measure.lines import LineLimits
 
 pytestmark = pytest.mark.timed
 
-SCRIPT = Path(__file__).parents[3] / "toys" / "superpmi.py"
 Open = Callable[..., SuperPmi]
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Open]:
+def opened(make_collection: Callable[..., Collection]) -> Iterator[Open]:
     """Sessions with the stand-in, closed afterwards."""
     sessions: list[SuperPmi] = []
-    for name in ("libclrjit.so", "some.mch"):
-        (tmp_path / name).touch()
 
     def open_session(*arguments: str, timeout_s: float = 20.0, failures: int = 8) -> SuperPmi:
-        program = (sys.executable, str(SCRIPT), *arguments)
-        limits = LineLimits(timeout_s=timeout_s, failures=failures)
-        sessions.append(SuperPmi(Collection(tmp_path, tmp_path / "some.mch", program), limits))
+        sessions.append(SuperPmi(make_collection(*arguments, timeout_s=timeout_s), failures))
         return sessions[-1]
 
     yield open_session
@@ -61,7 +54,7 @@ def test_a_method_that_is_not_there_costs_itself_only(opened: Open):
 
 
 def test_faults_never_give_another_answer(opened: Open):
-    session = opened("--faults", "0.2", timeout_s=0.5, failures=50)
+    session = opened("--faults", "0.4", timeout_s=0.5, failures=50)
     wrong = 0
     for index in range(1, 60):
         try:
@@ -72,7 +65,13 @@ def test_faults_never_give_another_answer(opened: Open):
         assert method.index == index and method.score == 100.0 + index - (index % 7 > 0) + 3 * (
             index % 7 == 1
         )
-    assert 0 < wrong < 40
+    assert wrong < 30
+
+
+def test_what_the_jit_chooses_by_itself_is_told(opened: Open):
+    assert opened().own_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "1").own_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "7").own_choice(6) is None
 
 
 def test_a_jit_that_never_works_is_told(opened: Open):

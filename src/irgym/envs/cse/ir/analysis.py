@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irgym.core.errors import ProgramError
 from irgym.envs.cse.ir.candidates import Candidate, Values
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.flow import Flow
@@ -10,6 +11,7 @@ from irgym.envs.cse.ir.frequencies import frequencies, shares
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.modules import ModuleText, header_of_copy
 from irgym.envs.cse.ir.sharing import Sharing
+from irgym.envs.cse.ir.syntax import bare
 
 CAPACITY = 64
 """Most candidates of a function: those with the most weight. It is the .NET JIT's limit too."""
@@ -60,7 +62,21 @@ def analysed(module: ModuleText, name: str) -> Analysed:
 
     Raises:
         KeyError: The module defines no such function.
+        ProgramError: The function is of a form that cannot be read.
     """
+    if name in module.labelled:
+        raise ProgramError(
+            f"{bare(name)} takes addresses of its labels, so cse cannot copy it: choose another"
+        )
+    try:
+        return _analysed(module, name)
+    except ValueError as error:
+        raise ProgramError(
+            f"{bare(name)} is of a form that cse does not read ({error}): choose another function"
+        ) from error
+
+
+def _analysed(module: ModuleText, name: str) -> Analysed:
     text = module.functions[name]
     function = Function.read(name, text.header, text.lines)
     flow = Flow(function.successors)

@@ -1,6 +1,6 @@
 """What tells whether sharing a candidate pays: what it saves, how long its value must be kept, and where."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +8,8 @@ from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.liveness import CLASSES, Liveness
-from irgym.envs.cse.ir.types import Register
+from irgym.envs.cse.ir.types import Register, bits_of, type_of
+from irgym.envs.cse.ir.uses import USES, use_of
 
 LOAD = 3.0
 """What a load costs, in simple operations."""
@@ -45,6 +46,11 @@ class Facts:
             and stores, and conditions of branches.
         reads: How many values it reads.
         constants: How many of its operands are constants.
+        uses: The share of each kind of use of what would be dropped, by how often they run; see `USES`.
+        alive: The share of what would be dropped, likewise, where the value that stays is live anyway.
+        freed: How many operands need not be kept any more where one computation is dropped.
+        usual: The mean of what `pressure` is the greatest of, by how often the blocks run.
+        bits: Width of its type.
         within: Candidates that have it as an operand, by their places.
         holds: Candidates that are operands of it.
     """
@@ -62,6 +68,11 @@ class Facts:
     folded: float
     reads: int
     constants: int
+    uses: tuple[float, ...]
+    alive: float
+    freed: float
+    usual: float
+    bits: int
     within: tuple[int, ...]
     holds: tuple[int, ...]
 
@@ -103,13 +114,13 @@ class Surroundings:
         }
 
     @cached_property
-    def _users(self) -> dict[str, list[Instruction]]:
-        """The instructions that use each value."""
-        found: dict[str, list[Instruction]] = {}
+    def _users(self) -> dict[str, list[tuple[int, Instruction]]]:
+        """The instructions that use each value, and their blocks."""
+        found: dict[str, list[tuple[int, Instruction]]] = {}
         for block in self._flow.order:
             for instruction in self._function.blocks[block].instructions:
                 for name in dict.fromkeys(instruction.operands):
-                    found.setdefault(name, []).append(instruction)
+                    found.setdefault(name, []).append((block, instruction))
         return found
 
     @cached_property
@@ -123,11 +134,13 @@ class Surroundings:
         register = self.liveness.registers[own.result]
         kept = self._kept(candidate)
         dropped = [name for name, _ in candidate.replaced]
-        users = [one for name in dropped for one in self._users.get(name, ())]
+        users = [(name, *use) for name in dropped for use in self._users.get(name, ())]
+        often = {one: self._often[one] for one in kept}
+        saved = sum(self._often[values.places[name].block] for name in dropped)
         around = {
             self._of[one.result]
             for name in candidate.members
-            for one in self._users.get(name, ())
+            for _, one in self._users.get(name, ())
             if one.result in self._of
         }
         inside = {
@@ -140,19 +153,47 @@ class Surroundings:
             register,
             COSTS.get(own.opcode, 1.0),
             sum(self._often[values.places[name].block] for name in candidate.leaders),
-            sum(self._often[values.places[name].block] for name in dropped),
+            saved,
             kept,
             max(self.liveness.pressure[one].get(register, 0) for one in kept),
             any(self._call_between(*pair) for pair in candidate.replaced),
             max(flow.depths[values.places[name].block] for name in candidate.leaders),
             max(flow.depths[values.places[name].block] for name in dropped),
             len(users),
-            sum(map(_folds, users)) / len(users) if users else 0.0,
+            sum(_folds(one) for _, _, one in users) / len(users) if users else 0.0,
             len(own.operands),
             len(own.rest.split(",")) - len(own.operands) if own.opcode != "load" else 0,
+            self._shares_of(users),
+            self._alive(candidate) / saved if saved else 0.0,
+            sum(map(self._freed, dropped)) / len(dropped),
+            _mean({one: self.liveness.pressure[one].get(register, 0) for one in kept}, often),
+            bits_of(type_of(own)),
             tuple(sorted(around - {place})),
             tuple(sorted(inside - {place})),
         )
+
+    def _shares_of(self, users: Sequence[tuple[str, int, Instruction]]) -> tuple[float, ...]:
+        found = dict.fromkeys(USES, 0.0)
+        for name, block, user in users:
+            found[use_of(user, name)] += self._often[block]
+        whole = sum(found.values()) or 1.0
+        return tuple(one / whole for one in found.values())
+
+    def _alive(self, candidate: Candidate) -> float:
+        """Return how often a call drops a computation where the value that stays is live anyway."""
+        return sum(
+            self._often[self._values.places[name].block]
+            for name, leader in candidate.replaced
+            if leader in self.liveness.entering[self._values.places[name].block]
+        )
+
+    def _freed(self, name: str) -> int:
+        """Return how many operands of a value nothing behind it in its block, or after that, needs."""
+        place = self._values.places[name]
+        behind = self._function.blocks[place.block].instructions[place.index + 1 :]
+        needed = {one for instruction in behind for one in instruction.operands}
+        operands = set(self._values.made[name].operands) & self.liveness.registers.keys()
+        return len(operands - needed - self.liveness.leaving[place.block])
 
     def _kept(self, candidate: Candidate) -> frozenset[int]:
         blocks: set[int] = set()
@@ -178,6 +219,11 @@ class Surroundings:
 def _calls(instruction: Instruction) -> bool:
     """Say whether an instruction calls a function, and not one that LLVM makes instructions of."""
     return instruction.opcode in ("call", "invoke") and not instruction.callee.startswith("@llvm.")
+
+
+def _mean(values: Mapping[int, float], weights: Mapping[int, float]) -> float:
+    whole = sum(weights.values())
+    return sum(one * weights[key] for key, one in values.items()) / whole if whole else 0.0
 
 
 def _folds(user: Instruction) -> bool:

@@ -9,6 +9,7 @@ from irgym.envs.cse.ir.syntax import NAME, listed
 
 _DEFINED = re.compile(rf"(@{NAME})\(")
 _COMDAT = re.compile(rf" comdat(?:\(\${NAME}\))?(?= )")
+_LABELLED = re.compile(rf"blockaddress\((@{NAME}), ")
 _GROUP = re.compile(r"#\d+")
 _NEEDED = re.compile(rf'(?P<name>[@%$]{NAME})|(?P<number>[#!]\d+)|"[^"]*"')
 _ENTRY = re.compile(rf"(?P<name>[@%$]{NAME}|attributes #\d+|!\d+) = ")
@@ -40,6 +41,11 @@ class FunctionText:
     lines: tuple[str, ...]
 
     @cached_property
+    def definition(self) -> str:
+        """The function as it stands in its module."""
+        return "\n".join([self.header, *self.lines, "}"])
+
+    @cached_property
     def declaration(self) -> str:
         """The function as other functions see it: what is declared instead of defined."""
         head = self.header.removeprefix("define ")
@@ -63,12 +69,14 @@ class ModuleText:
         entries: Lines that define types, globals, attributes, metadata and comdats, by what they define.
         declared: Lines that declare functions, by name.
         target: Lines that name the target, and the module's own assembly.
+        labelled: Functions of which addresses of blocks are taken, as computed gotos do.
     """
 
     functions: Mapping[str, FunctionText]
     entries: Mapping[str, str]
     declared: Mapping[str, str]
     target: tuple[str, ...]
+    labelled: frozenset[str] = frozenset()
 
     @staticmethod
     def read(text: str) -> "ModuleText":
@@ -93,29 +101,37 @@ class ModuleText:
                 target.append(line)
             elif entry := _ENTRY.match(line):
                 entries[entry["name"].removeprefix("attributes ")] = line
-        return ModuleText(functions, entries, declared, tuple(target))
+        return ModuleText(functions, entries, declared, tuple(target), frozenset(_LABELLED.findall(text)))
 
     def attributes(self, text: str) -> str:
         """Return the attributes of the groups that a text names, in words."""
         return " ".join(self.entries.get(group, "") for group in _GROUP.findall(text))
 
-    def around(self, name: str, header: str, lines: Iterable[str]) -> list[str]:
-        """Return what a function needs of its module: what these lines name, and what that names in turn."""
+    def around(self, name: str, header: str, lines: Iterable[str], whole: bool = False) -> list[str]:
+        """Return what a function needs of its module: what these lines name, and what that names in turn.
+
+        Args:
+            name: Its name, sigil included.
+            header: The line that begins its definition.
+            lines: The lines between its braces.
+            whole: Whether other functions are defined, so that it can run, instead of declared.
+        """
         found: dict[str, str] = {}
         waiting = _names_in("\n".join([header, *lines]))
         while waiting:
             one = waiting.pop()
             if one == name or one in found:
                 continue
-            line = self._line_of(one)
+            line = self._line_of(one, whole)
             if line is not None:
                 found[one] = line
                 waiting += _names_in(line)
         return [*self.target, *(found[one] for one in sorted(found))]
 
-    def _line_of(self, name: str) -> str | None:
+    def _line_of(self, name: str, whole: bool) -> str | None:
         if name in self.functions:
-            return self.functions[name].declaration
+            function = self.functions[name]
+            return _copied(function.definition) if whole else function.declaration
         return self.entries.get(name, self.declared.get(name))
 
 
@@ -149,6 +165,12 @@ def header_of_copy(name: str, header: str, copy: str) -> str:
 def visible(header: str, name: str) -> str:
     """Return the line that begins the definition of a function that any module may see."""
     return header_of_copy(name, header, name)
+
+
+def _copied(definition: str) -> str:
+    """Return a function's definition as it can stand in another module, and have code there."""
+    header, end, rest = definition.partition("\n")
+    return _COMDAT.sub("", header).replace("define available_externally ", "define ") + end + rest
 
 
 def _names_in(text: str) -> list[str]:

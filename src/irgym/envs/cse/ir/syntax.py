@@ -40,6 +40,11 @@ From the LLVM Language Reference Manual, release 22.
 _IMPLIED: Mapping[str, tuple[str, ...]] = {"fast": FAST, "inbounds": ("inbounds", "nusw")}
 
 
+def bare(name: str) -> str:
+    """Return the name of a function without its sigil and its quotes, as other tools write it."""
+    return name.removeprefix("@").strip('"')
+
+
 def locals_in(text: str) -> list[str]:
     """Return the names of local values, blocks and types in a text, sigils included, each time they occur."""
     return [match["name"] for match in LOCAL.finditer(text) if match["name"]]

@@ -9,12 +9,13 @@ Register = Literal["integer", "float", "vector", "none"]
 """What holds a value: an integer's register, a floating-point number's, a vector's, or several or none."""
 
 _FLOATS = ("half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128")
-_CASTS = frozenset(
+CASTS = frozenset(
     (
         *("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp"),
         *("ptrtoint", "ptrtoaddr", "inttoptr", "bitcast", "addrspacecast"),
     )
 )
+"""Operations that convert a value to another type."""
 
 
 def type_of(instruction: Instruction) -> str:
@@ -37,7 +38,7 @@ def type_of(instruction: Instruction) -> str:
             return "i64"
         case "call" | "invoke" | "callbr":
             return _returned(rest)
-        case one if one in _CASTS:
+        case one if one in CASTS:
             return rest.rpartition(" to ")[2]
         case _:
             return _first(rest)
@@ -52,6 +53,13 @@ def register_of(kind: str) -> Register:
     if kind == "ptr" or kind.startswith("ptr ") or (kind[:1] == "i" and kind[1:].isdigit()):
         return "integer"
     return "none"
+
+
+def bits_of(kind: str) -> int:
+    """Return how many bits a value of a type has, about: of vectors and unknown types 128."""
+    if kind[:1] == "i" and kind[1:].isdigit():
+        return int(kind[1:])
+    return {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}.get(kind, 128)
 
 
 def _first(text: str) -> str:

@@ -6,6 +6,7 @@ from irgym.core.environment import Bench
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
+from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.ir.types import Register, type_of
 from irgym.envs.cse.jitcse.methods import CompiledMethod, CompileFailed, CseCandidate
 from irgym.envs.cse.state import CseState
@@ -49,7 +50,7 @@ class LlvmCompiler:
             raise CompileFailed(f"{index} cannot be compiled with {list(chosen)} shared: {measured.detail}")
         candidates = tuple(_candidate(task, place, chosen) for place in range(len(task.names)))
         return CompiledMethod(
-            index, task.analysed.function.name[1:], measured.cost, candidates, tuple(chosen)
+            index, bare(task.analysed.function.name), measured.cost, candidates, tuple(chosen)
         )
 
     def close(self) -> None:

@@ -26,15 +26,23 @@ class JitCompiler:
             method = self._session.compile(int(index), chosen)
         except IrgymError as error:
             raise CompileFailed(str(error)) from error
-        rows = [_candidate(place, row, method.sequence) for place, row in enumerate(method.candidates)]
-        return CompiledMethod(index, method.name, method.score, tuple(rows), method.sequence)
+        shared = method.sequence if chosen is None else tuple(chosen)
+        rows = [candidate_of(place, row, shared) for place, row in enumerate(method.candidates)]
+        return CompiledMethod(index, method.name, method.score, tuple(rows), shared)
 
     def close(self) -> None:
         """End the process."""
         self._session.close()
 
 
-def _candidate(place: int, told: Mapping[str, int], shared: Sequence[int]) -> CseCandidate:
+def candidate_of(place: int, told: Mapping[str, int], shared: Sequence[int]) -> CseCandidate:
+    """Return a candidate as the gymnasium knows it.
+
+    Args:
+        place: Its number, from 0 on.
+        told: What the JIT tells of it.
+        shared: The numbers of those that are shared.
+    """
     signs = {name: bool(told.get(name, 0)) for name in SIGNS}
     signs["can_apply"] = bool(told["viable"]) and place not in shared
     counted = f"enreg_count_{_ENREGISTERED.get(told['type'], 'int')}"

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,12 +22,13 @@ FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-
 """Without -O1, clang marks functions so that LLVM leaves them as they are."""
 
 
-def compiled(source: Path, target: str) -> bytes:
+def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
     """Return the IR of a file of C, as text.
 
     Args:
         source: The file; headers beside it are found.
         target: Name of what code is made for.
+        options: What clang is told beside: folders of headers and macros.
 
     Raises:
         BackendError: The compiler is not installed.
@@ -37,7 +39,7 @@ def compiled(source: Path, target: str) -> bytes:
     with TemporaryDirectory(prefix="irgym-") as folder:
         made = Path(folder) / "made.ll"
         command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
-        command += [*FLAGS, "-S", "-emit-llvm", "-o", str(made), str(source.absolute())]
+        command += [*FLAGS, *options, "-S", "-emit-llvm", "-o", str(made), str(source.absolute())]
         caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
         try:
             done = subprocess.run(

@@ -1,5 +1,6 @@
 """A file as the module that is scored: compiled, read by LLVM and prepared. It runs in a child process."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from irgym.core.errors import ProgramError, explained
@@ -11,12 +12,13 @@ BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """What bitcode begins with, by itself or in a wrapper."""
 
 
-def prepared(path: str, target: str) -> bytes:
+def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
     """Return the module of a file, as text, in the form that expressions are shared in.
 
     Args:
         path: A file of C or of IR.
         target: Name of what code is made for.
+        options: What the compiler of C is told.
 
     Raises:
         BackendError: llvmlite is missing, or the compiler of C.
@@ -24,7 +26,7 @@ def prepared(path: str, target: str) -> bytes:
     """
     file = Path(path)
     if file.suffix.lower() == C:
-        content = compiled(file, target)
+        content = compiled(file, target, options)
     else:
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()

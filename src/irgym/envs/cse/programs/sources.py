@@ -5,16 +5,18 @@ from pathlib import Path
 
 from irgym.core.closing import Closing
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError, ProgramError, explained
+from irgym.core.errors import ProgramError, explained
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
+from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.programs.clang import FLAGS
-from irgym.envs.cse.programs.uris import C, file_of, function_of
+from irgym.envs.cse.programs.files import SourceFile
+from irgym.envs.cse.programs.uris import function_of, member_of
 from irgym.envs.cse.toolchain import clang_version, llvm_version
-from irgym.measure.evaluators import error_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
@@ -37,11 +39,11 @@ class Sources(Closing):
         self._child = Child(LIMITS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
 
-    def module(self, program: ProgramUri, target: str) -> Path:
-        """Return the file of a program's module, making it where that was not done before.
+    def module(self, source: SourceFile, target: str) -> Path:
+        """Return the file of a module, making it where that was not done before.
 
         Args:
-            program: The program.
+            source: The file that it is made of.
             target: Name of what code is made for.
 
         Raises:
@@ -49,24 +51,18 @@ class Sources(Closing):
             ProgramError: The file cannot be read, or is no code.
             StorageError: The cache folder cannot be written.
         """
-        file = file_of(program)
+        file = source.path
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()
-        made_by = [clang_version(), *FLAGS] if file.suffix.lower() == C else []
+        made_by = [clang_version(), *FLAGS, *source.options] if source.compiled else []
         # C may include what lies beside it: then the path is a part of what the module depends on.
         parts = (file.suffix, content, str(file.absolute()), target, llvm_version(), *made_by)
-        return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(file, target))
+        return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(source, target))
 
-    def _made(self, file: Path, target: str) -> bytes:
-        call = Call("irgym.envs.cse.programs.preparing:prepared", (str(file), target))
-        reply = self._child.call(call)
-        if isinstance(reply, Returned):
-            return reply.value
-        if isinstance(reply, Raised):
-            raise error_of(call, reply)
-        if isinstance(reply, Crashed):
-            raise ProgramError(f"{file}: LLVM aborted while reading it: {reply.detail}")
-        raise IrgymError(f"{file} cannot be read here ({reply}): choose a smaller file")
+    def _made(self, source: SourceFile, target: str) -> bytes:
+        file = source.path
+        call = Call("irgym.envs.cse.programs.preparing:prepared", (str(file), target, source.options))
+        return answered(self._child, call, str(file), "LLVM")
 
     def function(self, program: ProgramUri, module: Path) -> Analysed:
         """Return what is known of the function that a program names.
@@ -80,12 +76,18 @@ class Sources(Closing):
                 the function is of a form that cannot be read.
         """
         text = self._text(module)
-        name, file = function_of(program), file_of(program)
+        name, file = function_of(program), program.path or member_of(program)
         if not name:
             raise ProgramError(f"{program.uri} names no function: write one after #, of {_listed(text)}")
-        if f"@{name}" not in text.functions:
+        names = {bare(one): one for one in text.functions}
+        if name not in names:
             raise ProgramError(f"{file} defines no function {name!r}: choose among {_listed(text)}")
-        return analysed(text, f"@{name}")
+        return analysed(text, names[name])
+
+    def with_candidates(self, module: Path) -> list[str]:
+        """Return the names of a module's functions that have candidates, or that cannot be read."""
+        text = self._text(module)
+        return [bare(name) for name in text.functions if _may_share(text, name)]
 
     def _text(self, module: Path) -> ModuleText:
         found = self._modules.pop(module, None)
@@ -104,7 +106,14 @@ def content_of(module: Path) -> str:
     return content_digest(module.read_bytes())
 
 
+def _may_share(text: ModuleText, name: str) -> bool:
+    try:
+        return bool(analysed(text, name).candidates)
+    except ProgramError:
+        return True  # whoever asks for it is told why
+
+
 def _listed(text: ModuleText) -> str:
-    names = [name.removeprefix("@").strip('"') for name in text.functions]
+    names = [bare(name) for name in text.functions]
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return (", ".join(names[:LISTED]) or "none: it defines no function") + more

@@ -1,9 +1,11 @@
-"""The URIs of programs: a function of the project's own kernels, or of a file."""
+"""The URIs of programs: a function of the project's own kernels, of a package, or of a file."""
 
+from functools import cache
 from pathlib import Path
 
 from irgym.core.errors import ProgramError
-from irgym.core.uri import Family, Files, Grammar, ProgramUri, is_file
+from irgym.core.uri import Family, Files, Grammar, ProgramUri
+from irgym.envs.cse.packages.pinned import functions, packages
 
 C = ".c"
 """The suffix of C."""
@@ -14,14 +16,26 @@ SUFFIXES = (C, ".ll", ".bc")
 KERNELS = Path(__file__).parent.parent / "kernels"
 """The folder of the project's own C."""
 
-FAMILIES = {"kernels": Family("kernels", "functions of the project's own C", body="sorting.c#quick_sort")}
+KERNELS_FAMILY, PACKAGES_FAMILY = "kernels", "packages"
+
+FAMILIES = {
+    KERNELS_FAMILY: Family(KERNELS_FAMILY, "functions of the project's own C", body="sorting.c#quick_sort"),
+    PACKAGES_FAMILY: Family(
+        PACKAGES_FAMILY,
+        "functions of source distributions, which are fetched",
+        body="lz4/lz4libs/lz4.c#LZ4_compress_fast",
+    ),
+}
 """The families of programs."""
+
+SHOWN = 12
+"""Files that a message lists."""
 
 GRAMMAR = Grammar(
     "cse",
     FAMILIES,
     Files(SUFFIXES, fragments=True),
-    "cse:FILE#FUNCTION or cse://kernels/sorting.c#quick_sort",
+    "cse:FILE#FUNCTION, cse://kernels/sorting.c#quick_sort or cse://packages/lz4/lz4libs/lz4.c#LZ4_count",
 )
 """The URIs of programs."""
 
@@ -33,15 +47,28 @@ def parse_uri(uri: str) -> ProgramUri:
         ProgramError: It is malformed, or names no file that is there.
     """
     program = GRAMMAR.parse(uri)
-    if program.path is None and not is_file(file_of(program)):
-        known = ", ".join(sorted(file.name for file in KERNELS.glob(f"*{C}")))
-        raise ProgramError(f"{uri!r} names none of the kernels: choose one of {known}")
+    member = member_of(program)
+    if program.family == KERNELS_FAMILY and member not in kernels():
+        raise ProgramError(f"{uri!r} names none of the kernels: choose one of {', '.join(kernels())}")
+    if program.family == PACKAGES_FAMILY and member not in functions():
+        name = member.partition("/")[0]
+        known = sorted(file for file in functions() if file.startswith(f"{name}/")) or sorted(packages())
+        more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+        raise ProgramError(
+            f"{uri!r} names no file of the packages: choose one of {', '.join(known[:SHOWN])}{more}"
+        )
     return program
 
 
-def file_of(program: ProgramUri) -> Path:
-    """Return the file that a program is in."""
-    return program.path or KERNELS / Path(program.body.partition("#")[0]).name
+@cache
+def kernels() -> tuple[str, ...]:
+    """Return the files of the project's own C."""
+    return tuple(sorted(file.name for file in KERNELS.glob(f"*{C}")))
+
+
+def member_of(program: ProgramUri) -> str:
+    """Return which file of its family a program is in; empty where it is a file of the user's."""
+    return program.body.partition("#")[0]
 
 
 def function_of(program: ProgramUri) -> str:

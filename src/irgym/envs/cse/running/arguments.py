@@ -1,6 +1,7 @@
 """Made-up arguments of functions: small numbers, and pointers into the middle of filled memory."""
 
 import ctypes
+import mmap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,16 +30,36 @@ _TYPES: Mapping[str, Any] = {**_INTEGERS, **_FLOATS, "ptr": ctypes.c_void_p}
 _STRANGE = ("byval(", "byref(", "inalloca(", "preallocated(", "swiftself", "nest")
 """Attributes of parameters that are not passed as their types say; calling conventions end in `cc`."""
 
-Fill = Callable[[np.random.Generator], NDArray[Any]]
+_NEAR = 512
+"""Bytes around the middle of a memory within which pointers that are stored in memory point."""
+
+Fill = Callable[[np.random.Generator, int], NDArray[Any]]
+
+
+def _numbers(rng: np.random.Generator, middle: int) -> NDArray[np.int64]:
+    del middle
+    return rng.integers(0, LARGEST, BYTES // 8, dtype=np.int64)
+
+
+def _pointers(rng: np.random.Generator, middle: int) -> NDArray[np.int64]:
+    return middle + 8 * rng.integers(0, _NEAR // 8, BYTES // 8, dtype=np.int64)
+
+
+def _mixed(rng: np.random.Generator, middle: int) -> NDArray[np.int64]:
+    return np.where(rng.random(BYTES // 8) < 0.5, _pointers(rng, middle), _numbers(rng, middle))
+
 
 FILLS: tuple[Fill, ...] = (
-    lambda rng: rng.integers(0, LARGEST, BYTES // 4, dtype=np.int32),
-    lambda rng: rng.integers(0, 256, BYTES, dtype=np.uint8),
-    lambda rng: rng.uniform(-4, 4, BYTES // 8),
-    lambda rng: rng.uniform(-4, 4, BYTES // 4).astype(np.float32),
-    lambda rng: rng.integers(0, LARGEST, BYTES // 8, dtype=np.int64),
+    lambda rng, _: rng.integers(0, LARGEST, BYTES // 4, dtype=np.int32),
+    lambda rng, _: rng.integers(0, 256, BYTES, dtype=np.uint8),
+    lambda rng, _: rng.uniform(-4, 4, BYTES // 8),
+    lambda rng, _: rng.uniform(-4, 4, BYTES // 4).astype(np.float32),
+    _numbers,
+    _pointers,
+    _mixed,
 )
-"""What memory is filled with, as nothing says what a function reads there: small numbers of each type."""
+"""What memory is filled with, as nothing says what a function reads there: small numbers of each type, and
+pointers to itself. Each takes random numbers, and the address that pointers to it are."""
 
 
 @dataclass(frozen=True)
@@ -83,26 +104,53 @@ def signature_of(header: str, name: str) -> Signature | None:
 
 
 class Arguments:
-    """Arguments of one call.
+    """Arguments of calls. Processes that are forked have their memory at the same addresses.
 
     Args:
         signature: What the function takes.
-        rng: Random numbers.
-        place: Number of the call; it chooses what memory is filled with.
     """
 
-    def __init__(self, signature: Signature, rng: np.random.Generator, place: int) -> None:
-        self._memory: list[NDArray[Any]] = []
-        self.values: list[Any] = []
-        for kind in signature.parameters:
+    def __init__(self, signature: Signature) -> None:
+        self._signature = signature
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = [
+            np.frombuffer(mmap.mmap(-1, BYTES, flags=flags), dtype=np.uint8)
+            for one in signature.parameters
+            if one == "ptr"
+        ]
+
+    def fill(self, seed: int, call: int) -> list[Any]:
+        """Fill the memory and return the arguments of a call.
+
+        Args:
+            seed: Seed of all calls.
+            call: Number of the call; it chooses what memory is filled with.
+        """
+        rng = np.random.default_rng((seed, call))
+        memory = iter(self._memory)
+        found: list[Any] = []
+        for kind in self._signature.parameters:
             if kind == "ptr":
-                self._memory.append(FILLS[place % len(FILLS)](rng))
-                self.values.append(self._memory[-1].ctypes.data + BYTES // 2)
+                place = next(memory)
+                middle = place.ctypes.data + BYTES // 2
+                place[:] = FILLS[call % len(FILLS)](rng, middle).view(np.uint8)
+                found.append(middle)
             elif kind in _INTEGERS:
-                self.values.append(int(rng.integers(0, 2 if kind == "i1" else LARGEST)))
+                found.append(int(rng.integers(0, 2 if kind == "i1" else LARGEST)))
             else:
-                self.values.append(float(np.float32(rng.uniform(-4, 4))))
+                found.append(float(np.float32(rng.uniform(-4, 4))))
+        return found
 
     def content(self) -> bytes:
         """Return what the memory holds now."""
         return b"".join(one.tobytes() for one in self._memory)
+
+    def told(self, returned: Any) -> bytes:
+        """Return what stands for the result of a call: of a pointer, where in this memory it points."""
+        result = self._signature.result
+        if result == "void":
+            return b""
+        if result != "ptr":
+            return np.array(returned).tobytes()
+        offsets = [(returned or 0) - one.ctypes.data for one in self._memory]
+        return repr((returned is None, [one if 0 <= one < BYTES else None for one in offsets])).encode()

@@ -1,18 +1,26 @@
 """Whether a function with some candidates shared computes what it computed before, bit for bit."""
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from irgym.core.cost import Validation
-from irgym.envs.cse.ir.modules import visible, with_body
-from irgym.envs.cse.running.arguments import signature_of
-from irgym.envs.cse.running.execution import CALLS, outcomes
-from irgym.envs.cse.scoring.scorer import function_at, verified
+from irgym.envs.cse.ir.modules import visible
+from irgym.envs.cse.ir.syntax import bare
+from irgym.envs.cse.running.arguments import Arguments, signature_of
+from irgym.envs.cse.running.execution import CALL_S, CALLS, Outcome, Subject, outcomes
+from irgym.envs.cse.scoring.scorer import function_at, module_at, verified
 
 TOLERANCE = "bit for bit"
+
+LONGER = 5
+"""How many times as long as the function as written the other may take."""
 
 
 def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: int) -> Validation:
     """Have LLVM's verifier look at a choice, and run it on made-up arguments beside the function as written.
+
+    The function as written runs before and after, the second time with all else at other addresses: calls
+    whose outcomes depend on that do not count, and nor do those that crash or do not end.
 
     Args:
         path: The module, prepared for this machine.
@@ -24,32 +32,50 @@ def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: i
     said = verified(path, name, shared)
     if said:
         return Validation(False, 0.0, "LLVM's verifier", 0, said)
-    function = function_at(path, name)
+    module, function = module_at(path), function_at(path, name)
     header = function.function.header
     signature = signature_of(header, name)
     if signature is None:
         return _blind("its arguments cannot be made up: LLVM's verifier alone has looked at it")
-    seen = visible(header, name)
-    text = Path(path).read_text()
-    bare = name.removeprefix("@").strip('"')
-    before, after = (
-        outcomes(with_body(text, header, function.sharing.lines(one), seen), bare, signature, inputs, seed)
-        for one in ((), shared)
-    )
+    subject = Subject(bare(name), signature, Arguments(signature), seed)
+
+    def run(
+        chosen: Sequence[int], calls: Iterable[int], seconds: float = CALL_S, elsewhere: bool = False
+    ) -> Mapping[int, Outcome] | str:
+        lines = function.sharing.lines(chosen)
+        parts = [*module.around(name, header, lines, whole=True), visible(header, name), *lines, "}", ""]
+        return outcomes("\n".join(parts), subject, calls, seconds, elsewhere)
+
+    before = run((), range(inputs * CALLS))
     if isinstance(before, str):
         return _blind(f"on made-up arguments it does not run as written: {before}")
+    ended = [call for call, one in before.items() if isinstance(one, bytes)]
+    if not ended:
+        [(why, _)] = Counter(str(one) for one in before.values()).most_common(1)
+        return _blind(f"on made-up arguments it does not run as written: {why}")
+    after = run(shared, ended, LONGER * CALL_S)
     if isinstance(after, str):
         return Validation(False, 0.0, TOLERANCE, inputs, after)
-    wrong = sum(one != other for one, other in zip(before, after, strict=True))
+    again = run((), ended, LONGER * CALL_S, elsewhere=True)
+    if isinstance(again, str):
+        return _blind(f"on made-up arguments it does not run twice as written: {again}")
+    return _judged(before, after, again, inputs)
+
+
+def _judged(
+    before: Mapping[int, Outcome], after: Mapping[int, Outcome], again: Mapping[int, Outcome], inputs: int
+) -> Validation:
+    sure = [call for call, one in again.items() if one == before[call]]
+    wrong = [call for call in sure if after.get(call) != before[call]]
     if wrong:
-        detail = f"{wrong} of {len(before)} calls differ"
-        return Validation(False, 0.0, TOLERANCE, inputs, detail)
-    same = len(set(before)) < len(before) / CALLS
-    return (
-        _blind("it makes the same of all made-up arguments")
-        if same
-        else Validation(True, 0.0, TOLERANCE, inputs)
-    )
+        detail = f"{len(wrong)} of {len(sure)} calls differ"
+        failures = [one for one in map(after.get, wrong) if isinstance(one, str)]
+        return Validation(False, 0.0, TOLERANCE, inputs, "; ".join([detail, *failures[:1]]))
+    if len(sure) < 2:
+        return _blind("what it leaves of made-up arguments depends on addresses")
+    if len({before[call] for call in sure}) < 2:
+        return _blind("it makes the same of all made-up arguments")
+    return Validation(True, 0.0, TOLERANCE, inputs)
 
 
 def _blind(why: str) -> Validation:

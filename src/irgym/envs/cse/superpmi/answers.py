@@ -19,6 +19,9 @@ FEATURES = (
 )  # fmt: skip
 """What it tells now."""
 
+NEEDED = frozenset(FEATURES_2024) & frozenset(FEATURES)
+"""What must be told of a candidate, whatever the names of the rest."""
+
 _LINE = re.compile(
     r"; Total bytes of code (?P<bytes>\d+), prolog size \d+, PerfScore (?P<score>[\d.]+), "
     r"instruction count (?P<instructions>\d+), allocated bytes for code \d+"

@@ -1,22 +1,24 @@
 """Programs as files of ONNX: each is exported or read once, and kept in the user's cache folder."""
 
 import os
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, ProgramError
+from irgym.core.errors import BackendError
 from irgym.core.uri import ProgramUri
 from irgym.envs.graph.programs.families import PACKAGES
 from irgym.envs.graph.programs.uris import SUFFIX
-from irgym.measure.evaluators import error_of, failure_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
+
+answer = partial(answered, by="onnx or torch")
+"""Returns what a call returns in a child; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=8 * GIB)
 """What making a program may take."""
@@ -72,29 +74,6 @@ class Sources:
     def close(self) -> None:
         """End the child process."""
         self._child.close()
-
-
-def answer(child: Child, call: Call, what: str) -> Any:
-    """Return what a call returns in a child.
-
-    Args:
-        child: Where to run it.
-        call: The function and its arguments.
-        what: What errors call the program.
-
-    Raises:
-        ProgramError: The function refuses the program, or does not survive it.
-    """
-    reply = child.call(call)
-    if isinstance(reply, Raised):
-        raise error_of(call, reply)
-    if isinstance(reply, Crashed):
-        raise ProgramError(f"{what}: onnx or torch crashed on it ({reply.detail}): choose another program")
-    if not isinstance(reply, Returned):
-        raise ProgramError(
-            f"{what} cannot be made here ({failure_of(reply).detail}): choose a smaller program"
-        )
-    return reply.value
 
 
 def _package(family: str) -> tuple[str, ...]:

@@ -1,22 +1,24 @@
 """Programs as files: each is written or imported once, and kept in the user's cache folder."""
 
 import os
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError, StorageError
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
-from irgym.measure.evaluators import error_of, failure_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
+
+answer = partial(answered, by="the compiler", remedy="write it in another way")
+"""Returns what a call returns in a child; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What importing a program may take."""
@@ -62,29 +64,6 @@ class Sources:
     def close(self) -> None:
         """End the child process."""
         self._child.close()
-
-
-def answer(child: Child, call: Call, what: str) -> Any:
-    """Return what a call returns in a child.
-
-    Args:
-        child: Where to run it.
-        call: The function and its arguments.
-        what: What errors call the program.
-
-    Raises:
-        ProgramError: The function refuses the program, or the compiler fails on it.
-    """
-    reply = child.call(call)
-    if isinstance(reply, Raised):
-        raise error_of(call, reply)
-    if isinstance(reply, Crashed):
-        raise ProgramError(f"{what}: the compiler crashed on it ({reply.detail}): write it in another way")
-    if not isinstance(reply, Returned):
-        raise ProgramError(
-            f"{what} cannot be read here ({failure_of(reply).detail}): choose a smaller program"
-        )
-    return reply.value
 
 
 def _content(path: Path) -> str:

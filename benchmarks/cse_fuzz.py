@@ -1,0 +1,127 @@
+"""Random choices: LLVM's verifier looks at each, and functions run beside themselves with made-up arguments.
+
+    python benchmarks/cse_fuzz.py --choices 20000
+
+What a function returns and leaves in memory must be the same, bit for bit, before and after a choice.
+Functions that cannot be run so are counted by the reason why.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+
+from irgym.core.cost import Call, Validation
+from irgym.core.environment import spread
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.environment import CSE, LIMITS
+from irgym.envs.cse.state import CseState
+from irgym.envs.cse.task import RUNNER, CseTask
+from irgym.measure.farm import LocalFarm
+from irgym.measure.isolation.protocol import Reply, Returned
+from irgym.measure.machine import fingerprint
+
+BARS = {"choices": 20_000, "functions": 1_000}
+"""What is asked for: choices that pass the verifier, and functions that compute the same."""
+
+CHUNK = 64
+"""Functions whose choices are looked at together."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to check."""
+
+    choices: int = BARS["choices"]
+    """Random choices over all functions."""
+    datasets: tuple[str, ...] = ("kernels", "packages")
+    """The data sets; both of their splits."""
+    target: str = "x86-64"
+    """What code is made for."""
+    limit: int | None = None
+    """Functions at most, spread over all."""
+    inputs: int = 2
+    """Made-up inputs of each function."""
+    workers: int = 2
+    """Processes."""
+    seed: int = 0
+    """Seed of the choices and of the inputs."""
+
+
+def random_choice(task: CseTask, rng: np.random.Generator) -> tuple[int, ...]:
+    """Return a choice of a random size."""
+    share = rng.random()
+    return tuple(place for place in range(len(task.names)) if rng.random() < share)
+
+
+def verifying(task: CseTask, shared: tuple[int, ...]) -> Call:
+    """Return the call that has LLVM's verifier look at a choice."""
+    return Call(f"{RUNNER}:validate", (str(task.module), task.analysed.function.name, shared))
+
+
+def running(task: CseTask, rng: np.random.Generator, inputs: int) -> Call:
+    """Return the call that runs a function with a random choice, of one candidate at least."""
+    shared = frozenset(random_choice(task, rng)) or frozenset([0])
+    return task.validation(CseState(shared), inputs, int(rng.integers(2**31)))
+
+
+def told(reply: Reply) -> Validation:
+    """Return what a check says; one that did not end has failed."""
+    return reply.value if isinstance(reply, Returned) else Validation(False, 0.0, "", 0, str(reply))
+
+
+def opened(uris: Sequence[str], target: str, refused: Counter[str]) -> list[CseTask]:
+    """Return the tasks of some functions; those that have none are counted by the reason."""
+    tasks: list[CseTask] = []
+    for uri in uris:
+        try:
+            task = CSE.task(uri, target=target)
+        except ProgramError as error:
+            refused[str(error)] += 1
+            continue
+        if task.names:
+            tasks.append(task)
+    return tasks
+
+
+def main(options: Options) -> None:
+    """Print how many choices and functions were looked at, and which are wrong."""
+    print(fingerprint().text())
+    rng = np.random.default_rng(options.seed)
+    datasets = [CSE.dataset(name) for name in options.datasets]
+    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.limit)
+    each = -(-options.choices // len(uris))
+    started = time.perf_counter()
+    passed = wrong = same = 0
+    blind: Counter[str] = Counter()
+    with LocalFarm(options.workers, LIMITS) as farm:
+        for begin in range(0, len(uris), CHUNK):
+            tasks = opened(uris[begin : begin + CHUNK], options.target, blind)
+            looked_at = [(task, random_choice(task, rng)) for task in tasks for _ in range(each)]
+            calls = [(task, verifying(task, shared)) for task, shared in looked_at]
+            calls += [(task, running(task, rng, options.inputs)) for task in tasks]
+            said = [told(reply) for reply in farm.run([call for _, call in calls])]
+            for (task, call), one in zip(calls, said, strict=True):
+                if not one.ok:
+                    wrong += 1
+                    print(f"{task.uri}: {call.arguments[2]}: {one.detail}", flush=True)
+            ran = said[len(looked_at) :]
+            passed += sum(one.ok for one in said[: len(looked_at)])
+            same += sum(one.checked for one in ran)
+            blind.update(one.blind for one in ran if one.ok and one.blind)
+    for why, count in blind.most_common():
+        print(f"{count} functions: {why}")
+    print(f"{len(uris)} functions, {time.perf_counter() - started:.0f} s: {wrong} wrong")
+    for what, count in (("choices", passed), ("functions", same)):
+        verdict = "met" if count >= BARS[what] and not wrong else "NOT met"
+        done = "passed the verifier" if what == "choices" else "computed the same"
+        print(f"{count} {what} {done}; bar {BARS[what]}: {verdict}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

@@ -1,0 +1,42 @@
+"""The files that programs are in, and what the compiler is told of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from irgym.core.uri import ProgramUri
+from irgym.envs.cse.packages.fetching import unpacked
+from irgym.envs.cse.packages.pinned import packages
+from irgym.envs.cse.programs.uris import KERNELS, C, member_of
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file of C, or of LLVM's IR.
+
+    Attributes:
+        path: Where it is.
+        options: What the compiler of C is told: folders of headers and macros.
+    """
+
+    path: Path
+    options: tuple[str, ...] = ()
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it is C."""
+        return self.path.suffix.lower() == C
+
+
+def file_of(program: ProgramUri) -> SourceFile:
+    """Return the file that a program is in; the package that it is in is fetched.
+
+    Raises:
+        StorageError: The package cannot be fetched.
+    """
+    if program.path is not None:
+        return SourceFile(program.path)
+    name, _, rest = member_of(program).partition("/")
+    if not rest:
+        return SourceFile(KERNELS / name)
+    folder = unpacked(packages()[name])
+    return SourceFile(folder / rest, packages()[name].options(folder))

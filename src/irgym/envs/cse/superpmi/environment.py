@@ -1,0 +1,133 @@
+"""The .NET JIT's methods: what `irgym` commands and Gymnasium reach by the name `superpmi`."""
+
+import os
+import weakref
+from collections.abc import Sequence
+from functools import cache
+
+from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
+from irgym.core.errors import BackendError, ProgramError
+from irgym.core.objective import Objective
+from irgym.core.reward import RelativeImprovement
+from irgym.core.target import Target
+from irgym.envs.cse.superpmi.methods import methods_of, stands_for
+from irgym.envs.cse.superpmi.session import Collection, SuperPmi
+from irgym.envs.cse.superpmi.task import OBJECTIVES, PIPELINES, SuperPmiTask
+from irgym.envs.cse.superpmi.uris import VARIABLES, collection_of, parse_uri, uri_of
+from irgym.measure.isolation.protocol import GIB, Limits
+
+BACKEND = "superpmi"
+"""The back end."""
+
+COLLECTION = "collection"
+"""The data set: the methods of the collection that the environment variables name."""
+
+LIMITS = Limits(timeout_s=300.0, memory_bytes=8 * GIB)
+"""What compiling a method may take, restarts of SuperPMI included."""
+
+HELD_OUT = 10
+"""One method in so many is for testing."""
+
+
+class SuperPmiEnvironment(Environment):
+    """Choices of the common subexpressions that the .NET JIT shares in recorded methods.
+
+    A SuperPMI process that compiles methods starts on first use and ends with this process.
+    """
+
+    name = "superpmi"
+    summary = "cse on the .NET JIT, through SuperPMI; cost: its PerfScore"
+    default_dataset = COLLECTION
+    default_reward = RelativeImprovement()
+    reference_pipeline = "cost-test"
+    default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
+
+    def __init__(self) -> None:
+        self._sessions: dict[Collection, SuperPmi] = {}
+        weakref.finalize(self, _close, self._sessions)
+
+    def backends(self) -> list[BackendStatus]:
+        """Return whether the environment variables name a JIT and its methods."""
+        try:
+            collection = collection_of("", self.name)
+            collection.command()
+        except ProgramError as error:
+            remedy = f"set {' and '.join(VARIABLES.values())}"
+            return [BackendStatus(BACKEND, False, str(error).partition(":")[0], remedy)]
+        return [BackendStatus(BACKEND, True, f"{collection.mch.name}; the JIT of {collection.core_root}")]
+
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> SuperPmiTask:
+        """Return the task of a `superpmi:` URI. The JIT makes code for what it was built for.
+
+        Raises:
+            ProgramError: The URI is malformed, a file is not there, or the JIT does not compile the method.
+            BackendError: There is no such back end, or SuperPMI does not work.
+            IrgymError: There is no such objective.
+        """
+        del target
+        if backend not in (None, BACKEND):
+            raise BackendError(f"superpmi has no back end {backend!r}: choose {BACKEND}")
+        program = parse_uri(uri)
+        if program.collection not in self._sessions:
+            self._sessions[program.collection] = SuperPmi(program.collection)
+        session = self._sessions[program.collection]
+        none = session.compile(program.index, ())
+        own = session.own_choice(program.index)
+        task = SuperPmiTask(program, none, own, stands_for(program.collection))
+        return under(task, objective)
+
+    def objectives(self) -> Sequence[Objective]:
+        """Return the JIT's PerfScore, and bytes and instructions of code."""
+        return OBJECTIVES
+
+    def dataset_names(self) -> list[str]:
+        """Return the name of the data set, where the environment variables name a collection."""
+        return [COLLECTION] if all(os.environ.get(one) for one in VARIABLES.values()) else []
+
+    def dataset(self, name: str) -> Dataset:
+        """Return the methods with candidates of a collection, one in ten for testing.
+
+        Args:
+            name: `collection`, or `core_root=FOLDER&mch=FILE`.
+
+        Raises:
+            ProgramError: There is no such collection.
+            BackendError: SuperPMI does not work.
+        """
+        return _dataset(name, collection_of("" if name == COLLECTION else name, name))
+
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
+        """Start what compiles choices: a child process with a SuperPMI of its own, or a farm of them."""
+        from irgym.measure.bench import MeasuringBench
+
+        del backend
+        return MeasuringBench(limits=LIMITS, farm=farm)
+
+    def pipelines(self) -> list[Pipeline]:
+        """Return what the JIT chooses."""
+        return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
+
+
+@cache
+def _dataset(name: str, collection: Collection) -> Dataset:
+    uris = [uri_of(index, collection) for index in methods_of(collection)]
+    test = tuple(uri for place, uri in enumerate(uris) if place % HELD_OUT == 0)
+    train = tuple(uri for place, uri in enumerate(uris) if place % HELD_OUT)
+    return Dataset(
+        name, f"methods of {collection.mch.name} with candidates; one in ten to test on", train, test
+    )
+
+
+def _close(sessions: dict[Collection, SuperPmi]) -> None:
+    for one in sessions.values():
+        one.close()
+
+
+SUPERPMI = SuperPmiEnvironment()
+"""The environment."""

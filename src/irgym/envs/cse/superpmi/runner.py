@@ -1,0 +1,51 @@
+"""What measuring children run: methods that SuperPMI compiles, each child with a process of its own."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from irgym.core.cost import Measurement, Outcome, Validation
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.superpmi.answers import AnswerError, JitMethod
+from irgym.envs.cse.superpmi.session import Collection, SuperPmi
+
+COSTS: dict[str, Callable[[JitMethod], float]] = {
+    "score": lambda method: method.score,
+    "bytes": lambda method: float(method.bytes),
+    "instructions": lambda method: float(method.instructions),
+}
+"""What may be minimised, by the names of objectives."""
+
+
+@lru_cache(maxsize=4)
+def session(collection: Collection) -> SuperPmi:
+    """Return the process of a collection; it begins on the first request, and ends with this process."""
+    return SuperPmi(collection)
+
+
+def measure(collection: Collection, index: int, chosen: tuple[int, ...], objective: str) -> Measurement:
+    """Return what a choice costs.
+
+    Args:
+        collection: The methods, and the JIT.
+        index: Number of the method.
+        chosen: The candidates that are shared, as the JIT counts them, from 0 on.
+        objective: A key of `COSTS`.
+
+    Raises:
+        BackendError: The JIT does not start, or fails again and again.
+    """
+    try:
+        method = session(collection).compile(index, chosen)
+    except (ProgramError, AnswerError) as error:
+        return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
+    if method.shared != len(chosen):
+        detail = f"the JIT shared {method.shared} candidates, not the {len(chosen)} that it was told to"
+        return Measurement(Outcome.COMPILE_ERROR, detail=detail)
+    return Measurement(Outcome.OK, (COSTS[objective](method),))
+
+
+def validate(collection: Collection, index: int, chosen: tuple[int, ...]) -> Validation:
+    """Say whether the JIT compiles a choice; SuperPMI runs no code."""
+    measured = measure(collection, index, chosen, "score")
+    blind = "SuperPMI compiles methods and runs none: the JIT alone has looked at it" if measured.ok else ""
+    return Validation(measured.ok, 0.0, "the JIT compiles it", 0, measured.detail, blind)

@@ -1,0 +1,72 @@
+"""The URIs of methods in a SuperPMI collection: `superpmi:123?core_root=FOLDER&mch=FILE`."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from irgym.core.errors import ProgramError
+from irgym.core.uri import whole_number
+from irgym.envs.cse.superpmi.session import Collection
+
+FORM = "superpmi:NUMBER?core_root=FOLDER&mch=FILE"
+
+VARIABLES = {"core_root": "CORE_ROOT", "mch": "IRGYM_MCH"}
+"""Options, and the environment variables that stand for those left out."""
+
+
+@dataclass(frozen=True)
+class MethodUri:
+    """A method of a collection.
+
+    Attributes:
+        uri: Its canonical URI.
+        index: Its number in the collection, from 1 on.
+        collection: The collection.
+    """
+
+    uri: str
+    index: int
+    collection: Collection
+
+
+def parse_uri(uri: str) -> MethodUri:
+    """Return the method of a URI.
+
+    Raises:
+        ProgramError: It is malformed, or does not say where the JIT and its methods are.
+    """
+    number, _, query = uri.removeprefix("superpmi:").partition("?")
+    index = whole_number(number)
+    if not index:
+        raise ProgramError(f"{uri!r} names no method: write {FORM}, with a number from 1 on")
+    collection = collection_of(query, uri)
+    return MethodUri(uri_of(index, collection), index, collection)
+
+
+def uri_of(index: int, collection: Collection) -> str:
+    """Return the canonical URI of a method."""
+    return f"superpmi:{index}?core_root={collection.core_root}&mch={collection.mch}"
+
+
+def collection_of(query: str, said: str) -> Collection:
+    """Return the collection of `core_root=FOLDER&mch=FILE`; what is left out, environment variables say.
+
+    Args:
+        query: The options; empty for none.
+        said: What they stand in, for messages.
+
+    Raises:
+        ProgramError: An option is unknown or given twice, or neither it nor the variable is there.
+    """
+    given: dict[str, str] = {}
+    for word in query.split("&") if query else ():
+        name, _, value = word.partition("=")
+        if name not in VARIABLES or not value or name in given:
+            raise ProgramError(f"{said!r}: {word!r} is no option, or given twice: write {FORM}")
+        given[name] = value
+    for name, variable in VARIABLES.items():
+        value = given.get(name) or os.environ.get(variable)
+        if not value:
+            raise ProgramError(f"{said!r} does not say {name}: write {FORM}, or set {variable}")
+        given[name] = value
+    return Collection(Path(given["core_root"]), Path(given["mch"]))

@@ -1,0 +1,28 @@
+"""A stand-in for a Checked build of the .NET JIT with SuperPMI: a folder as CORE_ROOT is."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from irgym.envs.cse.superpmi.session import Collection
+
+SCRIPT = Path(__file__).parents[2] / "toys" / "superpmi.py"
+
+MakeCollection = Callable[..., Collection]
+
+
+@pytest.fixture
+def make_collection(tmp_path: Path) -> MakeCollection:
+    """Returns the collection of a stand-in with some arguments."""
+
+    def make(*arguments: str, timeout_s: float = 20.0) -> Collection:
+        for name in ("libclrjit.so", "some.mch"):
+            (tmp_path / name).touch()
+        program = tmp_path / "superpmi"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} {SCRIPT} {" ".join(arguments)} "$@"\n')
+        program.chmod(0o755)
+        return Collection(tmp_path, tmp_path / "some.mch", timeout_s)
+
+    return make

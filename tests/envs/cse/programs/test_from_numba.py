@@ -1,0 +1,30 @@
+"""Functions in Python as programs: numba writes their IR, and nothing is shared in it yet."""
+
+import pytest
+
+import irgym
+from irgym.core.errors import ProgramError
+from irgym.cse import from_numba
+from irgym.envs.cse.environment import CSE
+
+
+def clipped(values, low):
+    total = 0.0
+    for place in range(len(values)):
+        if values[place] * 2.0 > low:
+            total += values[place] * 2.0
+    return total
+
+
+@pytest.mark.slow
+def test_a_function_is_tuned():
+    uri = from_numba(clipped, "float64(float64[:], float64)")
+    assert uri.startswith("cse:/") and len(CSE.task(uri).names) > 1
+    result = irgym.tune(uri)
+    assert result.cost <= result.cost_as_written
+
+
+@pytest.mark.slow
+def test_what_numba_refuses_is_told():
+    with pytest.raises(ProgramError, match="numba does not compile clipped"):
+        from_numba(clipped, "float64(int64)")
