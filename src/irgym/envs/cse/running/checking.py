@@ -19,8 +19,9 @@ LONGER = 5
 def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: int) -> Validation:
     """Have LLVM's verifier look at a choice, and run it on made-up arguments beside the function as written.
 
-    The function as written runs before and after, the second time with all else at other addresses: calls
-    whose outcomes depend on that do not count, and nor do those that crash or do not end.
+    The function as written runs before and after, the second time with memory at other addresses and new
+    memory full of something else: calls whose outcomes depend on that do not count, and nor do those that
+    crash or do not end.
 
     Args:
         path: The module, prepared for this machine.

@@ -31,6 +31,8 @@ SMALL, COUNT = range(16, 1024, 16), 64
 Outcome = bytes | str
 """What stands for all that a call left, or how it failed, in words."""
 
+_PERTURB = -6  # M_PERTURB in malloc.h
+
 _CLOCKS = (signal.SIGPROF, signal.SIGALRM)
 
 
@@ -61,15 +63,15 @@ def outcomes(
         subject: The function.
         calls: Numbers of the calls.
         seconds: Seconds that each may take.
-        elsewhere: Whether memory, code and stack are at other addresses than otherwise.
+        elsewhere: Whether memory, code and stack are at other addresses than otherwise, and new memory holds
+            something else.
 
     Returns:
         The outcome of each call; or why there is none.
     """
 
     def run() -> Mapping[int, Outcome] | str:
-        if elsewhere:
-            _move()
+        _prepare_heap(elsewhere)
         engine = _engine(module)
         address: int = engine.get_function_address(subject.name)
         if not address:
@@ -104,9 +106,14 @@ def _called(function: Callable[..., Any], subject: Subject, call: int, elsewhere
     return blake2b(subject.arguments.told(returned[0]) + b"|" + memory, digest_size=16).digest()
 
 
-def _move() -> None:
-    """Take memory of the sizes that are common, and keep it."""
-    allocate = ctypes.CDLL(None).malloc
+def _prepare_heap(elsewhere: bool) -> None:
+    """Have new memory filled with a byte, and take some of all common sizes so that the rest is elsewhere."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # glibc's
+        library.mallopt(_PERTURB, 0xA5 if elsewhere else 0x5A)
+    if not elsewhere:
+        return
+    allocate = library.malloc
     for size in (*SMALL, 1 << 20):
         for _ in range(COUNT if size in SMALL else 1):
             allocate(size)
