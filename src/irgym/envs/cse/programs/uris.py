@@ -23,7 +23,7 @@ FAMILIES = {
     PACKAGES_FAMILY: Family(
         PACKAGES_FAMILY,
         "functions of source distributions, which are fetched",
-        body="lz4/lz4libs/lz4.c#LZ4_compress_fast",
+        body="lz4/lz4libs/lz4.c#LZ4_decompress_generic",
     ),
 }
 """The families of programs."""
@@ -35,7 +35,7 @@ GRAMMAR = Grammar(
     "cse",
     FAMILIES,
     Files(SUFFIXES, fragments=True),
-    "cse:FILE#FUNCTION, cse://kernels/sorting.c#quick_sort or cse://packages/lz4/lz4libs/lz4.c#LZ4_count",
+    "cse:FILE#FUNCTION, cse://kernels/sorting.c#quick_sort or cse://packages/lz4/lz4libs/lz4.c#LZ4_decompress_generic",
 )
 """The URIs of programs."""
 

@@ -7,10 +7,10 @@ known at once; `Weights` computes the array, once, where the model is made to ru
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,20 +190,71 @@ def literal(array: Any, dtype: str) -> Literal:
     return Literal(TensorType(dtype, values.shape), values.tobytes())
 
 
-def computed(function: str, *arguments: Weight | Plain) -> Computed:
-    """Return what a function makes of some weights; the elements are those of the first of them."""
-    if function == "concat":  # joined in whatever order, the same is the same
-        arguments = (arguments[0], *(part for one in arguments[1:] for part in _parts(one, arguments[0])))
+def computed(function: str, *arguments: Weight | Plain) -> Weight:
+    """Return what a function makes of some weights; the elements are those of the first of them.
+
+    What was joined and cut comes out as short as it can be: otherwise rules that do so in turn would make
+    ever longer descriptions of the same array.
+    """
+    if function == "concat":
+        axis, *parts = arguments
+        joined = _joined(axis, [part for one in parts for part in _parts(one, axis)])
+        return joined[0] if len(joined) == 1 else _made(function, (axis, *joined))
+    if function == "part":
+        return _cut(*cast(tuple[Weight, int, int, int], arguments))
+    return _made(function, arguments)
+
+
+def _made(function: str, arguments: tuple[Weight | Plain, ...]) -> Computed:
     given = [one.type.shape if isinstance(one, Stored | Literal | Computed) else one for one in arguments]
     weights = [one for one in arguments if isinstance(one, Stored | Literal | Computed)]
     shape = FUNCTIONS[function].shape(*given)
     return Computed(function, arguments, TensorType(weights[0].type.dtype, shape))
 
 
-def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight | Plain, ...]:
+def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight, ...]:
     """Return what a weight was joined of along an axis."""
     joined = isinstance(one, Computed) and one.function == "concat" and one.arguments[0] == axis
-    return one.arguments[1:] if joined and isinstance(one, Computed) else (one,)
+    return cast(tuple[Weight, ...], one.arguments[1:] if joined and isinstance(one, Computed) else (one,))
+
+
+def _joined(axis: Weight | Plain, parts: Sequence[Weight]) -> list[Weight]:
+    """Return what is joined along an axis, neighbouring parts of one weight as one part."""
+    found: list[Weight] = []
+    for one in parts:
+        last = _cut_from(found[-1], axis) if found else None
+        this = _cut_from(one, axis)
+        if last and this and last[0].digest == this[0].digest and last[2] == this[1]:
+            found[-1] = _cut(last[0], cast(int, axis), last[1], this[2])
+        else:
+            found.append(one)
+    return found
+
+
+def _cut_from(one: Weight, axis: Weight | Plain) -> tuple[Weight, int, int] | None:
+    """Return the weight that a part along an axis is of, where the part begins, and where it ends."""
+    if not isinstance(one, Computed) or one.function != "part" or one.arguments[1] != axis:
+        return None
+    return cast(tuple[Weight, int, int], (one.arguments[0], *one.arguments[2:]))
+
+
+def _cut(whole: Weight, axis: int, start: int, stop: int) -> Weight:
+    """Return the part of a weight from one place along an axis to another."""
+    if (start, stop) == (0, whole.type.shape[axis]):
+        return whole
+    cut = _cut_from(whole, axis)
+    if cut is not None:
+        return _cut(cut[0], axis, cut[1] + start, cut[1] + stop)
+    found: list[Weight] = []
+    place = 0
+    parts = _parts(whole, axis)
+    for one in parts if len(parts) > 1 else ():
+        size = one.type.shape[axis]
+        first, last = max(start - place, 0), min(stop - place, size)
+        if first < last:
+            found.append(_cut(one, axis, first, last))
+        place += size
+    return computed("concat", axis, *found) if found else _made("part", (whole, axis, start, stop))
 
 
 KEPT = 1 << 30
