@@ -23,8 +23,8 @@ def bench() -> Iterator[Bench]:
         yield opened
 
 
-def compared(bench: Bench, task: CseTask, shared: Iterable[int]) -> Validation:
-    return bench.call(task.validation(CseState(frozenset(shared)), 2, 0))
+def compared(bench: Bench, task: CseTask, shared: Iterable[int], inputs: int = 2) -> Validation:
+    return bench.call(task.validation(CseState(frozenset(shared)), inputs, 0))
 
 
 def task_of(uri: str) -> CseTask:
@@ -55,8 +55,8 @@ def test_signatures(header: str, wanted: Signature | None):
 def test_the_kernels_compute_the_same(uri: str, bench: Bench):
     task = task_of(uri)
     everything = range(len(task.names))
-    for shared in (everything, everything[::2], everything[1::2]):
-        said = compared(bench, task, shared)
+    for shared in (everything, everything[::2]):
+        said = compared(bench, task, shared, inputs=1)
         assert said.ok, said.detail
 
 

@@ -195,6 +195,7 @@ def test_a_script_of_stable_baselines_trains_unchanged(on_llvm, tmp_path: Path):
     model = PPO("MlpPolicy", make_vec_env(on_llvm, n_envs=2), n_steps=32, batch_size=16, n_epochs=1, seed=0)
     model.set_logger(configure(str(tmp_path), ["csv"]))
     model.learn(total_timesteps=128, callback=results_callback())
+    model.logger.close()
     columns = (tmp_path / "progress.csv").read_text().partition("\n")[0].split(",")
     assert {f"results/{key}" for key in KEYS} <= set(columns)
     model.save(tmp_path / "model.zip")
