@@ -1,12 +1,14 @@
 """Choosing what of a function is shared, whatever compiles the function: states are sets of candidates."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from irgym.core.actions import Action, Mask
-from irgym.core.errors import ScheduleError
+from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.objective import Objective
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -20,6 +22,9 @@ ALL, COST_TEST = "all", "cost-test"
 class ChoiceTask(Task[CseState]):
     """A function and its candidates.
 
+    Attributes:
+        objectives: What may be minimised, the default first.
+
     Args:
         uri: Canonical URI of the program.
         names: What schedules call the candidates.
@@ -27,6 +32,7 @@ class ChoiceTask(Task[CseState]):
     """
 
     space = SPACE
+    objectives: ClassVar[Sequence[Objective]]
 
     def __init__(self, uri: str, names: Sequence[str], objective: Objective) -> None:
         self.uri = uri
@@ -71,6 +77,20 @@ class ChoiceTask(Task[CseState]):
     def terminal(self, state: CseState) -> bool:
         """Say whether the schedule ended."""
         return state.stopped
+
+    def under(self, objective: str) -> Self:
+        """Return the same function with another objective.
+
+        Raises:
+            IrgymError: There is none of that name.
+        """
+        known = {one.name: one for one in self.objectives}
+        if objective not in known:
+            scheme = self.uri.partition(":")[0]
+            raise IrgymError(f"{scheme} has no objective {objective!r}: choose among {', '.join(known)}")
+        task = copy(self)
+        task.objective = known[objective]
+        return task
 
     def key(self, state: CseState) -> str:
         """Return what is shared, in the candidates' order."""

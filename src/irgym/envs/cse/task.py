@@ -53,6 +53,7 @@ class CseTask(ChoiceTask):
         objective: What is minimised.
     """
 
+    objectives = OBJECTIVES
     forms = {  # noqa: RUF012
         ".ll": "LLVM IR of the module",
         ".s": "assembly of the function",
@@ -101,17 +102,6 @@ class CseTask(ChoiceTask):
         saved = [one.cost * one.saved for one in self.surroundings.facts]
         left = sum(saved) - sum(saved[place] for place in state.shared)
         return np.array([left / sum(saved) if saved else 1.0])
-
-    def under(self, objective: str) -> "CseTask":
-        """Return the same function with another objective.
-
-        Raises:
-            IrgymError: There is none of that name.
-        """
-        known = {one.name: one for one in OBJECTIVES}
-        if objective not in known:
-            raise IrgymError(f"cse has no objective {objective!r}: choose among {', '.join(known)}")
-        return CseTask(self.uri, self.module, self.content, self.analysed, self._target, known[objective])
 
     def job(self, state: CseState) -> Job:
         """Return the request for the score."""

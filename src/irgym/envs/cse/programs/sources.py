@@ -12,7 +12,7 @@ from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.programs.clang import FLAGS
 from irgym.envs.cse.programs.files import SourceFile
-from irgym.envs.cse.programs.uris import function_of, member_of
+from irgym.envs.cse.programs.uris import function_of, listed, member_of
 from irgym.envs.cse.toolchain import clang_version, llvm_version
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
@@ -28,9 +28,6 @@ STORE = Store("cse/modules", ".ll")
 HELD = 8
 """Modules that are held, those used last."""
 
-LISTED = 12
-"""Functions that a message lists."""
-
 
 class Sources(Closing):
     """Makes modules of programs. Close it, or let it go with the process."""
@@ -38,6 +35,7 @@ class Sources(Closing):
     def __init__(self) -> None:
         self._child = Child(LIMITS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
+        self._named: dict[Path, list[str]] = {}
 
     def module(self, source: SourceFile, target: str) -> Path:
         """Return the file of a module, making it where that was not done before.
@@ -86,8 +84,10 @@ class Sources(Closing):
 
     def with_candidates(self, module: Path) -> list[str]:
         """Return the names of a module's functions that have candidates, or that cannot be read."""
-        text = self._text(module)
-        return [bare(name) for name in text.functions if _may_share(text, name)]
+        if module not in self._named:
+            text = self._text(module)
+            self._named[module] = [bare(name) for name in text.functions if _may_share(text, name)]
+        return self._named[module]
 
     def _text(self, module: Path) -> ModuleText:
         found = self._modules.pop(module, None)
@@ -114,6 +114,4 @@ def _may_share(text: ModuleText, name: str) -> bool:
 
 
 def _listed(text: ModuleText) -> str:
-    names = [bare(name) for name in text.functions]
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return (", ".join(names[:LISTED]) or "none: it defines no function") + more
+    return listed([bare(name) for name in text.functions]) or "none: it defines no function"

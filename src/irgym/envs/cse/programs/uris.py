@@ -1,5 +1,6 @@
 """The URIs of programs: a function of the project's own kernels, of a package, or of a file."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -29,7 +30,7 @@ FAMILIES = {
 """The families of programs."""
 
 SHOWN = 12
-"""Files that a message lists."""
+"""Names that a message lists."""
 
 GRAMMAR = Grammar(
     "cse",
@@ -53,11 +54,14 @@ def parse_uri(uri: str) -> ProgramUri:
     if program.family == PACKAGES_FAMILY and member not in functions():
         name = member.partition("/")[0]
         known = sorted(file for file in functions() if file.startswith(f"{name}/")) or sorted(packages())
-        more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
-        raise ProgramError(
-            f"{uri!r} names no file of the packages: choose one of {', '.join(known[:SHOWN])}{more}"
-        )
+        raise ProgramError(f"{uri!r} names no file of the packages: choose one of {listed(known)}")
     return program
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as messages list them: the first ones, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 @cache

@@ -48,6 +48,7 @@ class SuperPmiTask(ChoiceTask):
         objective: What is minimised.
     """
 
+    objectives = OBJECTIVES
     forms = {".txt": "list of what is shared, with the JIT's option that does so"}  # noqa: RUF012
 
     def __init__(
@@ -80,17 +81,6 @@ class SuperPmiTask(ChoiceTask):
         from irgym.envs.cse.superpmi.observations import VIEWS
 
         return VIEWS
-
-    def under(self, objective: str) -> "SuperPmiTask":
-        """Return the same method with another objective.
-
-        Raises:
-            IrgymError: There is none of that name.
-        """
-        known = {one.name: one for one in OBJECTIVES}
-        if objective not in known:
-            raise IrgymError(f"superpmi has no objective {objective!r}: choose among {', '.join(known)}")
-        return SuperPmiTask(self.program, self.method, self._heuristic, self._toolchain, known[objective])
 
     def chosen(self, state: CseState) -> tuple[int, ...]:
         """Return what is shared, as the JIT counts candidates, from 0 on."""
