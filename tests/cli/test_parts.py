@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from commands import Command
 
+from irgym.envs.cse.programs.targets import TARGETS
+from irgym.measure.target import runs_here
+
 pytest.importorskip("llvmlite")
 
 SOURCE = """
@@ -35,3 +38,12 @@ def test_a_report_is_about_one_function(irgym: Command, tmp_path: Path):
     assert said.code == 0, said.err
     page = (tmp_path / "page.html").read_text()
     assert "Assembly before" in page and "LLVM&#x27;s IR after" in page and 'class="removed"' in page
+
+
+def test_code_for_other_machines_is_scored_and_not_called_validated(irgym: Command, tmp_path: Path):
+    file = tmp_path / "code.c"
+    file.write_text(SOURCE)
+    for target in (one for one in ("i686", "aarch64") if not runs_here(TARGETS[one])):
+        said = irgym("tune", f"{file}#f", "--target", target)
+        assert said.code == 0 and f"code for {target}" in said.out, said.err
+        assert "not checkable: code for another machine is not run" in said.out

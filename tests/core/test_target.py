@@ -16,6 +16,7 @@ def test_levels_have_the_registers_of_their_instruction_sets():
         "x86-64-v3": (8, 16, 12),
         "x86-64": (4, 16, 12),
         "aarch64": (4, 32, 28),
+        "i686": (4, 8, 4),
     }
 
 

@@ -102,5 +102,7 @@ X86_64_V3 = Target("x86-64-v3", "x86_64", _V3, 256, 16)
 X86_64 = Target("x86-64", "x86_64", ("sse2",), 128, 16)
 AARCH64 = Target("aarch64", "aarch64", ("asimd",), 128, 32)
 
-LEVELS = (X86_64_V4, X86_64_V3, X86_64, AARCH64)
+I686 = Target("i686", "i686", (), 128, 8)
+
+LEVELS = (X86_64_V4, X86_64_V3, X86_64, AARCH64, I686)
 """The instruction sets that have names; of each architecture the widest first."""

@@ -3,13 +3,11 @@
 import platform
 
 from irgym.core.errors import BackendError
-from irgym.core.target import AARCH64, X86_64, X86_64_V3, X86_64_V4, Target
+from irgym.core.target import AARCH64, LEVELS, X86_64, Target
 from irgym.envs.cse.scoring.machines import MACHINES
 from irgym.measure.target import ARCHITECTURES
 
-I686 = Target("i686", "i686", (), 128, 8)
-
-TARGETS = {one.name: one for one in (X86_64, X86_64_V3, X86_64_V4, I686, AARCH64) if one.name in MACHINES}
+TARGETS = {one.name: one for one in reversed(LEVELS) if one.name in MACHINES}
 """Targets by name."""
 
 
