@@ -9,7 +9,7 @@ from irgym.core.cost import Call, Validation
 from irgym.core.environment import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.running.arguments import Signature, signature_of
+from irgym.envs.cse.running.kinds import scalars
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CseTask
 from irgym.measure.target import runs_here
@@ -34,23 +34,6 @@ def task_of(uri: str) -> CseTask:
     return task
 
 
-@pytest.mark.parametrize(
-    ("header", "wanted"),
-    [
-        ("define dso_local i32 @f(ptr noundef %p, i64 %n) #0 {", Signature(("ptr", "i64"), "i32")),
-        ("define internal void @f() {", Signature((), "void")),
-        ("define internal fastcc void @f() {", None),
-        ("define zeroext i8 @f(double %d, i1 %b) {", Signature(("double", "i1"), "i8")),
-        ("define void @f(ptr byval(%struct.S) align 8 %p) {", None),
-        ("define i32 @f(i32 %n, ...) {", None),
-        ("define <4 x float> @f(<4 x float> %v) {", None),
-        ("define i128 @f(i128 %n) {", None),
-    ],
-)
-def test_signatures(header: str, wanted: Signature | None):
-    assert signature_of(header, "@f") == wanted
-
-
 @pytest.mark.parametrize("uri", KERNELS)
 def test_the_kernels_compute_the_same(uri: str, bench: Bench):
     task = task_of(uri)
@@ -62,7 +45,7 @@ def test_the_kernels_compute_the_same(uri: str, bench: Bench):
 
 def test_most_kernels_can_be_run(bench: Bench):
     said = [compared(bench, task, (0,)) for task in map(task_of, KERNELS)]
-    assert sum(one.checked for one in said) > 0.8 * len(said)
+    assert sum(one.checked for one in said) > 0.9 * len(said)
 
 
 def test_a_wrong_choice_is_noticed(bench: Bench):
@@ -70,6 +53,57 @@ def test_a_wrong_choice_is_noticed(bench: Bench):
     name = task.analysed.function.name
     said = bench.call(Call("wrong_sharing:compared", (str(task.module), name, (0,), 2, 0)))
     assert not said.ok and ("differ" in said.detail or "ended the process" in said.detail)
+
+
+STRUCT = """
+struct S { int a[9]; };
+int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
+"""
+PAIR = """
+struct P { long a; double b; };
+struct P f(struct P p, long *n) { if ((p.a ^ *n) > 4) { *n = p.a ^ *n; p.b += 1; } return p; }
+"""
+MISSING = "int other(int); int f(int *p, int n) { int s = p[n]; if (s > 1) s += p[n] * other(s); return s; }"
+POINTERS = """
+struct T { int (*call)(int); struct T *next; };
+int f(struct T *t, int n) {
+  int s = n;
+  for (; t; t = t->next) { s += t->call(n / 3); if (s > 5) s += n / 3 + t->call(2); }
+  return s;
+}
+"""
+GLOBALS = """
+extern int elsewhere[4]; static int here;
+void f(int n) { here += n * 3; if (elsewhere[1] > 2) here += n * 3; }
+int g(void) { return here; }
+"""
+ALLOCATED = """
+#include <stdlib.h>
+int *f(int n) {
+  int *p = malloc(n * 4 + 4);
+  if (!p) abort();
+  p[0] = 1;
+  if (n > 3) p[1] = n * 4 + 4;
+  return p;
+}
+"""
+LEAVES = """
+_Noreturn void fail(int);
+int f(int *p, int n) { if (p[n] > 5) fail(p[n] * 2); return p[n] * 2; }
+"""
+MANY = "int f(const char *s, int n, ...) { if (s[n] * n > 9) return s[n] * n; return n; }"
+
+
+@pytest.mark.parametrize(
+    "body", [STRUCT, PAIR, MISSING, POINTERS, GLOBALS, ALLOCATED, LEAVES, MANY], ids=range(8)
+)
+def test_what_functions_need_is_made_up(tmp_path: Path, bench: Bench, body: str):
+    file = tmp_path / "code.c"
+    file.write_text(f"{body}\n")
+    task = task_of(f"cse:{file}#f")
+    assert task.names
+    said = compared(bench, task, range(len(task.names)))
+    assert said.checked, said
 
 
 NOWHERE = """
@@ -85,10 +119,6 @@ ADDRESSES = """
 void f(int **p, int n) { int s = n * 3; p[0] = &s; if (n > 5) s += n * 3; }
 """
 CONSTANT = "int f(int *p, int n) { int s = 0; if (p[n] > 1) s = p[n] * 0; return s; }"
-STRUCT = """
-struct S { int a[9]; };
-int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
-"""
 
 
 @pytest.mark.parametrize(
@@ -96,8 +126,7 @@ int f(struct S s, int n) { int t = s.a[n]; return t > 1 ? t + s.a[n] : t; }
     [
         (NOWHERE, "ended the process"),
         (ENDLESS, "did not end within"),
-        (CONSTANT, "makes the same of all"),
-        (STRUCT, "cannot be made up"),
+        (CONSTANT, "does the same in all"),
         (ADDRESSES, "depends on addresses"),
     ],
 )
@@ -107,6 +136,21 @@ def test_what_cannot_be_checked_is_told(tmp_path: Path, bench: Bench, body: str,
     task = task_of(f"cse:{file}#f")
     said = compared(bench, task, range(len(task.names)))
     assert said.ok and not said.checked and why in said.blind
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("i32", [(0, "i32")]),
+        ("<2 x float>", [(0, "float"), (4, "float")]),
+        ("[2 x { i8, i32 }]", [(0, "i8"), (4, "i32"), (8, "i8"), (12, "i32")]),
+        ("{ i8, { i16, ptr }, i8 }", [(0, "i8"), (8, "i16"), (16, "ptr"), (24, "i8")]),
+        ("%struct.S", None),
+        ("x86_fp80", None),
+    ],
+)
+def test_values_are_found_in_larger_ones(kind: str, wanted: list[tuple[int, str]] | None):
+    assert scalars(kind) == wanted
 
 
 def test_code_for_other_machines_is_not_run(bench: Bench):

@@ -22,6 +22,8 @@ LINKAGES = frozenset(
 )
 """How a definition may be linked."""
 
+_SEEN = frozenset(("dso_local", "dso_preemptable", "hidden", "protected", "default"))
+
 LOCAL_LINKAGES = frozenset(("private", "internal"))
 """Those under which nothing outside of a module sees it."""
 
@@ -48,16 +50,11 @@ class FunctionText:
     @cached_property
     def declaration(self) -> str:
         """The function as other functions see it: what is declared instead of defined."""
-        head = self.header.removeprefix("define ")
-        opening = head.index(f"{self.name}(") + len(self.name)
-        closing = _closing(head, opening)
-        words = head[:opening].split(" ")
-        hidden = bool(LOCAL_LINKAGES & set(words))
-        kept = " ".join(word for word in words if word not in LINKAGES and word != "dso_local")
-        near = "dso_local " if hidden or "dso_local" in words else ""
-        parameters = ", ".join(_unnamed(one) for one in listed(head[opening + 1 : closing]) if one)
-        groups = " ".join(_GROUP.findall(head[closing:]))
-        return f"declare {near}{kept}({parameters}) {groups}".rstrip()
+        words = self.header.partition(f"{self.name}(")[0].split(" ")
+        near = "dso_local " if LOCAL_LINKAGES & {*words} or "dso_local" in words else ""
+        returned, parameters, behind = _in_parts(self.header, self.name)
+        taken = ", ".join(map(_unnamed, parameters))
+        return f"declare {near}{returned} {self.name}({taken}) {' '.join(_GROUP.findall(behind))}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -165,6 +162,26 @@ def header_of_copy(name: str, header: str, copy: str) -> str:
 def visible(header: str, name: str) -> str:
     """Return the line that begins the definition of a function that any module may see."""
     return header_of_copy(name, header, name)
+
+
+def parts_of(line: str, name: str) -> tuple[str, list[str]]:
+    """Return what a function returns, and what it takes, each with its attributes.
+
+    Args:
+        line: The line that declares it or begins its definition.
+        name: Its name, sigil included.
+    """
+    returned, parameters, _ = _in_parts(line, name)
+    return returned, parameters
+
+
+def _in_parts(line: str, name: str) -> tuple[str, list[str], str]:
+    """Return what stands before a function's name, less linkage; its parameters; and what stands behind."""
+    opening = line.index(f"{name}(") + len(name)
+    closing = _closing(line, opening)
+    words = line[: opening - len(name)].split()[1:]
+    returned = " ".join(word for word in words if word not in LINKAGES and word not in _SEEN)
+    return returned, [one for one in listed(line[opening + 1 : closing]) if one], line[closing + 1 :]
 
 
 def _copied(definition: str) -> str:

@@ -29,19 +29,19 @@ def type_of(instruction: Instruction) -> str:
         case "icmp" | "fcmp":
             return "i1"
         case "select":
-            return _first(listed(rest)[1])
+            return first_type(listed(rest)[1])
         case "extractelement":
-            return _first(rest).partition(" x ")[2].removesuffix(">")
+            return first_type(rest).partition(" x ")[2].removesuffix(">")
         case "extractvalue" | "cmpxchg" | "landingpad":
             return ""
         case "atomicrmw":
             return "i64"
         case "call" | "invoke" | "callbr":
-            return _returned(rest)
+            return returned_type(rest)
         case one if one in CASTS:
             return rest.rpartition(" to ")[2]
         case _:
-            return _first(rest)
+            return first_type(rest)
 
 
 def register_of(kind: str) -> Register:
@@ -62,7 +62,7 @@ def bits_of(kind: str) -> int:
     return {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}.get(kind, 128)
 
 
-def _first(text: str) -> str:
+def first_type(text: str) -> str:
     """Return the type that a text begins with."""
     if text[:1] not in "<{[":
         return text.partition(" ")[0].rstrip(",")
@@ -74,7 +74,7 @@ def _first(text: str) -> str:
     return text
 
 
-def _returned(call: str) -> str:
+def returned_type(call: str) -> str:
     """Return the type that a call returns; what stands before it are attributes and conventions."""
     head = call.partition("(")[0]
     words = head.replace(",", " ").split(" ")

@@ -28,6 +28,7 @@ def binding() -> Any:
         raise BackendError(f"llvmlite is not installed: run {INSTALL}") from error
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # for assembly in C
     # LLVM's own sharing on the way to machine code would undo what was chosen.
     llvm.set_option("irgym", "-disable-machine-cse")
     return llvm
