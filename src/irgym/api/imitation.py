@@ -13,7 +13,8 @@ from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import Bench
+from irgym.core.environment import Bench, spread
+from irgym.core.errors import IrgymError
 from irgym.core.task import targets_of
 from irgym.evaluation.policies import require_torch
 from irgym.evaluation.targets import peak_of
@@ -21,6 +22,7 @@ from irgym.search import SEARCHES
 
 if TYPE_CHECKING:
     from irgym.agents.demonstrations import Demonstration
+    from irgym.agents.outcomes import Outcomes
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Imitation:
     Attributes:
         policy: The policy's file.
         programs: Number of programs.
-        schedules: Number of distinct schedules.
+        schedules: Number of distinct schedules; of values, number of states.
         peak_share: Mean share of the machine's peak that these reach; None where no peak bounds the costs.
         seconds: Wall-clock time.
     """
@@ -63,6 +65,7 @@ def imitate(
     rounds: int = 1,
     recorded: bool = False,
     programs: int = 400,
+    values: bool = False,
     seed: int = 0,
     objective: str | None = None,
     backend: str | None = None,
@@ -87,7 +90,10 @@ def imitate(
         evaluations: Number of distinct candidates of each search.
         rounds: Rounds of expert iteration.
         recorded: Show in the first round, too, the best schedules that the cost cache has.
-        programs: Number of training programs to which schedules are transferred; 0 for none.
+        programs: Number of training programs to which schedules are transferred; 0 for none. With `values`,
+            those that are learnt from, spread over all.
+        values: Measure all that can be made of each program, instead of searching, and learn what each
+            action is worth; for programs of which few things can be made.
         seed: Seed of all random choices.
         objective: What is minimised, such as `time`; by default the environment's own objective.
         backend: Back end; by default the preferred one that runs here.
@@ -102,6 +108,20 @@ def imitate(
         StorageError: The file cannot be written.
         BackendError: torch is not installed.
     """
+    if values:
+        return _imitate_values(
+            environment,
+            out,
+            dataset,
+            programs,
+            seed,
+            objective,
+            backend,
+            target,
+            farm,
+            hyperparameters,
+            progress,
+        )
     limits = budget(evaluations, seconds)
     if searched or not recorded:
         check_options(limit=searched)
@@ -144,6 +164,55 @@ def imitate(
         share = _peak_share(bench, shown)
     distinct = len({demo.schedule for demo in shown})
     return Imitation(file, len(shown), distinct, share, time.perf_counter() - started)
+
+
+def _imitate_values(
+    environment: str,
+    out: str | Path,
+    dataset: str | None,
+    programs: int,
+    seed: int,
+    objective: str | None,
+    backend: str | None,
+    target: str | None,
+    farm: str | None,
+    hyperparameters: Mapping[str, Any] | None,
+    progress: Callable[[str], None] | None,
+) -> Imitation:
+    """Train a policy on the values of all actions; see `imitate`."""
+    check_whole(programs, "programs", 1, "give the number of programs to learn from, 1 or more")
+    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=target)
+    file = path_of(out, "a policy")
+    check_file(file)
+    require_torch("imitation")
+    from irgym.agents.outcomes import all_outcomes
+    from irgym.agents.values import ValuesConfig, learn_values
+
+    found = environment_named(environment)
+    check_objective(found, objective)
+    config = configured(ValuesConfig, hyperparameters, seed, "values")
+    config.check()
+    started = time.perf_counter()
+    known: list[Outcomes] = []
+    uris = spread(dataset_named(found, dataset).train, programs)
+    with found.bench(farm, backend) as bench:
+        tasks = (task_of(found, uri, backend, target, objective) for uri in uris)
+        for place, (task, outcomes) in enumerate(all_outcomes(tasks, bench.evaluator, config.most)):
+            if progress is not None:
+                progress(f"measuring all that can be made of {task.uri} ({place + 1} of {len(uris)})")
+            if outcomes is not None:
+                known.append(outcomes)
+    if not known:
+        raise IrgymError(
+            f"none of {len(uris)} programs has at most {config.most} states that can be measured: "
+            "leave out --values, or set most to a greater number"
+        )
+    policy = learn_values(config, known, progress)
+    policy.environment = found.name
+    policy.targets = targets_of([one.task for one in known])
+    policy.save(file)
+    states = sum(len(one.states) for one in known)
+    return Imitation(file, len(known), states, None, time.perf_counter() - started)
 
 
 def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:

@@ -43,7 +43,11 @@ class Imitate:
     """In the first round, also show the policy the best schedules that the cost cache has of all training
     programs; `--searched` may then be 0."""
     programs: int = 400
-    """Number of training programs that the schedules of the first round are transferred to; 0 for none."""
+    """Number of training programs that the schedules of the first round are transferred to; 0 for none. With
+    `--values`, number of programs to learn from."""
+    values: bool = False
+    """Learn what each action is worth from all that can be made of each program, without a search. It suits
+    programs of which at most a few thousand things can be made."""
     seed: int = 0
     """Seed of all random choices."""
     measuring: Measuring = field(default_factory=Measuring)
@@ -67,13 +71,15 @@ class Imitate:
                 rounds=self.rounds,
                 recorded=self.recorded,
                 programs=self.programs,
+                values=self.values,
                 seed=self.seed,
                 **vars(self.measuring),
-                hyperparameters=settings_of(self.set, "imitation"),
+                hyperparameters=settings_of(self.set, "values" if self.values else "imitation"),
                 note=out.print,
                 progress=status.update,
             )
         at_peak = "" if done.peak_share is None else f", at {done.peak_share:.0%} of the peak on average"
-        out.print(f"{done.programs} programs, {done.schedules} schedules{at_peak}; {done.seconds:.0f} s")
+        what = "states" if self.values else "schedules"
+        out.print(f"{done.programs} programs, {done.schedules} {what}{at_peak}; {done.seconds:.0f} s")
         out.print(f"written: {done.policy}")
         write_json_to(self.json, done.to_json())

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.target import NUMBERS, Target
+from irgym.envs.cse.estimates.estimator import ESTIMATED, Estimate, Estimator, Machine
 from irgym.envs.cse.heuristics import REGISTERS, passes
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
@@ -33,14 +34,15 @@ OPERATIONS = (
 NUMBERED = 26 + len(USES)
 """Numbers of a candidate beside its kind and its register's class."""
 
-STATIC = len(OPERATIONS) + 1 + len(CLASSES) + NUMBERED
+STATIC = len(OPERATIONS) + 1 + len(CLASSES) + NUMBERED + 2 * (ESTIMATED + 1)
 """Numbers of a candidate that no choice changes."""
 
 CANDIDATE = STATIC + 4
 """Numbers of a candidate: these, and how much of what it holds, or is in, or overlaps with, is shared."""
 
-FUNCTION = 8 + 2 * len(CLASSES) + NUMBERS
-"""Numbers of a function: sizes, registers that are needed, registers that there are, and the target's."""
+FUNCTION = 8 + 2 * len(CLASSES) + NUMBERS + 2 * ESTIMATED
+"""Numbers of a function: sizes, registers that are needed, registers that there are, the target's, and what
+sharing nothing and sharing all is estimated to come to."""
 
 _KINDS = {opcode: place for place, opcodes in enumerate(OPERATIONS) for opcode in opcodes}
 
@@ -48,6 +50,11 @@ _KINDS = {opcode: place for place, opcodes in enumerate(OPERATIONS) for opcode i
 def scaled(number: float) -> float:
     """Return a count as policies see it: its logarithm, mostly below 1."""
     return math.log2(1.0 + number) / 8
+
+
+def signed(number: float) -> float:
+    """Return a difference as policies see it: its logarithm, with its sign."""
+    return math.copysign(math.log1p(abs(number)), number)
 
 
 class Features:
@@ -82,13 +89,20 @@ class Features:
         )
         needed = [around.pressure[kind] / max(registers[kind][1], 1) / 4 for kind in CLASSES]
         there = [registers[kind][1] / 32 for kind in CLASSES]
-        return np.array([*map(scaled, counts), *needed, *there, *self._target.numbers], dtype=np.float32)
+        (nothing, _), (all_shared, _) = self._estimates
+        estimated = (*map(signed, nothing.numbers), *map(signed, all_shared.numbers))
+        return np.array(
+            [*map(scaled, counts), *needed, *there, *self._target.numbers, *estimated], dtype=np.float32
+        )
 
     @cached_property
     def candidates(self) -> NDArray[np.float32]:
         """What is seen of each candidate whatever is shared, shape [N, STATIC]."""
         facts = self._surroundings.facts
-        rows = [self._row(one, facts[place]) for place, one in enumerate(self._analysed.candidates)]
+        rows = [
+            [*self._row(one, facts[place]), *self._estimated_gain(place)]
+            for place, one in enumerate(self._analysed.candidates)
+        ]
         return np.array(rows, dtype=np.float32).reshape(-1, STATIC)
 
     def _row(self, candidate: Candidate, facts: Facts) -> list[float]:
@@ -129,6 +143,23 @@ class Features:
             math.log2(facts.bits) / 8,
             *facts.uses,
         ]
+
+    def _estimated_gain(self, place: int) -> list[float]:
+        """Return what sharing a candidate is estimated to save, as the first one and as the last one."""
+        (nothing, alone), (all_shared, without) = self._estimates
+        first = nothing.numbers - alone[place].numbers
+        last = without[place].numbers - all_shared.numbers
+        whole = max(nothing.cost, 1.0)
+        shares = (20 * first[0] / whole, 20 * last[0] / whole)
+        return [*map(signed, first), *map(signed, last), *shares]
+
+    @cached_property
+    def _estimates(self) -> tuple[tuple[Estimate, list[Estimate]], tuple[Estimate, list[Estimate]]]:
+        """Estimates of sharing nothing, and each candidate; and of sharing all, and all but each."""
+        lasting, whole = REGISTERS[self._target.name]["integer"]
+        machine = Machine(lasting - 1, whole - 1, folds=self._target.name != "aarch64")
+        estimator = Estimator(self._analysed, self._surroundings.liveness, machine)
+        return estimator.around(()), estimator.around(range(len(self._analysed.candidates)))
 
     @cached_property
     def _gains(self) -> float:

@@ -43,12 +43,16 @@ class Flow:
                 known = [one for one in self.predecessors[block] if one in parents]
                 nearest = known[0]
                 for one in known[1:]:
-                    nearest = self._common(parents, nearest, one)
+                    nearest = self._nearest(parents, nearest, one)
                 changed = changed or parents.get(block) != nearest
                 parents[block] = nearest
         return parents
 
-    def _common(self, parents: dict[int, int], first: int, second: int) -> int:
+    def common(self, first: int, second: int) -> int:
+        """Return the last block through which every way to either of two blocks leads."""
+        return self._nearest(self.parents, first, second)
+
+    def _nearest(self, parents: dict[int, int], first: int, second: int) -> int:
         while first != second:
             while self.place[first] > self.place[second]:
                 first = parents[first]

@@ -35,7 +35,7 @@ class Liveness:
             made[block], used[block] = set(), set()
             for instruction in function.blocks[block].instructions:
                 if instruction.opcode == "phi":
-                    for value, source in _incoming(instruction.rest):
+                    for value, source in incoming(instruction.rest):
                         if value in self.registers and source in function.numbers:
                             by_phis.setdefault(function.numbers[source], set()).add(value)
                 else:
@@ -89,8 +89,8 @@ def _registers(function: Function) -> dict[str, Register]:
     return found
 
 
-def _incoming(rest: str) -> Iterable[tuple[str, str]]:
-    """Return the pairs of value and block that a phi chooses among, blocks without sigils."""
+def incoming(rest: str) -> Iterable[tuple[str, str]]:
+    """Yield the pairs of value and block that a phi chooses among, blocks without sigils."""
     for pair in rest.split("[")[1:]:
         value, _, source = pair.partition("]")[0].partition(",")
         yield value.strip(), source.strip().removeprefix("%").strip('"')

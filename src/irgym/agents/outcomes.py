@@ -1,0 +1,119 @@
+"""All that can be made of a program: its states, what each costs, and the least cost that each leads to."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.cost import Evaluator, Job
+from irgym.core.task import Task
+
+TOGETHER = 64
+"""Programs whose states are measured together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """A program with all its states.
+
+    Attributes:
+        task: The program.
+        states: Its states, the initial one first.
+        actions: For each state, the actions that apply.
+        following: For each state, the places of the states that these lead to.
+        costs: The logarithm of each state's cost, shape [K]; infinite where it failed.
+        least: The least of these that each state leads to, shape [K].
+    """
+
+    task: Task[Any]
+    states: Sequence[Any]
+    actions: Sequence[Sequence[Action]]
+    following: Sequence[NDArray[np.int64]]
+    costs: NDArray[np.float64]
+    least: NDArray[np.float64]
+
+    def advantages(self, state: int) -> NDArray[np.float64]:
+        """Return by which factor each action can lower a state's cost, at best: its logarithm, shape [A]."""
+        return self.costs[state] - self.least[self.following[state]]
+
+
+def all_outcomes(
+    tasks: Iterable[Task[Any]], evaluator: Evaluator, most: int
+) -> Iterator[tuple[Task[Any], Outcomes | None]]:
+    """Yield each program with all its outcomes; None where there are too many, or some cost nothing finite.
+
+    Args:
+        tasks: The programs.
+        evaluator: Finds out the costs.
+        most: States that a program may have.
+    """
+    waiting: list[tuple[Task[Any], _Graph]] = []
+    for task in tasks:
+        graph = _graph(task, most)
+        if graph is None:
+            yield task, None
+            continue
+        waiting.append((task, graph))
+        if len(waiting) == TOGETHER:
+            yield from _measured(waiting, evaluator)
+            waiting = []
+    yield from _measured(waiting, evaluator)
+
+
+_Graph = tuple[list[Any], list[list[Action]], list[NDArray[np.int64]]]
+
+
+def _graph(task: Task[Any], most: int) -> _Graph | None:
+    """Return the states of a program, the actions that apply in each, and where they lead."""
+    states = [task.initial()]
+    places = {states[0]: 0}
+    actions: list[list[Action]] = []
+    following: list[NDArray[np.int64]] = []
+    for state in states:  # grows
+        there = [] if task.terminal(state) else legal_actions(task.space, task.mask(state))
+        found: list[int] = []
+        for action in there:
+            after = task.step(state, action)
+            if after not in places:
+                places[after] = len(states)
+                states.append(after)
+            found.append(places[after])
+        if len(states) > most:
+            return None
+        actions.append(there)
+        following.append(np.array(found, dtype=np.int64))
+    return states, actions, following
+
+
+def legal_actions(space: ActionSpace, mask: Mask) -> list[Action]:
+    """Return all actions that a mask lets pass, in the order of the space's flat view."""
+    fixed = [action for action, applies in zip(space.flat, space.flat_mask(mask), strict=True) if applies]
+    return [*fixed, *(Action(kind, (), name) for kind, name in mask.candidates)]
+
+
+def _measured(
+    waiting: Sequence[tuple[Task[Any], _Graph]], evaluator: Evaluator
+) -> Iterator[tuple[Task[Any], Outcomes | None]]:
+    jobs: list[Job] = [task.job(state) for task, graph in waiting for state in graph[0]]
+    costs = iter([one.cost for one in evaluator.evaluate(jobs)])
+    for task, (states, actions, following) in waiting:
+        own = np.log(np.array([next(costs) for _ in states]))
+        if np.isfinite(own).all():
+            yield task, Outcomes(task, states, actions, following, own, _least(own, following))
+        else:
+            yield task, None
+
+
+def _least(costs: NDArray[np.float64], following: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    least = costs.copy()
+    changed = True
+    while changed:
+        changed = False
+        for state in range(len(costs) - 1, -1, -1):
+            best = min(least[state], least[following[state]].min(initial=np.inf))
+            changed = changed or best < least[state]
+            least[state] = best
+    return least

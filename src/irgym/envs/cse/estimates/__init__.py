@@ -1,0 +1,1 @@
+"""What a choice comes to, estimated without making code: instructions, registers, stack and frame."""
