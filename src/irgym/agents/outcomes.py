@@ -1,7 +1,7 @@
 """All that can be made of a program: its states, what each costs, and the least cost that each leads to."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ class Outcomes:
     Attributes:
         task: The program.
         states: Its states, the initial one first.
-        actions: For each state, the actions that apply.
+        actions: For each state, the actions that apply, in the order of the space's flat view.
         following: For each state, the places of the states that these lead to.
         costs: The logarithm of each state's cost, shape [K]; infinite where it failed.
-        least: The least of these that each state leads to, shape [K].
+        least: The least of these that each state leads to, shape [K], with the price of the actions.
+        price: What an action adds to that.
     """
 
     task: Task[Any]
@@ -34,10 +35,15 @@ class Outcomes:
     following: Sequence[NDArray[np.int64]]
     costs: NDArray[np.float64]
     least: NDArray[np.float64]
+    price: float = 0.0
+
+    def priced(self, price: float) -> "Outcomes":
+        """Return the same with a price for each action: of two ways to one cost the shorter is best then."""
+        return replace(self, least=_least(self.costs, self.following, price), price=price)
 
     def advantages(self, state: int) -> NDArray[np.float64]:
         """Return by which factor each action can lower a state's cost, at best: its logarithm, shape [A]."""
-        return self.costs[state] - self.least[self.following[state]]
+        return self.costs[state] - self.least[self.following[state]] - self.price
 
 
 def all_outcomes(
@@ -73,7 +79,7 @@ def _graph(task: Task[Any], most: int) -> _Graph | None:
     actions: list[list[Action]] = []
     following: list[NDArray[np.int64]] = []
     for state in states:  # grows
-        there = [] if task.terminal(state) else legal_actions(task.space, task.mask(state))
+        there = [] if task.terminal(state) else _in_order(task.space, task.mask(state))
         found: list[int] = []
         for action in there:
             after = task.step(state, action)
@@ -88,8 +94,8 @@ def _graph(task: Task[Any], most: int) -> _Graph | None:
     return states, actions, following
 
 
-def legal_actions(space: ActionSpace, mask: Mask) -> list[Action]:
-    """Return all actions that a mask lets pass, in the order of the space's flat view."""
+def _in_order(space: ActionSpace, mask: Mask) -> list[Action]:
+    """Return the actions that a mask lets pass, in the order of the space's flat view."""
     fixed = [action for action, applies in zip(space.flat, space.flat_mask(mask), strict=True) if applies]
     return [*fixed, *(Action(kind, (), name) for kind, name in mask.candidates)]
 
@@ -102,18 +108,20 @@ def _measured(
     for task, (states, actions, following) in waiting:
         own = np.log(np.array([next(costs) for _ in states]))
         if np.isfinite(own).all():
-            yield task, Outcomes(task, states, actions, following, own, _least(own, following))
+            yield task, Outcomes(task, states, actions, following, own, _least(own, following, 0.0))
         else:
             yield task, None
 
 
-def _least(costs: NDArray[np.float64], following: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def _least(
+    costs: NDArray[np.float64], following: Sequence[NDArray[np.int64]], price: float
+) -> NDArray[np.float64]:
     least = costs.copy()
     changed = True
     while changed:
         changed = False
         for state in range(len(costs) - 1, -1, -1):
-            best = min(least[state], least[following[state]].min(initial=np.inf))
+            best = min(least[state], least[following[state]].min(initial=np.inf) + price)
             changed = changed or best < least[state]
             least[state] = best
     return least

@@ -7,8 +7,8 @@ is. Where most actions lose nothing, how much one loses says more than which one
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +21,8 @@ from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.outcomes import Outcomes
 from irgym.core.candidates import list_length
 from irgym.core.values import Range
-from irgym.nets.layout import LAYOUTS
+from irgym.nets.encoders import EncoderSpec
+from irgym.nets.layout import LAYOUTS, ActionLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 
@@ -40,13 +41,17 @@ class ValuesConfig(RandomOptions, NetworkOptions):
     max_grad_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
     average: Annotated[float, Range(low=0, below=1)] = 0.998
-    """The policy has a running mean of the weights; this is the share that it keeps in each step."""
+    """The policy has a running mean of the weights; this is the share that it keeps in each step, at most."""
     largest: Positive = 0.15
     """Greater gains and losses, as logarithms of costs, count as this."""
     scale: Positive = 20.0
     """What these are multiplied by, so that they are about 1."""
+    members: Count = 1
+    """Networks that learn apart, from other first weights; the policy goes by the mean of their values."""
+    price: Weight = 1e-4
+    """What an action costs, as a logarithm of costs: of two ways to one end the shorter is worth more."""
     margin: Weight = 0.05
-    """By how much an action must be worth more than to stop, in that unit."""
+    """By how much an action must be worth more than to stop, after `scale`."""
     most: Annotated[int, Range(low=2)] = 2048
     """States that a program may have; programs with more are not learnt from."""
 
@@ -81,23 +86,51 @@ def learn_values(
     torch.set_num_threads(config.threads)
     first = programs[0].task
     list_length(first.space)  # or it says why there is none
+    programs = [one.priced(config.price) for one in programs]
+    spec, layout = spec_of(config, first), LAYOUTS["flat"](first.space)
+    learnt = [
+        _learnt(replace(config, seed=config.seed + number), spec, layout, programs, number, progress)
+        for number in range(config.members)
+    ]
+    network = QNetwork(spec, layout, config.observation, config.members)
+    for one, other in zip((network, *network.others), learnt, strict=True):
+        one.load_state_dict(other.state_dict(), strict=False)  # but for the first one's others
+    return TorchPolicy(network)
+
+
+def _learnt(
+    config: ValuesConfig,
+    spec: EncoderSpec,
+    layout: ActionLayout,
+    programs: Sequence[Outcomes],
+    number: int,
+    progress: Callable[[str], None] | None,
+) -> QNetwork:
+    """Return one network that has learnt."""
     with seeded(config.seed):
-        network = QNetwork(spec_of(config, first), LAYOUTS["flat"](first.space), config.observation)
-    observed = [one.task.observe(one.states[0], config.observation) for one in programs]
-    network.encoder.adapt(network.encoder.collate(observed))
+        network = QNetwork(spec, layout, config.observation)
     rng = np.random.default_rng(config.seed)
-    policy = TorchPolicy(deepcopy(network))
+    some = [(one, state) for one in programs for state in (0, _random_state(one, rng))]
+    observed = [one.task.observe(one.states[state], config.observation) for one, state in some]
+    network.encoder.adapt(network.encoder.collate(observed))
+    slow = deepcopy(network)
+    policy = TorchPolicy(slow)
     descent = Descent(network.parameters(), config.lr, config.max_grad_norm)
+    steps = 0
     for epoch in range(config.epochs):
         if progress is not None:
-            progress(f"learning from {len(programs)} programs (epoch {epoch + 1} of {config.epochs})")
+            progress(
+                f"learning from {len(programs)} programs (epoch {epoch + 1} of {config.epochs}, network "
+                f"{number + 1} of {config.members})"
+            )
         descent.set_lr(anneal(config.lr, 0.0, epoch, config.epochs))
         visited = _visited(policy, programs, rng)
         for begin in range(0, len(visited), config.minibatch):
             descent.step(_loss(network, visited[begin : begin + config.minibatch], config))
-            _approach(policy.network, network, config.average)
-    _end_sooner(policy, config.margin)
-    return policy
+            steps += 1  # so far there is little to average
+            _approach(slow, network, min(config.average, steps / (10 + steps)))
+    _end_sooner(slow, config.margin)
+    return slow
 
 
 _Visit = tuple[Outcomes, int]
@@ -162,10 +195,10 @@ def _approach(slow: torch.nn.Module, fast: torch.nn.Module, kept: float) -> None
             mine.lerp_(other, 1 - kept)
 
 
-def _end_sooner(policy: TorchPolicy, margin: float) -> None:
-    """Have a policy take what ends an episode for worth more than it is, by a margin."""
-    advantage: Any = policy.network.advantage if isinstance(policy.network, QNetwork) else None
-    for place, action in enumerate(policy.space.flat):
-        if policy.space.kinds[action.kind].ends:
-            with torch.no_grad():
-                advantage.bias[place] += margin
+def _end_sooner(network: QNetwork, margin: float) -> None:
+    """Have a network take what ends an episode for worth more than it is, by a margin."""
+    space = network.layout.space
+    with torch.no_grad():
+        for place, action in enumerate(space.flat):
+            if space.kinds[action.kind].ends:
+                network.advantage.bias[place] += margin

@@ -160,6 +160,7 @@ class TorchPolicy:
             "network": self.network.kind,
             "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
+            "members": self.network.members if isinstance(self.network, QNetwork) else 1,
             "observation": self.observation,
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
@@ -205,8 +206,10 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
-    network = {Actor.kind: Actor, QNetwork.kind: QNetwork}[content["network"]](
-        spec, layout, content.get("observation", "")
-    )
+    observation = content.get("observation", "")
+    network = {
+        Actor.kind: lambda: Actor(spec, layout, observation),
+        QNetwork.kind: lambda: QNetwork(spec, layout, observation, content.get("members", 1)),
+    }[content["network"]]()
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"], tuple(map(str, content.get("targets", ()))))

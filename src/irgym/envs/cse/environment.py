@@ -1,12 +1,20 @@
 """The cse environment: what `irgym` commands and Gymnasium reach by the name `cse`."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from irgym.core.catalogue import begins, mentions
-from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
+from irgym.core.environment import (
+    BackendStatus,
+    Bench,
+    Dataset,
+    Environment,
+    Pipeline,
+    policies_in,
+    under,
+)
 from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
@@ -25,6 +33,9 @@ from irgym.measure.isolation.protocol import GIB, Limits
 BACKEND = "llvm"
 """The back end."""
 
+DEFAULT_POLICY = "packages"
+"""The shipped policy that `--policy default` means."""
+
 LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
 """What scoring a choice may take."""
 
@@ -40,7 +51,17 @@ class CseEnvironment(Environment):
     default_dataset = datasets.DEFAULT
     default_reward = RelativeImprovement()
     reference_pipeline = "all"
-    default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
+    default_methods = (
+        "base",
+        "all",
+        "cost-test",
+        "random",
+        "greedy",
+        "beam",
+        "evolutionary",
+        "policy:default",
+        "guided:default",
+    )
     validation_inputs = 4
     part_forms = {".ll": CseTask.forms[".ll"]}  # noqa: RUF012
 
@@ -97,6 +118,10 @@ class CseEnvironment(Environment):
         from irgym.envs.cse.export import export_module
 
         return export_module([(task, state) for task, state in parts if isinstance(task, CseTask)], path)
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
     def _opened(self) -> Sources:
         if self._sources is None:

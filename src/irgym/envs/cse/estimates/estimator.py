@@ -5,7 +5,7 @@ and so may a load that is used once. What lives across calls needs registers tha
 does not fit is on the stack. A frame is set up no earlier than it is needed (shrink wrapping).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 
@@ -120,6 +120,27 @@ class _Walked:
     full: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class _Uses:
+    """Who uses which value under a choice.
+
+    Attributes:
+        instead: For each value that is dropped, the one that takes its place.
+        users: The instructions that use each value that is left.
+    """
+
+    instead: Mapping[str, str]
+    users: Mapping[str, Sequence[Operation]]
+
+    def blocks(self, name: str) -> Iterator[int]:
+        """Yield the blocks in which a value is used; phis use it where it comes from."""
+        for user in self.users.get(name, ()):
+            if user.opcode == "phi":
+                yield from (block for one, block in user.arriving if self.instead.get(one, one) == name)
+            else:
+                yield user.block
+
+
 _Steps = tuple[tuple[Operation, int, float], ...]
 """A block from its end: instructions, the values that each uses, and what it costs."""
 
@@ -158,7 +179,7 @@ class Estimator:
         steps, by_phis = self._steps(instead, users, inside)
         entering, leaving = self._live(steps, by_phis)
         walked = {block: self._walked(block, leaving[block], one) for block, one in steps.items()}
-        return self._summed(users, walked, entering)
+        return self._summed(_Uses(instead, users), walked, entering)
 
     def _instead(self, chosen: Iterable[int]) -> dict[str, str]:
         """Return for each value that a choice drops the one that takes its place."""
@@ -338,12 +359,7 @@ class Estimator:
             (first and not first & live) or (one.opcode in COMMUTATIVE and second and not second & live)
         )
 
-    def _summed(
-        self,
-        users: Mapping[str, Sequence[Operation]],
-        walked: Mapping[int, _Walked],
-        entering: Mapping[int, int],
-    ) -> Estimate:
+    def _summed(self, uses: _Uses, walked: Mapping[int, _Walked], entering: Mapping[int, int]) -> Estimate:
         code, machine = self._code, self._machine
         across = floats = 0
         for one in walked.values():
@@ -351,12 +367,12 @@ class Estimator:
             for kept in one.at_calls:
                 across |= kept
         lasting = max((kept.bit_count() for one in walked.values() for kept in one.at_calls), default=0)
-        stack = self._spilled(walked.values(), users)
-        stack += sum(self._price(code.names[place], users) for place in members(floats))
+        stack = self._spilled(walked.values(), uses)
+        stack += sum(self._price(code.names[place], uses) for place in members(floats))
         calling = [block for block, one in walked.items() if one.at_calls]
         entered, early, frame = 0.0, 0, 0.0
         if calling:
-            first = self._first(calling, across & ~code.parameters, users)
+            first = self._first(calling, across & ~code.parameters, uses)
             entered, early = self._often[first], (entering[first] & code.integers).bit_count()
             saved = min(lasting, machine.lasting)
             frame = entered * (SAVES * saved + LINKS + ALIGNS * (saved % 2))
@@ -378,7 +394,7 @@ class Estimator:
             early,
         )
 
-    def _spilled(self, walked: Iterable[_Walked], users: Mapping[str, Sequence[Operation]]) -> float:
+    def _spilled(self, walked: Iterable[_Walked], uses: _Uses) -> float:
         """Return what integers on the stack cost: where too many live at once, the cheapest go there."""
         crowds = {(kept, self._machine.lasting) for one in walked for kept in one.at_calls}
         crowds |= {(live, self._machine.integers) for one in walked for live in one.full}
@@ -389,13 +405,13 @@ class Estimator:
             excess = left.bit_count() - there
             if excess <= 0:
                 continue
-            prices = sorted((self._price(self._code.names[place], users), place) for place in members(left))
+            prices = sorted((self._price(self._code.names[place], uses), place) for place in members(left))
             for price, place in prices[:excess]:
                 there_already |= 1 << place
                 cost += price
         return cost
 
-    def _price(self, name: str, users: Mapping[str, Sequence[Operation]]) -> float:
+    def _price(self, name: str, uses: _Uses) -> float:
         """Return what it costs to keep a value on the stack."""
         one = self._code.made.get(name)
         puts = (
@@ -404,15 +420,15 @@ class Estimator:
             else self._often[one.block]
             * (0.0 if one.opcode == "alloca" else REFETCHES if one.opcode == "load" else PUTS)
         )
-        return puts + FETCHES * sum(self._often[user.block] for user in users.get(name, ()))
+        return puts + FETCHES * sum(self._often[block] for block in uses.blocks(name))
 
-    def _first(self, calling: Iterable[int], across: int, users: Mapping[str, Sequence[Operation]]) -> int:
+    def _first(self, calling: Iterable[int], across: int, uses: _Uses) -> int:
         """Return the block where the frame is set up: the last one that dominates all that needs it."""
         needing = set(calling)
         for place in members(across):
             name = self._code.names[place]
             needing.add(self._code.made[name].block)
-            needing.update(user.block for user in users.get(name, ()))
+            needing.update(uses.blocks(name))
         first = reduce(self._flow.common, needing)
         while first in self._looping:
             first = self._flow.parents[first]

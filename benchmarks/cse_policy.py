@@ -1,0 +1,179 @@
+"""A policy on functions of packages that it has not seen: what share of the best choice's gain it reaches.
+
+Gains are logarithms of scores, relative to sharing all: the share is the sum of a method's gains over the sum
+of what the best choices gain, over the functions of which all choices can be scored.
+
+    python benchmarks/cse_policy.py
+    python benchmarks/cse_policy.py --target i686 --policy default
+"""
+
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import tyro
+
+from irgym.agents.outcomes import all_outcomes
+from irgym.core.cost import Evaluator
+from irgym.core.environment import spread
+from irgym.core.errors import ProgramError
+from irgym.core.policy import Policy
+from irgym.core.schedule import replay
+from irgym.envs.cse.environment import CSE
+from irgym.envs.cse.state import CseState
+from irgym.envs.cse.task import CseTask
+from irgym.evaluation.policies import load_policy
+from irgym.evaluation.statistics import geometric_interval
+from irgym.measure.machine import fingerprint
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
+from irgym.search.strategies.guided import Guided
+from irgym.search.strategies.rollout import outcome, rollout
+
+BARS = {"policy": 0.60, "guided": 0.95}
+"""What share of the best choices' gain is asked for: of one greedy episode, and of a guided search."""
+
+EPISODE_MS = 5.0
+"""Milliseconds of an episode that are asked for at most."""
+
+GROUPS = ((3, 4), (5, 6), (7, 9), (10, 16), (17, 64))
+"""Numbers of candidates that are looked at together."""
+
+RESAMPLES = 2000
+"""Resamples of the functions, of which the interval of a share is made."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to look at."""
+
+    policy: str = "default"
+    """Policy that ships, or run folder, or file."""
+    dataset: str = "packages"
+    """The data set; its test split."""
+    target: str = "x86-64"
+    """What code is made for."""
+    limit: int | None = None
+    """Functions at most, spread over the split."""
+    seconds: float = 1.0
+    """Seconds of a guided search of each function; 0 for none."""
+    choices: int = 512
+    """Functions with more choices are left out of shares."""
+    seed: int = 0
+    """Seed of the searches and of the interval."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """What became of a function.
+
+    Attributes:
+        uri: The function.
+        candidates: How many candidates it has.
+        scores: The score of each method's choice.
+        best: The least score of all choices; None where there are too many.
+        episode_ms: Milliseconds of the greedy episode, with all that is seen of the function.
+    """
+
+    uri: str
+    candidates: int
+    scores: Mapping[str, float]
+    best: float | None
+    episode_ms: float = field(compare=False)
+
+    def gain(self, method: str) -> float:
+        """Return a method's gain over sharing all."""
+        return math.log(self.scores["all"] / self.scores[method])
+
+
+def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Options) -> Function:
+    """Return what becomes of a function."""
+    began = time.perf_counter()
+    [path] = rollout(task, policy, 1, None)
+    took = time.perf_counter() - began
+    states = {
+        "none": CseState(),
+        **{name: replay(task, task.pipeline(name)) for name in ("all", "cost-test")},
+        "policy": outcome(task, path).state,
+    }
+    costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states.values()])]
+    scores = dict(zip(states, costs, strict=True))
+    if options.seconds:
+        budget = Budget(seconds=options.seconds)
+        scores["guided"] = run_search(Guided(), task, evaluator, budget, options.seed, policy).cost
+    [(_, known)] = all_outcomes([task], evaluator, 2 * options.choices)
+    best = None if known is None else math.exp(known.least[0])
+    return Function(task.uri, len(task.names), scores, best, 1e3 * took)
+
+
+def share(functions: Sequence[Function], method: str, seed: int) -> tuple[float, float, float]:
+    """Return a method's share of the best choices' gain, and the ends of its interval (bootstrap, 95 %)."""
+    own = np.array([one.gain(method) for one in functions])
+    best = np.array([math.log(one.scores["all"] / (one.best or 1.0)) for one in functions])
+    drawn = np.random.default_rng(seed).integers(len(functions), size=(RESAMPLES, len(functions)))
+    low, high = np.quantile(own[drawn].sum(axis=1) / best[drawn].sum(axis=1), (0.025, 0.975))
+    return float(own.sum() / best.sum()), float(low), float(high)
+
+
+def tables(functions: Sequence[Function], methods: Sequence[str]) -> None:
+    """Print geometric means of scores over sharing all, by number of candidates."""
+    print(f"{'candidates':>12s}{'functions':>10s}" + "".join(f"{method:>28s}" for method in methods))
+    for low, high in (*GROUPS, (0, 64)):
+        some = [one for one in functions if low <= one.candidates <= high]
+        if not some:
+            continue
+        cells: list[str] = []
+        for method in methods:
+            mean = geometric_interval([one.scores[method] / one.scores["all"] for one in some])
+            signs = Counter(np.sign(round(one.gain(method), 9)) for one in some)
+            cells.append(f"{mean.mean:10.4f} ({signs[1]:3d}/{signs[-1]:3d}/{signs[0]:3d})")
+        name = f"{low}-{high}" if low else "all"
+        print(f"{name:>12s}{len(some):10d}" + "".join(f"{cell:>28s}" for cell in cells))
+    print("(better/worse/same than sharing all)")
+
+
+def main(options: Options) -> None:
+    """Print the tables, the shares, and how long an episode takes."""
+    print(fingerprint().text())
+    uris = spread(CSE.dataset(options.dataset).test, options.limit)
+    functions: list[Function] = []
+    policy: Policy | None = None
+    with CSE.bench() as bench:
+        for uri in uris:
+            try:
+                task = CSE.task(uri, target=options.target)
+            except ProgramError as error:
+                print(f"{uri}: left out: {error}")
+                continue
+            if not task.names:
+                continue
+            policy = policy or load_policy(CSE, options.policy, task)
+            functions.append(looked_at(task, policy, bench.evaluator, options))
+    methods = ["none", "cost-test", "policy", *(["guided"] if options.seconds else [])]
+    tables(functions, methods)
+    known = [one for one in functions if one.best is not None]
+    gain = geometric_interval([(one.best or 1.0) / one.scores["all"] for one in known])
+    print(f"best over all: {gain.mean:.4f} [{gain.low:.4f}, {gain.high:.4f}] of {gain.n} functions")
+    for method in methods:
+        middle, low, high = share(known, method, options.seed)
+        bar = BARS.get(method)
+        said = f"; bar {bar:.0%}: {'met' if middle >= bar else 'NOT met'}" if bar else ""
+        print(f"{method}: {middle:.1%} [{low:.1%}, {high:.1%}] of the best choices' gain{said}")
+    times = [one.episode_ms for one in functions[1:]]  # the first one loads what all need
+    mean, median = statistics.fmean(times), statistics.median(times)
+    verdict = "met" if mean < EPISODE_MS else "NOT met"
+    print(f"an episode: mean {mean:.1f} ms, median {median:.1f} ms; bar {EPISODE_MS:.0f} ms: {verdict}")
+    lost = sorted(known, key=lambda one: math.log((one.best or 1.0) / one.scores["policy"]))
+    for one in lost[:5]:
+        print(
+            f"  loses most: {one.uri}: all {one.scores['all']:.2f}, policy {one.scores['policy']:.2f}, "
+            f"best {one.best:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

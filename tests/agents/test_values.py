@@ -1,0 +1,107 @@
+"""All outcomes of a program, and a policy that learns what actions are worth from them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rewriting
+import torch
+
+from irgym.agents.outcomes import Outcomes, all_outcomes
+from irgym.agents.training import greedy_score
+from irgym.agents.values import ValuesConfig, learn_values
+from irgym.api.imitation import imitate
+from irgym.core.errors import IrgymError
+from irgym.core.schedule import Schedule
+from irgym.nets.policy import TorchPolicy
+
+CONFIG = ValuesConfig(epochs=100, hidden=(64, 64), minibatch=32, lr=5e-3, largest=1.0, scale=10.0, price=0.03)
+PROBLEM = rewriting.problem()
+
+
+def known(most: int = 500) -> list[Outcomes]:
+    found = [one for _, one in all_outcomes(PROBLEM.tasks, PROBLEM.evaluator, most)]
+    return [one for one in found if one is not None]
+
+
+def test_the_least_cost_is_the_optimum():
+    for one in known():
+        assert np.exp(one.least[0]) == pytest.approx(rewriting.optimum(one.task))
+
+
+def test_an_advantage_is_what_the_best_way_on_gains():
+    one = max(known(), key=lambda one: len(one.states))
+    for state, actions in enumerate(one.actions):
+        for action, advantage in zip(actions, one.advantages(state), strict=True):
+            after = one.states.index(one.task.step(one.states[state], action))
+            assert advantage == pytest.approx(one.costs[state] - one.least[after])
+
+
+def test_programs_with_too_many_states_are_left_out():
+    most = max(len(one.states) for one in known())
+    found = dict(all_outcomes(PROBLEM.tasks, PROBLEM.evaluator, most - 1))
+    assert 0 < sum(one is None for one in found.values()) < len(found)
+
+
+def test_the_policy_reaches_the_optimum_of_programs_that_it_has_not_seen():
+    held_out = rewriting.problem(rewriting.TEST)
+    best = np.mean([1 - rewriting.optimum(one) / rewriting.cost(one.initial()) for one in rewriting.TEST])
+    assert greedy_score(learn_values(CONFIG, known()), held_out.tasks, held_out) > 0.97 * best
+
+
+def test_a_policy_goes_by_the_mean_of_its_members(tmp_path: Path):
+    few = replace(CONFIG, epochs=2)
+    both = learn_values(replace(few, members=2), known())
+    each = [learn_values(replace(few, seed=seed), known()) for seed in (0, 1)]
+    task = PROBLEM.tasks[0]
+    seen = [task.observe(task.initial())]
+    legal = torch.as_tensor(both.network.layout.legal([task.mask(task.initial())]))
+    both.save(tmp_path / "both.pt")
+    for policy in (both, TorchPolicy.load(tmp_path / "both.pt")):
+        found = policy.network.forward(policy.network.encoder.collate(seen), legal)
+        single = [one.network.forward(one.network.encoder.collate(seen), legal) for one in each]
+        torch.testing.assert_close(found, (single[0] + single[1]) / 2)
+
+
+def test_a_seed_gives_the_same_policy():
+    first, second = (learn_values(replace(CONFIG, epochs=2), known()) for _ in range(2))
+    for one, other in zip(first.network.parameters(), second.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_margin_ends_episodes_sooner():
+    task = PROBLEM.tasks[0]
+    few = replace(CONFIG, epochs=2)
+    wary = learn_values(replace(few, margin=100.0), known())
+    [action] = wary.act([task.observe(task.initial())], [task.mask(task.initial())], None)
+    assert Schedule((action,)).text(task.space) == "stop"
+
+
+def test_imitate_writes_a_policy(tmp_path: Path):
+    file = tmp_path / "policy.pt"
+    found = imitate(
+        "cse",
+        file,
+        dataset="kernels",
+        programs=3,
+        values=True,
+        target="x86-64",
+        hyperparameters={"epochs": 1, "hidden": (8,)},
+    )
+    assert file.is_file() and found.programs and found.schedules > found.programs
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"programs": 0}, "1 or more"),
+        ({"hyperparameters": {"most": 2}}, "at most 2 states"),
+        ({"hyperparameters": {"alike": 1.0}}, "no hyper-parameter of values"),
+        ({"hyperparameters": {"activation": "step"}}, "no activation 'step'"),
+    ],
+)
+def test_bad_options_are_told(tmp_path: Path, options: dict[str, object], message: str):
+    given = {"programs": 2, **options}
+    with pytest.raises(IrgymError, match=message):
+        imitate("cse", tmp_path / "policy.pt", dataset="kernels", values=True, target="x86-64", **given)
