@@ -1,7 +1,7 @@
 """A policy that repeats what searches find, for training to start from: what `irgym imitate` calls."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,8 +14,8 @@ from irgym.api.programs import environment_named
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import check_objective, dataset_named, task_of
 from irgym.core.environment import Bench, spread
-from irgym.core.errors import IrgymError
-from irgym.core.task import targets_of
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.task import Task, targets_of
 from irgym.evaluation.policies import require_torch
 from irgym.evaluation.targets import peak_of
 from irgym.search import SEARCHES
@@ -120,6 +120,7 @@ def imitate(
             target,
             farm,
             hyperparameters,
+            note,
             progress,
         )
     limits = budget(evaluations, seconds)
@@ -177,6 +178,7 @@ def _imitate_values(
     target: str | None,
     farm: str | None,
     hyperparameters: Mapping[str, Any] | None,
+    note: Callable[[str], None] | None,
     progress: Callable[[str], None] | None,
 ) -> Imitation:
     """Train a policy on the values of all actions; see `imitate`."""
@@ -194,14 +196,17 @@ def _imitate_values(
     config.check()
     started = time.perf_counter()
     known: list[Outcomes] = []
+    refused: list[ProgramError] = []
     uris = spread(dataset_named(found, dataset).train, programs)
     with found.bench(farm, backend) as bench:
-        tasks = (task_of(found, uri, backend, target, objective) for uri in uris)
-        for place, (task, outcomes) in enumerate(all_outcomes(tasks, bench.evaluator, config.most)):
+        opened = _opened(uris, lambda uri: task_of(found, uri, backend, target, objective), refused)
+        for place, (task, outcomes) in enumerate(all_outcomes(opened, bench.evaluator, config.most)):
             if progress is not None:
                 progress(f"measuring all that can be made of {task.uri} ({place + 1} of {len(uris)})")
             if outcomes is not None:
                 known.append(outcomes)
+    if refused and note is not None:
+        note(f"left out: {len(refused)} of {len(uris)} programs, such as: {refused[0]}")
     if not known:
         raise IrgymError(
             f"none of {len(uris)} programs has at most {config.most} states that can be measured: "
@@ -213,6 +218,17 @@ def _imitate_values(
     policy.save(file)
     states = sum(len(one.states) for one in known)
     return Imitation(file, len(known), states, None, time.perf_counter() - started)
+
+
+def _opened(
+    uris: Iterable[str], task_of_uri: Callable[[str], Task[Any]], refused: list[ProgramError]
+) -> Iterator[Task[Any]]:
+    """Yield the tasks of programs; those that are none on this target are added to what is refused."""
+    for uri in uris:
+        try:
+            yield task_of_uri(uri)
+        except ProgramError as error:
+            refused.append(error)
 
 
 def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
