@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 import tyro
 
 from irgym.agents.outcomes import all_outcomes
@@ -139,6 +140,7 @@ def tables(functions: Sequence[Function], methods: Sequence[str]) -> None:
 def main(options: Options) -> None:
     """Print the tables, the shares, and how long an episode takes."""
     print(fingerprint().text())
+    torch.set_num_threads(1)
     uris = spread(CSE.dataset(options.dataset).test, options.limit)
     functions: list[Function] = []
     policy: Policy | None = None
@@ -166,7 +168,10 @@ def main(options: Options) -> None:
     times = [one.episode_ms for one in functions[1:]]  # the first one loads what all need
     mean, median = statistics.fmean(times), statistics.median(times)
     verdict = "met" if mean < EPISODE_MS else "NOT met"
-    print(f"an episode: mean {mean:.1f} ms, median {median:.1f} ms; bar {EPISODE_MS:.0f} ms: {verdict}")
+    print(
+        f"an episode, one thread: mean {mean:.1f} ms, median {median:.1f} ms; "
+        f"bar {EPISODE_MS:.0f} ms: {verdict}"
+    )
     lost = sorted(known, key=lambda one: math.log((one.best or 1.0) / one.scores["policy"]))
     for one in lost[:5]:
         print(

@@ -28,9 +28,9 @@ def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: i
     """Have LLVM's verifier look at a choice, and run it in a made-up world beside the function as written.
 
     A first run finds out what the function as written reads, and makes that up. The function as written
-    then runs before and after the other, the second time with stack and code at other addresses: calls whose
-    outcomes depend on that do not count, and nor do those that crash or do not end. Where nothing counts, or
-    too much would have to be compiled, all that it calls is made up, too.
+    then runs before and after the other, the second time with stack and code at other addresses, and another
+    byte all over the stack: calls whose outcomes depend on these do not count, and nor do those that crash or
+    do not end. Where nothing counts, or too much would have to be compiled, all that it calls is made up.
 
     Args:
         path: The module, prepared for this machine.
@@ -114,7 +114,7 @@ class Comparison:
     def _run(
         self, shared: tuple[int, ...], images: Mapping[int, Image], longer: int = 1, elsewhere: bool = False
     ) -> Mapping[int, bytes | str] | str:
-        text = self._harness.text(self._function.sharing.lines(shared))
+        text = self._harness.text(self._function.sharing.lines(shared), elsewhere=elsewhere)
 
         def begin(call: int, leave: Callable[[], NoReturn]) -> None:
             self._world.begin(images[call], call, leave)

@@ -1,7 +1,6 @@
 """The entry of a module called, many times. It runs in a child process."""
 
 import ctypes
-import mmap
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
@@ -17,9 +16,6 @@ CALL_S, ALL_S = 0.25, 60.0
 
 AT_ONCE, PATIENT = 16, 6
 """How many calls are looked at together, and after how many that do not end no more are made."""
-
-ROOM = 1 << 20
-"""Bytes that are taken so that what comes after them is at other addresses."""
 
 Begin = Callable[[int, Callable[[], NoReturn]], None]
 """Makes ready for a call, by its number; the function that it takes ends the call where it stands."""
@@ -42,7 +38,7 @@ def outcomes(
         ended: Is called after it; it returns the outcome.
         calls: Numbers of the calls.
         seconds: Seconds that each may take.
-        elsewhere: Whether code and stack are at other addresses than otherwise.
+        elsewhere: Whether the stack is at other addresses than otherwise.
         enough: Says from the outcomes so far whether no more calls are wanted. Calls share a process then.
 
     Returns:
@@ -50,7 +46,6 @@ def outcomes(
     """
 
     def run() -> Mapping[int, T | str] | str:
-        moved = mmap.mmap(-1, ROOM) if elsewhere else None
         engine = _engine(module)
         address: int = engine.get_function_address(ENTRY)
         if not address:
@@ -69,7 +64,6 @@ def outcomes(
             ends = [one for one in found.values() if not isinstance(one, str)]
             if (enough and enough(ends)) or list(found.values()).count(endless(seconds)) >= PATIENT:
                 break
-        del moved
         return found
 
     return in_process(run, ALL_S + seconds * len(calls))

@@ -13,13 +13,27 @@ from irgym.envs.cse.ir.types import first_type
 from irgym.envs.cse.running.externals import called_as_it_is
 from irgym.envs.cse.running.kinds import scalars
 from irgym.envs.cse.running.memory import SIZE, Memory
-from irgym.envs.cse.running.watching import called_in, helpers, watched
+from irgym.envs.cse.running.watching import MEMSET, called_in, helpers, watched
 
 ENTRY = "irgym.enter"
 """The function that takes nothing and calls the one in question."""
 
 STEP = 64
 """Bytes for each argument."""
+
+ROOM = 100
+"""Instructions that functions stand behind where they are elsewhere."""
+
+STACK = 0x5A, 0xA5
+"""Bytes that the stack is filled with, in one run and another."""
+
+_FILLER = """
+define internal void @irgym.fill(i8 %byte) noinline {
+  %room = alloca [65536 x i8]
+  call void @llvm.memset.p0.i64(ptr %room, i8 %byte, i64 65536, i1 true)
+  ret void
+}
+"""
 
 _GLOBAL = re.compile(rf"(?P<name>@{NAME}) = (?:[\w()]+ )*?(?:global|constant) (?P<rest>.*)")
 _EMPTY = re.compile(r"zeroinitializer|null|0|undef|poison|")
@@ -100,16 +114,18 @@ class Harness:
         self._alone = alone
         self._lifted: dict[str, int] = {}
 
-    def text(self, lines: Sequence[str], asks: bool = False) -> str:
+    def text(self, lines: Sequence[str], asks: bool = False, elsewhere: bool = False) -> str:
         """Return a module with the function, and with one that calls it.
 
         Args:
             lines: The lines of the function.
             asks: Whether loads and stores are told.
+            elsewhere: Whether functions are at other addresses than otherwise, and another byte all over the
+                stack, which is found by what reads before it writes.
         """
         called = called_in(lines)
         found: list[str] = []
-        functions = [(visible(self._header, self._name), tuple(lines)), self._entry(called)]
+        functions = [(visible(self._header, self._name), tuple(lines)), self._entry(called, STACK[elsewhere])]
         for text in self._module.around(self._name, self._header, lines, whole=not self._alone):
             if text.startswith("define "):
                 header, *body = text.split("\n")
@@ -118,20 +134,24 @@ class Harness:
                 found.append(self._declared(text))
             elif not self._lifts(text):
                 found.append(text)
+        if elsewhere:
+            found.append(_room())
         for header, body in functions:
             calls = called_in(body) | called
             found += [header, *(watched(body, calls) if asks else body), "}"]
-        whole = "\n".join([*found, ""])
+        whole = "\n".join([*found, _FILLER])
+        if MEMSET not in whole:
+            whole += MEMSET + "(ptr, i8, i64, i1 immarg)\n"
         if self._lifted:
             whole = GLOBAL.sub(lambda match: self._at_its_address(match[0]), whole)
         if not asks:
             return whole
-        return whole + helpers(whole, self._memory.address, SIZE, self._at.marks, self._at.asked)
+        return whole + helpers(self._memory.address, SIZE, self._at.marks, self._at.asked)
 
-    def _entry(self, called: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    def _entry(self, called: Mapping[str, str], stack: int) -> tuple[str, tuple[str, ...]]:
         head, taken = parts_of(self._header, self._name)
         returned = _last_type(head)
-        loads: list[str] = []
+        loads = [f"  call void @irgym.fill(i8 {stack})"]
         passed: list[str] = []
         types: list[str] = []
         for number, one in enumerate(taken):
@@ -211,6 +231,12 @@ class Harness:
 
     def _at_its_address(self, name: str) -> str:
         return f"inttoptr (i64 {self._lifted[name]} to ptr)" if name in self._lifted else name
+
+
+def _room() -> str:
+    """Return a function that nothing calls, for others to stand behind it."""
+    store = f"  store volatile i64 0, ptr inttoptr (i64 {STEP} to ptr)"
+    return "\n".join(["define void @irgym.room() {", *[store] * ROOM, "  ret void", "}"])
 
 
 def known_in(lines: Iterable[str]) -> list[int]:

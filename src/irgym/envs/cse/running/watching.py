@@ -11,7 +11,8 @@ from irgym.envs.cse.running.kinds import SIZES, scalars
 
 _CALLED = re.compile(rf"(?P<head>[^@%]*)(?P<name>%{NAME})\(")
 _ORDER = re.compile(r"(?:atomic |volatile )*")
-_SET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)"
+MEMSET = "declare void @llvm.memset.p0.i64"
+"""How the declaration begins that helpers need."""
 
 _LOOK = """
 define internal void @irgym.{name}(ptr %place, i32 %kind, i64 %size) noinline {{
@@ -38,11 +39,10 @@ KINDS = tuple(SIZES)
 """The kinds of values, by the numbers that calls tell."""
 
 
-def helpers(text: str, memory: int, size: int, marks: int, asked: int) -> str:
-    """Return the definitions of what watched functions call.
+def helpers(memory: int, size: int, marks: int, asked: int) -> str:
+    """Return the definitions of what watched functions call, beside `MEMSET`.
 
     Args:
-        text: The module that they are to stand in.
         memory: Where the memory begins in which accesses are told.
         size: How many bytes it has.
         marks: Where the marks begin, one byte for each byte of memory; what is marked is not told.
@@ -52,7 +52,7 @@ def helpers(text: str, memory: int, size: int, marks: int, asked: int) -> str:
     where = {"memory": memory, "bytes": size, "marks": marks}
     read = _LOOK.format(name="read", body=_READ.format(asked=asked), **where)
     wrote = _LOOK.format(name="wrote", body=_WROTE, **where)
-    return "\n".join(["" if "@llvm.memset.p0.i64(ptr" in text else _SET, read, wrote])
+    return "\n".join([read, wrote])
 
 
 def watched(lines: Sequence[str], called: Mapping[str, str]) -> Iterator[str]:

@@ -1,0 +1,100 @@
+"""A baseline for policies: gradient-boosted trees that predict what sharing each candidate gains on its own.
+
+They learn from functions of the training split of which all choices can be scored, and share all candidates
+whose predicted gain is above 0. Shares of the best choices' gain are those of `cse_policy.py`.
+
+    python benchmarks/cse_ranking.py
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from irgym.agents.outcomes import Outcomes, all_outcomes
+from irgym.core.cost import Evaluator
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.environment import CSE
+from irgym.envs.cse.state import CseState
+from irgym.envs.cse.task import CseTask
+from irgym.measure.machine import fingerprint
+
+LARGEST = 0.15
+"""Greater gains and losses, as logarithms of scores, count as this."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to learn from."""
+
+    dataset: str = "packages"
+    """The data set."""
+    target: str = "x86-64"
+    """What code is made for."""
+    choices: int = 512
+    """Functions with more choices are left out."""
+    seed: int = 0
+    """Seed of the trees."""
+
+
+Known = tuple[CseTask, Outcomes]
+
+
+def outcomes_of(uris: Sequence[str], evaluator: Evaluator, options: Options) -> list[Known]:
+    """Return all outcomes of the functions that have few enough."""
+    tasks: list[CseTask] = []
+    for uri in uris:
+        try:
+            tasks.append(CSE.task(uri, target=options.target))
+        except ProgramError as error:
+            print(f"{uri}: left out: {error}")
+    found = all_outcomes([one for one in tasks if one.names], evaluator, 2 * options.choices)
+    return [(task, one) for task, one in found if isinstance(task, CseTask) and one is not None]
+
+
+def rows(task: CseTask) -> NDArray[np.float32]:
+    """Return what is seen of each candidate and of its function."""
+    seen = task.features.candidates
+    whole: NDArray[np.float32] = np.tile(task.features.function, (len(seen), 1))
+    return np.concatenate([seen, whole], axis=1)
+
+
+def cost(one: Outcomes, shared: frozenset[int]) -> float:
+    """Return the logarithm of a choice's score."""
+    return float(one.costs[one.states.index(CseState(shared))])
+
+
+def gains(task: CseTask, one: Outcomes) -> list[float]:
+    """Return what sharing each candidate on its own gains."""
+    nothing = cost(one, frozenset())
+    return [nothing - cost(one, frozenset([place])) for place in range(len(task.names))]
+
+
+def main(options: Options) -> None:
+    """Print the share of the best choices' gain that the trees reach."""
+    print(fingerprint().text())
+    dataset = CSE.dataset(options.dataset)
+    with CSE.bench() as bench:
+        train = outcomes_of(dataset.train, bench.evaluator, options)
+        test = outcomes_of(dataset.test, bench.evaluator, options)
+    wanted = np.clip(np.concatenate([gains(*known) for known in train]), -LARGEST, LARGEST)
+    trees = HistGradientBoostingRegressor(
+        max_iter=300, learning_rate=0.05, max_leaf_nodes=15, l2_regularization=5.0, random_state=options.seed
+    ).fit(np.concatenate([rows(task) for task, _ in train]), wanted)
+    reached = best = 0.0
+    for task, one in test:
+        predicted = trees.predict(rows(task))
+        everything = cost(one, frozenset(range(len(predicted))))
+        reached += everything - cost(one, frozenset(np.flatnonzero(predicted > 0).tolist()))
+        best += everything - float(one.least[0])
+    mean = math.exp(-reached / len(test))
+    print(f"{len(train)} functions to learn from, {len(test)} of the test split")
+    print(f"trees over all: {mean:.4f}; {reached / best:.1%} of the best choices' gain")
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
