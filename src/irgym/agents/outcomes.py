@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,8 @@ class Outcomes:
         states: Its states, the initial one first.
         actions: For each state, the actions that apply, in the order of the space's flat view.
         following: For each state, the places of the states that these lead to.
-        costs: The logarithm of each state's cost, shape [K]; infinite where it failed.
-        least: The least of these that each state leads to, shape [K], with the price of the actions.
-        price: What an action adds to that.
+        costs: The logarithm of each state's cost, shape [K].
+        price: What each action adds to that.
     """
 
     task: Task[Any]
@@ -34,12 +34,24 @@ class Outcomes:
     actions: Sequence[Sequence[Action]]
     following: Sequence[NDArray[np.int64]]
     costs: NDArray[np.float64]
-    least: NDArray[np.float64]
     price: float = 0.0
+
+    @cached_property
+    def least(self) -> NDArray[np.float64]:
+        """The least cost that each state leads to, with the price of the way there, shape [K]."""
+        least = self.costs.copy()
+        changed = True
+        while changed:
+            changed = False
+            for state in range(len(least) - 1, -1, -1):
+                best = min(least[state], least[self.following[state]].min(initial=np.inf) + self.price)
+                changed = changed or best < least[state]
+                least[state] = best
+        return least
 
     def priced(self, price: float) -> "Outcomes":
         """Return the same with a price for each action: of two ways to one cost the shorter is best then."""
-        return replace(self, least=_least(self.costs, self.following, price), price=price)
+        return replace(self, price=price)
 
     def advantages(self, state: int) -> NDArray[np.float64]:
         """Return by which factor each action can lower a state's cost, at best: its logarithm, shape [A]."""
@@ -108,20 +120,6 @@ def _measured(
     for task, (states, actions, following) in waiting:
         own = np.log(np.array([next(costs) for _ in states]))
         if np.isfinite(own).all():
-            yield task, Outcomes(task, states, actions, following, own, _least(own, following, 0.0))
+            yield task, Outcomes(task, states, actions, following, own)
         else:
             yield task, None
-
-
-def _least(
-    costs: NDArray[np.float64], following: Sequence[NDArray[np.int64]], price: float
-) -> NDArray[np.float64]:
-    least = costs.copy()
-    changed = True
-    while changed:
-        changed = False
-        for state in range(len(costs) - 1, -1, -1):
-            best = min(least[state], least[following[state]].min(initial=np.inf) + price)
-            changed = changed or best < least[state]
-            least[state] = best
-    return least

@@ -1,6 +1,7 @@
 """A trained policy: a network that chooses actions, and the small file that holds it."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -206,10 +207,9 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
-    observation = content.get("observation", "")
-    network = {
-        Actor.kind: lambda: Actor(spec, layout, observation),
-        QNetwork.kind: lambda: QNetwork(spec, layout, observation, content.get("members", 1)),
-    }[content["network"]]()
+    q_network = partial(QNetwork, members=content.get("members", 1))
+    network = {Actor.kind: Actor, QNetwork.kind: q_network}[content["network"]](
+        spec, layout, content.get("observation", "")
+    )
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"], tuple(map(str, content.get("targets", ()))))

@@ -37,7 +37,7 @@ def type_of(instruction: Instruction) -> str:
         case "atomicrmw":
             return "i64"
         case "call" | "invoke" | "callbr":
-            return returned_type(rest)
+            return _returned(rest)
         case one if one in CASTS:
             return rest.rpartition(" to ")[2]
         case _:
@@ -74,7 +74,19 @@ def first_type(text: str) -> str:
     return text
 
 
-def returned_type(call: str) -> str:
+def last_type(text: str) -> str:
+    """Return the type that a text ends with."""
+    if text[-1] not in ">}]":
+        return text.rpartition(" ")[2]
+    depth = 0
+    for place in range(len(text) - 1, -1, -1):
+        depth += (text[place] in ">}]") - (text[place] in "<{[")
+        if not depth:
+            return text[place:]
+    return text
+
+
+def _returned(call: str) -> str:
     """Return the type that a call returns; what stands before it are attributes and conventions."""
     head = call.partition("(")[0]
     words = head.replace(",", " ").split(" ")

@@ -1,1 +1,1 @@
-"""Whether a choice computes the same: functions run on made-up arguments, in a process of their own."""
+"""Whether a choice computes the same: functions run in made-up worlds, in processes of their own."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NoReturn
 
 from irgym.core.cost import Validation
@@ -43,13 +43,11 @@ def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: i
     if said:
         return Validation(False, 0.0, "LLVM's verifier", 0, said)
     with_others = Comparison(path, name, seed, alone=False)
-    alone = Comparison(path, name, seed, alone=True)
-    found = Validation(True, 0.0, TOLERANCE, 0)
-    for one in (alone,) if with_others.large else (with_others, alone):
-        found = one.made(shared, inputs)
+    if not with_others.large:
+        found = with_others.made(shared, inputs)
         if not found.ok or found.checked:
-            break
-    return found
+            return found
+    return Comparison(path, name, seed, alone=True).made(shared, inputs)
 
 
 class Comparison:
@@ -74,7 +72,12 @@ class Comparison:
     @property
     def large(self) -> bool:
         """Whether compiling the function with all that it calls would take long."""
-        return len(self._harness.text(self._function.sharing.lines(()))) > LARGE
+        return len(self._as_written) > LARGE
+
+    @cached_property
+    def _as_written(self) -> str:
+        """The module with the function as it is written."""
+        return self._harness.text(self._function.sharing.lines(()))
 
     def made(self, shared: tuple[int, ...], inputs: int) -> Validation:
         """Return how a choice compares with the function as written."""
@@ -114,7 +117,9 @@ class Comparison:
     def _run(
         self, shared: tuple[int, ...], images: Mapping[int, Image], longer: int = 1, elsewhere: bool = False
     ) -> Mapping[int, bytes | str] | str:
-        text = self._harness.text(self._function.sharing.lines(shared), elsewhere=elsewhere)
+        text = self._as_written
+        if shared or elsewhere:
+            text = self._harness.text(self._function.sharing.lines(shared), elsewhere=elsewhere)
 
         def begin(call: int, leave: Callable[[], NoReturn]) -> None:
             self._world.begin(images[call], call, leave)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from irgym.envs.cse.ir.modules import ModuleText, parts_of, visible
 from irgym.envs.cse.ir.syntax import GLOBAL, NAME, bare
-from irgym.envs.cse.ir.types import first_type
+from irgym.envs.cse.ir.types import first_type, last_type
 from irgym.envs.cse.running.externals import called_as_it_is
 from irgym.envs.cse.running.kinds import scalars
 from irgym.envs.cse.running.memory import SIZE, Memory
@@ -150,7 +150,7 @@ class Harness:
 
     def _entry(self, called: Mapping[str, str], stack: int) -> tuple[str, tuple[str, ...]]:
         head, taken = parts_of(self._header, self._name)
-        returned = _last_type(head)
+        returned = last_type(head)
         loads = [f"  call void @irgym.fill(i8 {stack})"]
         passed: list[str] = []
         types: list[str] = []
@@ -161,16 +161,15 @@ class Harness:
             kind = first_type(one)
             types.append(kind)
             text, _, name = one.rpartition(" ")
-            own = f"{name}" if called.get(name) else f"%irgym.p{number}"
-            place = self._at.arguments + STEP * number
-            loads.append(f"  {own} = load {kind}, ptr inttoptr (i64 {place} to ptr)")
+            own = name if name in called else f"%irgym.p{number}"
+            loads.append(f"  {own} = load {kind}, ptr {_pointer(self._at.arguments + STEP * number)}")
             passed.append(f"{text} {own}")
         if "..." in types:
             head = f"{head} ({', '.join(types)})"
         call = f"call {head} {self._name}({', '.join(passed)})"
         if returned != "void":
-            place = f"ptr inttoptr (i64 {self._at.result} to ptr)"
-            body = (*loads, f"  %irgym.r = {call}", f"  store {returned} %irgym.r, {place}", "  ret void")
+            store = f"  store {returned} %irgym.r, ptr {_pointer(self._at.result)}"
+            body = (*loads, f"  %irgym.r = {call}", store, "  ret void")
         else:
             body = (*loads, f"  {call}", "  ret void")
         return f"define void @{ENTRY}() {{", body
@@ -181,7 +180,7 @@ class Harness:
         if called_as_it_is(bare(name)):
             return line
         head, taken = parts_of(line, name)
-        returned = _last_type(head)
+        returned = last_type(head)
         said = self._module.attributes(line)
         kinds = [scalars(first_type(one)) for one in taken if one != "..."]
         external = External(
@@ -197,14 +196,14 @@ class Harness:
         body = [f"define {head} {name}({', '.join(named)}) {{"]
         for number, one in enumerate(taken):
             if one != "..." and external.takes[number]:
-                place = f"ptr inttoptr (i64 {self._at.passed + STEP * number} to ptr)"
-                body.append(f"  store {first_type(one)} %p{number}, {place}")
+                place = _pointer(self._at.passed + STEP * number)
+                body.append(f"  store {first_type(one)} %p{number}, ptr {place}")
         place = self._externals.index(external)
-        body.append(f"  call void inttoptr (i64 {self._at.external} to ptr)(i32 {place})")
+        body.append(f"  call void {_pointer(self._at.external)}(i32 {place})")
         if returned == "void":
             body.append("  ret void")
         else:
-            body.append(f"  %r = load {returned}, ptr inttoptr (i64 {self._at.passed} to ptr)")
+            body.append(f"  %r = load {returned}, ptr {_pointer(self._at.passed)}")
             body.append(f"  ret {returned} %r")
         return "\n".join([*body, "}"])
 
@@ -230,12 +229,16 @@ class Harness:
         return True
 
     def _at_its_address(self, name: str) -> str:
-        return f"inttoptr (i64 {self._lifted[name]} to ptr)" if name in self._lifted else name
+        return _pointer(self._lifted[name]) if name in self._lifted else name
+
+
+def _pointer(address: int) -> str:
+    return f"inttoptr (i64 {address} to ptr)"
 
 
 def _room() -> str:
     """Return a function that nothing calls, for others to stand behind it."""
-    store = f"  store volatile i64 0, ptr inttoptr (i64 {STEP} to ptr)"
+    store = f"  store volatile i64 0, ptr {_pointer(STEP)}"
     return "\n".join(["define void @irgym.room() {", *[store] * ROOM, "  ret void", "}"])
 
 
@@ -243,15 +246,3 @@ def known_in(lines: Iterable[str]) -> list[int]:
     """Return the whole numbers that a function compares with, in order."""
     found = {int(one[1] or one[2]) for line in lines for one in _NUMBERS.finditer(line)}
     return sorted(found)
-
-
-def _last_type(head: str) -> str:
-    """Return the type that a text ends with."""
-    if head[-1] not in ">}]":
-        return head.rpartition(" ")[2]
-    depth = 0
-    for place in range(len(head) - 1, -1, -1):
-        depth += (head[place] in ">}]") - (head[place] in "<{[")
-        if not depth:
-            return head[place:]
-    return head
