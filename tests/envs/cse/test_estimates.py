@@ -96,12 +96,18 @@ def test_loads_are_parts_of_other_instructions_where_the_processor_has_such(tmp_
     assert with_parts.work < without.work
 
 
-def test_varied_choices_are_estimated_as_such():
-    task = CSE.task("cse://kernels/sorting.c#quick_sort", target="x86-64")
-    own = estimator(task)
-    chosen = frozenset({0, 2})
-    _, each = own.around(chosen)
-    assert each == [own.estimate(chosen ^ {place}) for place in range(len(task.names))]
+def test_estimates_that_follow_from_others_are_what_they_are_alone():
+    rng = np.random.default_rng(0)
+    for uri in (*CSE.dataset("kernels").train, *CSE.dataset("kernels").test):
+        task = CSE.task(uri, target="x86-64")
+        own = estimator(task)
+        number = len(task.names)
+        drawn = frozenset(np.flatnonzero(rng.integers(2, size=number)).tolist())
+        for chosen in (frozenset[int](), drawn, frozenset(range(number))):
+            _, each = own.around(chosen)
+            for place, found in enumerate(each):
+                alone = own.estimate(chosen ^ {place})
+                np.testing.assert_allclose(found.numbers, alone.numbers, err_msg=uri)
 
 
 def test_estimated_gains_agree_with_those_of_real_code(bench: Bench):

@@ -5,46 +5,28 @@ and so may a load that is used once. What lives across calls needs registers tha
 does not fit is on the stack. A frame is set up no earlier than it is needed (shrink wrapping).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.cse.estimates.operations import ARITHMETIC, COMMUTATIVE, Operation, Operations, members
+from irgym.envs.cse.estimates.operations import COMMUTATIVE, Operation, Operations, members
+from irgym.envs.cse.estimates.reading import SIMPLE, Reader, Reading, Steps
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.liveness import Liveness
-
-SIMPLE = 0.25
-"""What most instructions cost, in the unit of the score."""
-
-COSTS: Mapping[str, float] = {
-    "call": 2.0,
-    "load": 0.75,
-    **dict.fromkeys(("store", "ret", "mul", "sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc"), 1.0),
-    **dict.fromkeys(("select", "fadd", "fsub", "fmul", "getelementptr"), 0.5),
-    **dict.fromkeys(("udiv", "sdiv", "urem", "srem"), 20.25),
-    **dict.fromkeys(("fdiv", "frem"), 4.5),
-    **dict.fromkeys(("icmp", "fcmp"), 0.75),
-    "phi": 0.0,
-}
-"""What operations cost that become instructions of their own: rounded from `scoring.instructions`."""
-
-COMPARES, FOLDED = 0.25, 0.5
-"""What comparing costs without putting the result into a register, and a load as a part of its user."""
 
 SAVES, LINKS, ALIGNS = 2.0, 2.25, 1.25
 """What a frame costs for each register that it saves; for linking it; and for an odd number of registers."""
 
-PUTS, FETCHES, REFETCHES = 1.0, 0.6, 0.5
-"""What a value on the stack costs where it is made and where it is used, and where it was loaded anyway."""
+PUTS, FETCHES = 1.0, 0.6
+"""What a value on the stack costs where it is made, and where it is used."""
 
-_FREE = frozenset(("bitcast", "ptrtoint", "inttoptr", "trunc", "freeze", "alloca"))
-_FOLDING = frozenset(
-    (*ARITHMETIC, "icmp", "fcmp", "fadd", "fsub", "fmul", "fdiv", "zext", "sext", "sitofp", "fpext")
-)
-_STAYING = frozenset(("call", "invoke", "store"))
+_PUTTING = {"alloca": 0.0, "load": 0.5}
+"""What it costs where it is made, if it is an address on the stack, or was loaded anyway."""
 
 
 @dataclass(frozen=True)
@@ -108,41 +90,47 @@ ESTIMATED = len(fields(Estimate))
 
 @dataclass(frozen=True, slots=True)
 class _Walked:
-    """What walking over a block finds, given what it consists of and what lives behind it."""
+    """What walking over a block finds, given what it consists of and what lives behind it.
+
+    Attributes:
+        work, copies, crossing, crowded, needed: The block's part of an estimate's.
+        calls: Whether there are calls that need a frame.
+        lasting: The most values in registers for integers that live across a call.
+        across: All of these.
+        floats: The others that live across calls.
+        crowds: Values that live at once, more than there are registers: how many more, which, and how many
+            registers there are.
+    """
 
     work: float
     copies: float
     crossing: float
     crowded: float
     needed: int
-    at_calls: tuple[int, ...]
+    calls: bool
+    lasting: int
+    across: int
     floats: int
-    full: tuple[int, ...]
+    crowds: AbstractSet[tuple[int, int, int]]
 
 
-@dataclass(frozen=True)
-class _Uses:
-    """Who uses which value under a choice.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of a choice.
 
     Attributes:
-        instead: For each value that is dropped, the one that takes its place.
-        users: The instructions that use each value that is left.
+        reading: What it leaves of the function.
+        entering: The values that live where each block begins.
+        leaving: Those that live where each ends.
+        walked: What walking over each block finds.
+        places: Where values are made and used, as far as that was asked for.
     """
 
-    instead: Mapping[str, str]
-    users: Mapping[str, Sequence[Operation]]
-
-    def blocks(self, name: str) -> Iterator[int]:
-        """Yield the blocks in which a value is used; phis use it where it comes from."""
-        for user in self.users.get(name, ()):
-            if user.opcode == "phi":
-                yield from (block for one, block in user.arriving if self.instead.get(one, one) == name)
-            else:
-                yield user.block
-
-
-_Steps = tuple[tuple[Operation, int, float], ...]
-"""A block from its end: instructions, the values that each uses, and what it costs."""
+    reading: Reading
+    entering: Mapping[int, int]
+    leaving: Mapping[int, int]
+    walked: Mapping[int, _Walked]
+    places: dict[str, "_Places"]
 
 
 class Estimator:
@@ -159,186 +147,96 @@ class Estimator:
         self._flow = analysed.flow
         self._code = Operations(analysed, liveness)
         self._replaced = [one.replaced for one in analysed.candidates]
+        self._reader = Reader(self._code, self._replaced, folds=machine.folds)
         self._often = {
             block: analysed.frequencies.get(analysed.function.blocks[block].name, 0.0)
             for block in analysed.flow.order
         }
         self._looping = {one for body in analysed.flow.loops.values() for one in body}
-        self._walks: dict[tuple[int, int, _Steps], _Walked] = {}
 
     def around(self, chosen: Iterable[int]) -> tuple[Estimate, list[Estimate]]:
         """Return the estimate of a choice, and for each candidate, that of the choice but for this one."""
-        base = frozenset(chosen)
-        return self.estimate(base), [self.estimate(base ^ {place}) for place in range(len(self._replaced))]
+        base = self._first_known(chosen)
+        others = (self._reader.changed(base.reading, place) for place in range(len(self._replaced)))
+        return self._summed(base), [self._summed(self._known(one, base)) for one in others]
 
     def estimate(self, chosen: Iterable[int]) -> Estimate:
         """Return the estimate of a choice, by the places of the candidates that are shared."""
-        instead = self._instead(chosen)
-        users = self._users(instead)
-        inside = self._inside(users)
-        steps, by_phis = self._steps(instead, users, inside)
-        entering, leaving = self._live(steps, by_phis)
-        walked = {block: self._walked(block, leaving[block], one) for block, one in steps.items()}
-        return self._summed(_Uses(instead, users), walked, entering)
+        return self._summed(self._first_known(chosen))
 
-    def _instead(self, chosen: Iterable[int]) -> dict[str, str]:
-        """Return for each value that a choice drops the one that takes its place."""
-        found: dict[str, str] = {}
-        for place in chosen:
-            found.update(self._replaced[place])
-        for name in found:
-            while found[name] in found:
-                found[name] = found[found[name]]
-        return found
+    def _first_known(self, chosen: Iterable[int]) -> _Known:
+        """Return what is known of a choice, from nothing else."""
+        return self._known(self._reader.read(frozenset(chosen)), None)
 
-    def _users(self, instead: Mapping[str, str]) -> dict[str, list[Operation]]:
-        """Return the instructions that use each value; those are left out whose results nothing uses."""
-        users: dict[str, list[Operation]] = {}
-        for operations in self._code.blocks.values():
-            for one in operations:
-                if one.result not in instead:
-                    for name in one.operands:
-                        users.setdefault(instead.get(name, name), []).append(one)
-        unused = [name for name in self._code.made if name not in users and name not in instead]
-        while unused:
-            one = self._code.made[unused.pop()]
-            if one.opcode in _STAYING:
-                continue
-            for name in (instead.get(operand, operand) for operand in one.operands):
-                users[name] = [user for user in users[name] if user is not one]
-                if not users[name]:
-                    del users[name]
-                    if name in self._code.made:
-                        unused.append(name)
-        return users
+    def _known(self, reading: Reading, before: _Known | None) -> _Known:
+        """Return what is known of a choice; that it follows from another one saves what is as there."""
+        entering, leaving = self._live(reading, before)
+        if before is None:
+            walked = {block: self._walk(block, leaving[block], one) for block, one in reading.blocks.items()}
+            return _Known(reading, entering, leaving, walked, {})
+        walked = {
+            block: before.walked[block]
+            if one is before.reading.blocks[block] and leaving[block] == before.leaving[block]
+            else self._walk(block, leaving[block], one)
+            for block, one in reading.blocks.items()
+        }
+        places = {name: one for name, one in before.places.items() if name not in reading.touched}
+        return _Known(reading, entering, leaving, walked, places)
 
-    def _inside(self, users: Mapping[str, Sequence[Operation]]) -> set[str]:
-        """Return the values that their users compute: addresses, conditions, loads that are used once."""
-        found: set[str] = set()
-        for name, using in users.items():
-            one = self._code.made.get(name)
-            if one is None:
-                continue
-            match one.opcode:
-                case "getelementptr":
-                    inside = one.addressable and all(_addresses(user, name) for user in using)
-                case "icmp" | "fcmp":
-                    inside = all(user.opcode in ("br", "select") for user in using)
-                case "load":
-                    inside = self._machine.folds and len(using) == 1 and _folds(using[0], one)
-                case opcode:
-                    inside = opcode in _FREE
-            if inside:
-                found.add(name)
-        return found
-
-    def _steps(
-        self, instead: Mapping[str, str], users: Mapping[str, object], inside: Collection[str]
-    ) -> tuple[dict[int, _Steps], dict[int, int]]:
-        """Return the blocks, and the values that phis of following blocks need of each."""
-        code, needed = self._code, dict[str, int]()
-
-        def needs(name: str) -> int:
-            name = instead.get(name, name)
-            if name not in needed:
-                needed[name] = code.bits[name]
-                if name in inside:
-                    found = 0
-                    for operand in code.made[name].operands:
-                        found |= needs(operand)
-                    needed[name] = found
-            return needed[name]
-
-        blocks: dict[int, _Steps] = {}
-        by_phis = dict.fromkeys(code.blocks, 0)
-        for block, operations in code.blocks.items():
-            steps: list[tuple[Operation, int, float]] = []
-            for one in reversed(operations):
-                if one.result and (
-                    one.result in inside
-                    or one.result in instead
-                    or (one.result not in users and one.opcode not in _STAYING)
-                ):
-                    continue
-                if one.opcode == "phi":
-                    for name, source in one.arriving:
-                        if name in code.bits and source in by_phis:
-                            by_phis[source] |= needs(name)
-                    steps.append((one, 0, 0.0))
-                    continue
-                used, cost = 0, COSTS.get(one.opcode, SIMPLE)
-                for name in one.operands:
-                    used |= needs(name)
-                    real = instead.get(name, name)
-                    if real in inside:
-                        cost += self._inside_cost(code.made[real], instead, inside)
-                steps.append((one, used, cost))
-            blocks[block] = tuple(steps)
-        return blocks, by_phis
-
-    def _inside_cost(self, one: Operation, instead: Mapping[str, str], inside: Collection[str]) -> float:
-        if one.opcode == "load":
-            return FOLDED
-        if one.opcode not in ("icmp", "fcmp"):
-            return 0.0
-        real = (instead.get(name, name) for name in one.operands)
-        return COMPARES + sum(
-            FOLDED for name in real if name in inside and self._code.made[name].opcode == "load"
-        )
-
-    def _live(
-        self, blocks: Mapping[int, _Steps], by_phis: Mapping[int, int]
-    ) -> tuple[dict[int, int], dict[int, int]]:
+    def _live(self, reading: Reading, before: _Known | None) -> tuple[dict[int, int], dict[int, int]]:
         """Return the values that live where each block begins, and where it ends."""
-        effects: dict[int, tuple[int, int]] = {}
-        for block, steps in blocks.items():
-            used = made = 0
-            for one, uses, _ in steps:
-                used = used & ~one.bit | uses
-                made |= one.bit
-            effects[block] = used, made
-        entering, leaving = dict.fromkeys(blocks, 0), dict.fromkeys(blocks, 0)
-        order, changed = self._flow.order[::-1], True
-        while changed:
-            changed = False
-            for block in order:
-                behind = by_phis[block]
-                for following in self._flow.successors[block]:
-                    behind |= entering[following]
-                used, made = effects[block]
-                before = used | behind & ~made
-                if before != entering[block] or behind != leaving[block]:
-                    entering[block], leaving[block], changed = before, behind, True
+        blocks, by_phis = reading.blocks, reading.by_phis
+        successors, predecessors = self._flow.successors, self._flow.predecessors
+        if before is None:
+            differing = -1
+            entering = dict.fromkeys(blocks, 0)
+        else:  # where the others live is known
+            differing = _differing(reading, before.reading)
+            entering = {block: live & ~differing for block, live in before.entering.items()}
+        waiting = [one for one in self._flow.order if (blocks[one].used | by_phis[one]) & differing]
+        while waiting:
+            block = waiting.pop()
+            behind = by_phis[block]
+            for following in successors[block]:
+                behind |= entering[following]
+            live = blocks[block].used | behind & ~blocks[block].made
+            if live != entering[block]:
+                entering[block] = live
+                waiting += predecessors[block]
+        leaving = dict(by_phis)
+        for block in blocks:
+            for following in successors[block]:
+                leaving[block] |= entering[following]
         return entering, leaving
 
-    def _walked(self, block: int, live: int, steps: _Steps) -> _Walked:
-        key = (block, live, steps)
-        if key not in self._walks:
-            self._walks[key] = self._walk(block, live, steps)
-        return self._walks[key]
-
-    def _walk(self, block: int, live: int, steps: _Steps) -> _Walked:
+    def _walk(self, block: int, live: int, steps: Steps) -> _Walked:
         integers, machine = self._code.integers, self._machine
         work = copies = crossing = crowded = 0.0
-        needed = floats = 0
-        at_calls: list[int] = []
-        full: list[int] = []
-        for one, used, cost in steps:
+        needed = lasting = across = floats = 0
+        calls = False
+        crowds: set[tuple[int, int, int]] = set()
+        for one, used, cost in steps.backwards:
             live &= ~one.bit
             work += cost
             if one.calls:
+                calls = True
                 kept = live & integers
-                at_calls.append(kept)
-                crossing += kept.bit_count()
+                number = kept.bit_count()
+                crossing += number
+                across |= kept
+                lasting = max(lasting, number)
                 floats |= live & self._code.others
+                if number > machine.lasting:
+                    crowds.add((number - machine.lasting, kept, machine.lasting))
             if one.pair and machine.folds and not self._dies(one, live):
                 copies += SIMPLE
             live |= used
-            now = (live & integers).bit_count()
-            needed = max(needed, now)
-            if now > machine.integers:
-                crowded += now - machine.integers
-                full.append(live & integers)
+            kept = live & integers
+            number = kept.bit_count()
+            needed = max(needed, number)
+            if number > machine.integers:
+                crowded += number - machine.integers
+                crowds.add((number - machine.integers, kept, machine.integers))
         often = self._often[block]
         return _Walked(
             work * often,
@@ -346,9 +244,11 @@ class Estimator:
             crossing * often,
             crowded * often,
             needed,
-            tuple(at_calls),
+            calls,
+            lasting,
+            across,
             floats,
-            tuple(full),
+            crowds,
         )
 
     def _dies(self, one: Operation, live: int) -> bool:
@@ -359,25 +259,28 @@ class Estimator:
             (first and not first & live) or (one.opcode in COMMUTATIVE and second and not second & live)
         )
 
-    def _summed(self, uses: _Uses, walked: Mapping[int, _Walked], entering: Mapping[int, int]) -> Estimate:
-        code, machine = self._code, self._machine
-        across = floats = 0
-        for one in walked.values():
+    def _summed(self, known: _Known) -> Estimate:
+        code, machine, walked = self._code, self._machine, known.walked.values()
+        across = floats = lasting = needed = 0
+        work = copies = crossing = crowded = 0.0
+        for one in walked:
+            work += one.work
+            copies += one.copies
+            crossing += one.crossing
+            crowded += one.crowded
             floats |= one.floats
-            for kept in one.at_calls:
-                across |= kept
-        lasting = max((kept.bit_count() for one in walked.values() for kept in one.at_calls), default=0)
-        stack = self._spilled(walked.values(), uses)
-        stack += sum(self._price(code.names[place], uses) for place in members(floats))
-        calling = [block for block, one in walked.items() if one.at_calls]
+            needed = max(needed, one.needed)
+            across |= one.across
+            lasting = max(lasting, one.lasting)
+        stack = self._spilled(known)
+        stack += sum(self._placed(place, known).price for place in members(floats))
+        calling = [block for block, one in known.walked.items() if one.calls]
         entered, early, frame = 0.0, 0, 0.0
         if calling:
-            first = self._first(calling, across & ~code.parameters, uses)
-            entered, early = self._often[first], (entering[first] & code.integers).bit_count()
+            first = self._first(calling, across & ~code.parameters, known)
+            entered, early = self._often[first], (known.entering[first] & code.integers).bit_count()
             saved = min(lasting, machine.lasting)
             frame = entered * (SAVES * saved + LINKS + ALIGNS * (saved % 2))
-        work = sum(one.work for one in walked.values())
-        copies = sum(one.copies for one in walked.values())
         return Estimate(
             work + copies + stack + frame,
             work,
@@ -388,58 +291,67 @@ class Estimator:
             lasting,
             across.bit_count(),
             floats.bit_count(),
-            sum(one.crossing for one in walked.values()),
-            max((one.needed for one in walked.values()), default=0),
-            sum(one.crowded for one in walked.values()),
+            crossing,
+            needed,
+            crowded,
             early,
         )
 
-    def _spilled(self, walked: Iterable[_Walked], uses: _Uses) -> float:
+    def _spilled(self, known: _Known) -> float:
         """Return what integers on the stack cost: where too many live at once, the cheapest go there."""
-        crowds = {(kept, self._machine.lasting) for one in walked for kept in one.at_calls}
-        crowds |= {(live, self._machine.integers) for one in walked for live in one.full}
-        over = [(live.bit_count() - there, live, there) for live, there in crowds]
+        crowds = {crowd for one in known.walked.values() for crowd in one.crowds}
         there_already, cost = 0, 0.0
-        for _, live, there in sorted((one for one in over if one[0] > 0), reverse=True):
+        for _, live, there in sorted(crowds, reverse=True):
             left = live & ~there_already
             excess = left.bit_count() - there
             if excess <= 0:
                 continue
-            prices = sorted((self._price(self._code.names[place], uses), place) for place in members(left))
+            prices = sorted((self._placed(place, known).price, place) for place in members(left))
             for price, place in prices[:excess]:
                 there_already |= 1 << place
                 cost += price
         return cost
 
-    def _price(self, name: str, uses: _Uses) -> float:
-        """Return what it costs to keep a value on the stack."""
-        one = self._code.made.get(name)
-        puts = (
-            PUTS
-            if one is None
-            else self._often[one.block]
-            * (0.0 if one.opcode == "alloca" else REFETCHES if one.opcode == "load" else PUTS)
-        )
-        return puts + FETCHES * sum(self._often[block] for block in uses.blocks(name))
+    def _placed(self, place: int, known: _Known) -> "_Places":
+        """Return where a value is made and used, by the number of its bit."""
+        name = self._code.names[place]
+        if name not in known.places:
+            puts, one = PUTS, self._code.made.get(name)
+            blocks = list(known.reading.blocks_using(name))
+            price = FETCHES * sum(self._often[block] for block in blocks)
+            if one is not None:
+                puts = self._often[one.block] * _PUTTING.get(one.opcode, PUTS)
+                blocks.append(one.block)
+            known.places[name] = _Places(puts + price, reduce(self._flow.common, set(blocks)))
+        return known.places[name]
 
-    def _first(self, calling: Iterable[int], across: int, uses: _Uses) -> int:
+    def _first(self, calling: Iterable[int], across: int, known: _Known) -> int:
         """Return the block where the frame is set up: the last one that dominates all that needs it."""
-        needing = set(calling)
-        for place in members(across):
-            name = self._code.names[place]
-            needing.add(self._code.made[name].block)
-            needing.update(uses.blocks(name))
-        first = reduce(self._flow.common, needing)
+        kept = (self._placed(place, known).first for place in members(across))
+        first = reduce(self._flow.common, {*calling, *kept})
         while first in self._looping:
             first = self._flow.parents[first]
         return first
 
 
-def _addresses(user: Operation, name: str) -> bool:
-    """Say whether an instruction uses a value as an address, or computes another address from it."""
-    return user.opcode in ("load", "getelementptr") or (user.opcode == "store" and user.stored != name)
+class _Places(NamedTuple):
+    """Where a value is made and used.
+
+    Attributes:
+        price: What it costs to keep it on the stack.
+        first: The last block that dominates all that make or use it.
+    """
+
+    price: float
+    first: int
 
 
-def _folds(user: Operation, load: Operation) -> bool:
-    """Say whether an instruction can read memory itself instead of a load that it uses."""
-    return user.block == load.block and (user.opcode in _FOLDING or user.called == load.result)
+def _differing(reading: Reading, before: Reading) -> int:
+    """Return the values that two readings make or need in different blocks."""
+    found = 0
+    for block, steps in reading.blocks.items():
+        other = before.blocks[block]
+        if steps is not other:
+            found |= (steps.used ^ other.used) | (steps.made ^ other.made)
+        found |= reading.by_phis[block] ^ before.by_phis[block]
+    return found

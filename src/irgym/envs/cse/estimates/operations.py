@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
+from typing import NamedTuple
 
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.instruction import Instruction
@@ -22,8 +22,7 @@ _SCALED = frozenset(("i8", "i16", "i32", "i64", "ptr", "float", "double"))
 _ARRAY = re.compile(r"\[\d+ x (.+)\]$")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """An instruction.
 
     Attributes:
@@ -65,6 +64,9 @@ class Operations:
         bits: The bit of each value.
         blocks: The instructions of each block that can be reached.
         made: The instruction that makes each value; parameters have none.
+        using: The instructions that have each value as an operand.
+        by_phis: For each block, the values that phis take from it.
+        arriving: For each value, the blocks that phis take it from.
         integers: The set of values in registers for integers.
         others: The set of values in registers for floating-point numbers and vectors.
         parameters: The set of the function's parameters.
@@ -82,6 +84,16 @@ class Operations:
             for block in analysed.flow.order
         }
         self.made = {one.result: one for block in self.blocks.values() for one in block if one.result}
+        self.using: dict[str, list[Operation]] = {}
+        self.by_phis: dict[int, list[str]] = {block: [] for block in self.blocks}
+        self.arriving: dict[str, list[int]] = {}
+        for one in chain.from_iterable(self.blocks.values()):
+            for name in one.operands:
+                self.using.setdefault(name, []).append(one)
+            for name, source in one.arriving:
+                if name in self.bits and source in self.by_phis:
+                    self.by_phis[source].append(name)
+                    self.arriving.setdefault(name, []).append(source)
         self.parameters = self._set(name not in self.made for name in self.names)
 
     def _block(
@@ -96,18 +108,17 @@ class Operations:
     def _operation(
         self, one: Instruction, following: str, block: int, numbers: Mapping[str, int]
     ) -> Operation:
-        calls = one.opcode in ("call", "invoke", "callbr") and not one.callee.startswith("@llvm.")
-        jumps = one.text.partition("call ")[0].endswith("tail ") and following == "ret"
+        jumps = one.calls and following == "ret" and one.text.partition("call ")[0].endswith("tail ")
         stored = next(iter(locals_in(listed(one.rest)[0])), "") if one.opcode == "store" else ""
         arriving = incoming(one.rest) if one.opcode == "phi" else ()
         return Operation(
             one.result,
             self.bits.get(one.result, 0),
-            "call" if calls else one.opcode,
+            "call" if one.calls else one.opcode,
             tuple(name for name in dict.fromkeys(one.operands) if name in self.bits),
             block,
-            calls and not jumps,
-            _called(one) if calls else "",
+            one.calls and not jumps,
+            _called(one) if one.calls else "",
             stored if stored in self.bits else "",
             _pair(one),
             one.opcode == "getelementptr" and _addressable(one.rest),

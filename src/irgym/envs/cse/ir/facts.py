@@ -110,7 +110,8 @@ class Surroundings:
     def calls(self) -> dict[int, int]:
         """How many calls of real functions each block has."""
         return {
-            block: sum(map(_calls, self._function.blocks[block].instructions)) for block in self._flow.order
+            block: sum(one.calls for one in self._function.blocks[block].instructions)
+            for block in self._flow.order
         }
 
     @cached_property
@@ -210,15 +211,10 @@ class Surroundings:
         after = self._function.blocks[first.block].instructions[first.index + 1 :]
         before = self._function.blocks[second.block].instructions[: second.index]
         if first.block == second.block:
-            return any(map(_calls, before[first.index + 1 :]))
-        if any(map(_calls, after)) or any(map(_calls, before)):
+            return any(one.calls for one in before[first.index + 1 :])
+        if any(one.calls for one in (*after, *before)):
             return True
         return any(self.calls[one] for one in self._flow.between(first.block, second.block))
-
-
-def _calls(instruction: Instruction) -> bool:
-    """Say whether an instruction calls a function, and not one that LLVM makes instructions of."""
-    return instruction.opcode in ("call", "invoke") and not instruction.callee.startswith("@llvm.")
 
 
 def _mean(values: Mapping[int, float], weights: Mapping[int, float]) -> float:

@@ -28,6 +28,7 @@ class Flow:
         for block in self.order:
             for following in successors[block]:
                 self.predecessors[following].append(block)
+        self._between: dict[tuple[int, int], frozenset[int]] = {}
 
     @cached_property
     def parents(self) -> dict[int, int]:
@@ -114,13 +115,11 @@ class Flow:
 
         The ways do not lead through the first. The second is among them if it lies on a way back to itself.
         """
-        return frozenset(self._after(first)) & frozenset(self._before(second, first))
-
-    def _after(self, first: int) -> set[int]:
-        return _reached(self.successors, self.successors[first], first)
-
-    def _before(self, second: int, without: int) -> set[int]:
-        return _reached(self.predecessors, self.predecessors[second], without)
+        if (first, second) not in self._between:
+            after = _reached(self.successors, self.successors[first], first)
+            before = _reached(self.predecessors, self.predecessors[second], first)
+            self._between[first, second] = frozenset(after & before)
+        return self._between[first, second]
 
 
 def _reached(edges: Edges, starts: Sequence[int], without: int) -> set[int]:

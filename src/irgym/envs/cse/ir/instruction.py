@@ -78,6 +78,11 @@ class Instruction:
         return tuple(dict.fromkeys(name[1:].strip('"') for name in _TARGET.findall(self.rest)))
 
     @cached_property
+    def calls(self) -> bool:
+        """Whether it calls a function; LLVM makes instructions of its own ones."""
+        return self.opcode in ("call", "invoke", "callbr") and not self.callee.startswith("@llvm.")
+
+    @cached_property
     def callee(self) -> str:
         """Name of the function that it calls, sigil included; empty where it calls none, or a pointer."""
         if self.opcode not in ("call", "invoke", "callbr"):

@@ -15,6 +15,8 @@ GLOBAL = re.compile(rf'"[^"]*"|(?P<name>@{NAME})')
 ATTACHED = re.compile(r"(?:, ![-\w.$]+ !\d+)+$")
 """What is attached to an instruction: pairs of a kind of metadata and a node."""
 
+_GROUPED = re.compile(r'["(\[{<]')
+
 FAST = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
 """The flags that `fast` stands for."""
 
@@ -77,6 +79,8 @@ def without_flags(opcode: str, text: str) -> tuple[frozenset[str], str]:
 
 def listed(text: str) -> list[str]:
     """Return the parts of a text between commas, but for those in brackets or quotes."""
+    if not _GROUPED.search(text):
+        return [part.strip() for part in text.split(",")]
     parts: list[str] = []
     depth = begin = 0
     quoted = False
