@@ -24,6 +24,7 @@ from irgym.core.values import Range
 from irgym.nets.encoders import EncoderSpec
 from irgym.nets.layout import LAYOUTS, ActionLayout
 from irgym.nets.policy import TorchPolicy
+from irgym.nets.q_ensemble import QEnsemble
 from irgym.nets.q_network import QNetwork
 
 
@@ -92,9 +93,9 @@ def learn_values(
         _learnt(replace(config, seed=config.seed + number), spec, layout, programs, number, progress)
         for number in range(config.members)
     ]
-    network = QNetwork(spec, layout, config.observation, config.members)
-    for one, other in zip((network, *network.others), learnt, strict=True):
-        one.load_state_dict(other.state_dict(), strict=False)  # but for the first one's others
+    network = QEnsemble(spec, layout, config.observation, config.members)
+    for one, other in zip(network.members, learnt, strict=True):
+        one.load_state_dict(other.state_dict())
     return TorchPolicy(network)
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -223,14 +224,23 @@ class PointerHead(nn.Module):
         """
         if legal is not None:
             listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
-            if not torch.equal(listed, encoded.counts):
-                row = int((listed != encoded.counts).nonzero()[0, 0])
-                raise ValueError(
-                    f"an observation has {encoded.counts[row]} candidates and its mask {listed[row]}: "
-                    "give the observation a row for each pair of the mask, in the same order"
-                )
+            check_listed(listed.numpy(), encoded.counts.numpy())
         pointed = self.forward(encoded)[:, None]
         return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
+
+
+def check_listed(listed: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    """Make sure that each state's mask has as many candidates as its observation has rows; both shape [B].
+
+    Raises:
+        ValueError: It has more, or fewer.
+    """
+    if not np.array_equal(listed, rows):
+        row = int((listed != rows).nonzero()[0][0])
+        raise ValueError(
+            f"an observation has {rows[row]} candidates and its mask {listed[row]}: "
+            "give the observation a row for each pair of the mask, in the same order"
+        )
 
 
 def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> PointerHead | None:

@@ -16,15 +16,16 @@ from irgym.nets import heads, storage
 from irgym.nets.actor_critic import Actor, pair_scores_of
 from irgym.nets.encoders import spec_from_dict
 from irgym.nets.layout import LAYOUTS
+from irgym.nets.q_ensemble import QEnsemble
 from irgym.nets.q_network import QNetwork
 
 FORMAT = 1
 
 
 class TorchPolicy:
-    """Implements `irgym.core.policy.Policy` with an actor or a Q-network.
+    """Implements `irgym.core.policy.Policy` with an actor, a Q-network, or several.
 
-    Of a Q-network the probabilities are the softmax of the action values.
+    Of Q-networks the probabilities are the softmax of the action values.
 
     Attributes:
         network: Scores actions.
@@ -34,7 +35,7 @@ class TorchPolicy:
     """
 
     def __init__(
-        self, network: Actor | QNetwork, environment: str = "", targets: tuple[str, ...] = ()
+        self, network: Actor | QNetwork | QEnsemble, environment: str = "", targets: tuple[str, ...] = ()
     ) -> None:
         self.network = network
         self.environment = environment
@@ -161,7 +162,7 @@ class TorchPolicy:
             "network": self.network.kind,
             "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
-            "members": self.network.members if isinstance(self.network, QNetwork) else 1,
+            "members": len(self.network.members) if isinstance(self.network, QEnsemble) else 1,
             "observation": self.observation,
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
@@ -207,9 +208,8 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     layout = LAYOUTS[content["layout"]](space)
-    q_network = partial(QNetwork, members=content.get("members", 1))
-    network = {Actor.kind: Actor, QNetwork.kind: q_network}[content["network"]](
-        spec, layout, content.get("observation", "")
-    )
+    ensemble = partial(QEnsemble, members=content.get("members", 1))
+    networks = {Actor.kind: Actor, QNetwork.kind: QNetwork, QEnsemble.kind: ensemble}
+    network = networks[content["network"]](spec, layout, content.get("observation", ""))
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, content["environment"], tuple(map(str, content.get("targets", ()))))

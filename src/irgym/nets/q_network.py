@@ -19,21 +19,16 @@ class QNetwork(nn.Module):
         spec: The encoder.
         layout: A layout of one segment.
         observation: Name of what the encoder reads.
-        members: Networks of which the mean is taken: this one and others like it. What they were trained to
-            differ in, such as the noise of small data, cancels out.
 
     Attributes:
         encoder: From observations to features.
         layout: A layout of one segment.
         pointer: The advantages of candidates; None where there are none.
-        others: The other members.
     """
 
     kind = "q"
 
-    def __init__(
-        self, spec: EncoderSpec, layout: ActionLayout, observation: str = "", members: int = 1
-    ) -> None:
+    def __init__(self, spec: EncoderSpec, layout: ActionLayout, observation: str = "") -> None:
         super().__init__()
         self.spec = spec
         self.layout = layout
@@ -42,12 +37,6 @@ class QNetwork(nn.Module):
         self.value = orthogonal_linear(self.encoder.features, 1, gain=1.0)
         self.advantage = orthogonal_linear(self.encoder.features, layout.width, gain=0.01)
         self.pointer = pointer_for(self.encoder, layout)
-        self.others = nn.ModuleList(QNetwork(spec, layout, observation) for _ in range(members - 1))
-
-    @property
-    def members(self) -> int:
-        """Networks of which the mean is taken."""
-        return 1 + len(self.others)
 
     def forward(self, batch: Batch, legal: Tensor | None = None) -> Tensor:
         """Return the values of all actions, shape [B, 1, W + K].
@@ -56,12 +45,6 @@ class QNetwork(nn.Module):
             batch: Observations.
             legal: Shape [B, 1, W + K], or wider; needed where there are candidates.
         """
-        found = self._own(batch, legal)
-        for one in self.others:
-            found = found + cast(QNetwork, one)._own(batch, legal)
-        return found / self.members
-
-    def _own(self, batch: Batch, legal: Tensor | None) -> Tensor:
         if self.pointer is None:
             features = cast(Tensor, self.encoder(batch))
             advantage = cast(Tensor, self.advantage(features))
