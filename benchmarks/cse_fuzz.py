@@ -9,12 +9,12 @@ Functions that cannot be run so are counted by the reason why.
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import tyro
 
+from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import spread
 from irgym.core.errors import ProgramError
@@ -74,20 +74,6 @@ def told(reply: Reply) -> Validation:
     return reply.value if isinstance(reply, Returned) else Validation(False, 0.0, "", 0, str(reply))
 
 
-def opened(uris: Sequence[str], target: str, refused: Counter[str]) -> list[CseTask]:
-    """Return the tasks of some functions; those that have none are counted by the reason."""
-    tasks: list[CseTask] = []
-    for uri in uris:
-        try:
-            task = CSE.task(uri, target=target)
-        except ProgramError as error:
-            refused[str(error)] += 1
-            continue
-        if task.names:
-            tasks.append(task)
-    return tasks
-
-
 def main(options: Options) -> None:
     """Print how many choices and functions were looked at, and which are wrong."""
     print(fingerprint().text())
@@ -98,9 +84,15 @@ def main(options: Options) -> None:
     started = time.perf_counter()
     passed = wrong = same = 0
     blind: Counter[str] = Counter()
+
+    def left_out(_: str, error: ProgramError) -> None:
+        blind[str(error)] += 1
+
     with LocalFarm(options.workers, LIMITS) as farm:
         for begin in range(0, len(uris), CHUNK):
-            tasks = opened(uris[begin : begin + CHUNK], options.target, blind)
+            chunk = uris[begin : begin + CHUNK]
+            opened = tasks_of(chunk, lambda uri: CSE.task(uri, target=options.target), left_out)
+            tasks = [task for task in opened if task.names]
             looked_at = [(task, random_choice(task, rng)) for task in tasks for _ in range(each)]
             calls = [(task, verifying(task, shared)) for task, shared in looked_at]
             calls += [(task, running(task, rng, options.inputs)) for task in tasks]

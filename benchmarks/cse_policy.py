@@ -19,6 +19,7 @@ import torch
 import tyro
 
 from irgym.agents.outcomes import all_outcomes
+from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Evaluator
 from irgym.core.environment import spread
 from irgym.core.errors import ProgramError
@@ -111,6 +112,11 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
     return Function(task.uri, len(task.names), scores, best, 1e3 * took)
 
 
+def left_out(uri: str, error: ProgramError) -> None:
+    """Say why a function is not looked at."""
+    print(f"{uri}: left out: {error}")
+
+
 def share(functions: Sequence[Function], method: str, seed: int) -> tuple[float, float, float]:
     """Return a method's share of the best choices' gain, and the ends of its interval (bootstrap, 95 %)."""
     own = np.array([one.gain(method) for one in functions])
@@ -145,12 +151,8 @@ def main(options: Options) -> None:
     functions: list[Function] = []
     policy: Policy | None = None
     with CSE.bench() as bench:
-        for uri in uris:
-            try:
-                task = CSE.task(uri, target=options.target)
-            except ProgramError as error:
-                print(f"{uri}: left out: {error}")
-                continue
+        tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
+        for task in tasks:
             if not task.names:
                 continue
             policy = policy or load_policy(CSE, options.policy, task)

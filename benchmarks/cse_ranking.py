@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from irgym.agents.outcomes import Outcomes, all_outcomes
+from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Evaluator
 from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE
@@ -44,15 +45,15 @@ class Options:
 Known = tuple[CseTask, Outcomes]
 
 
+def left_out(uri: str, error: ProgramError) -> None:
+    """Say why a function is not looked at."""
+    print(f"{uri}: left out: {error}")
+
+
 def outcomes_of(uris: Sequence[str], evaluator: Evaluator, options: Options) -> list[Known]:
     """Return all outcomes of the functions that have few enough."""
-    tasks: list[CseTask] = []
-    for uri in uris:
-        try:
-            tasks.append(CSE.task(uri, target=options.target))
-        except ProgramError as error:
-            print(f"{uri}: left out: {error}")
-    found = all_outcomes([one for one in tasks if one.names], evaluator, 2 * options.choices)
+    tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
+    found = all_outcomes((one for one in tasks if one.names), evaluator, 2 * options.choices)
     return [(task, one) for task, one in found if isinstance(task, CseTask) and one is not None]
 
 

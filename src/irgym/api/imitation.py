@@ -1,7 +1,7 @@
 """A policy that repeats what searches find, for training to start from: what `irgym imitate` calls."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,8 +12,8 @@ from irgym.api.checks import budget, check_count, check_file, check_options, che
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.capabilities import ideal_cost
-from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import Bench, spread
+from irgym.core.catalogue import check_objective, dataset_named, task_of, tasks_of
+from irgym.core.environment import Bench, Environment, spread
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.task import Task, targets_of
 from irgym.evaluation.policies import require_torch
@@ -22,7 +22,9 @@ from irgym.search import SEARCHES
 
 if TYPE_CHECKING:
     from irgym.agents.demonstrations import Demonstration
+    from irgym.agents.expert_iteration import Searches
     from irgym.agents.outcomes import Outcomes
+    from irgym.nets.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
@@ -108,40 +110,26 @@ def imitate(
         StorageError: The file cannot be written.
         BackendError: torch is not installed.
     """
+    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=target)
+    file = path_of(out, "a policy")
+    check_file(file)
+    require_torch("imitation")
+    found = environment_named(environment)
+    check_objective(found, objective)
+    uris = dataset_named(found, dataset).train
+    plan = _Plan(found, uris, file, seed, objective, backend, target, farm, hyperparameters, note, progress)
     if values:
-        return _imitate_values(
-            environment,
-            out,
-            dataset,
-            programs,
-            seed,
-            objective,
-            backend,
-            target,
-            farm,
-            hyperparameters,
-            note,
-            progress,
-        )
+        check_whole(programs, "programs", 1, "give the number of programs to learn from, 1 or more")
+        return plan.learn_values(programs)
     limits = budget(evaluations, seconds)
     if searched or not recorded:
         check_options(limit=searched)
     check_count(rounds, "rounds", "to learn from")
     few = f"schedules cannot be transferred to {programs} programs: give 0 or more"
     check_whole(programs, "programs", 0, few)
-    check_options(seed=seed, search=search, dataset=dataset, farm=farm)
-    check_options(objective=objective, backend=backend, target=target)
-    file = path_of(out, "a policy")
-    check_file(file)
-    require_torch("imitation")
-    from irgym.agents.expert_iteration import Searches, expert_iteration
-    from irgym.agents.imitation import ImitationConfig
+    check_options(search=search)
+    from irgym.agents.expert_iteration import Searches
 
-    found = environment_named(environment)
-    check_objective(found, objective)
-    uris = dataset_named(found, dataset).train
-    config = configured(ImitationConfig, hyperparameters, seed, "imitation")
-    config.check()
     searches = Searches(
         strategy=SEARCHES.load(search)(),
         budget=limits,
@@ -150,85 +138,86 @@ def imitate(
         recorded=recorded,
         seed=seed,
     )
-    shown: Sequence[Demonstration] = ()
-    started = time.perf_counter()
-    with found.bench(farm, backend) as bench:
-        tasks = [task_of(found, uri, backend, target, objective) for uri in uris]
-        finds = expert_iteration(config, searches, tasks, bench.evaluator, progress)
-        for number, last in enumerate(islice(finds, rounds), start=1):
-            shown = last.shown
-            last.policy.environment = found.name
-            last.policy.targets = targets_of(tasks)
-            last.policy.save(file)
-            if last.share is not None and note is not None:
-                note(f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds")
-        share = _peak_share(bench, shown)
-    distinct = len({demo.schedule for demo in shown})
-    return Imitation(file, len(shown), distinct, share, time.perf_counter() - started)
+    return plan.repeat(searches, rounds)
 
 
-def _imitate_values(
-    environment: str,
-    out: str | Path,
-    dataset: str | None,
-    programs: int,
-    seed: int,
-    objective: str | None,
-    backend: str | None,
-    target: str | None,
-    farm: str | None,
-    hyperparameters: Mapping[str, Any] | None,
-    note: Callable[[str], None] | None,
-    progress: Callable[[str], None] | None,
-) -> Imitation:
-    """Train a policy on the values of all actions; see `imitate`."""
-    check_whole(programs, "programs", 1, "give the number of programs to learn from, 1 or more")
-    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=target)
-    file = path_of(out, "a policy")
-    check_file(file)
-    require_torch("imitation")
-    from irgym.agents.outcomes import all_outcomes
-    from irgym.agents.values import ValuesConfig, learn_values
+@dataclass(frozen=True)
+class _Plan:
+    """What is learnt from, and with what; see `imitate`."""
 
-    found = environment_named(environment)
-    check_objective(found, objective)
-    config = configured(ValuesConfig, hyperparameters, seed, "values")
-    config.check()
-    started = time.perf_counter()
-    known: list[Outcomes] = []
-    refused: list[ProgramError] = []
-    uris = spread(dataset_named(found, dataset).train, programs)
-    with found.bench(farm, backend) as bench:
-        opened = _opened(uris, lambda uri: task_of(found, uri, backend, target, objective), refused)
-        for place, (task, outcomes) in enumerate(all_outcomes(opened, bench.evaluator, config.most)):
-            if progress is not None:
-                progress(f"measuring all that can be made of {task.uri} ({place + 1} of {len(uris)})")
-            if outcomes is not None:
-                known.append(outcomes)
-    if refused and note is not None:
-        note(f"left out: {len(refused)} of {len(uris)} programs, such as: {refused[0]}")
-    if not known:
-        raise IrgymError(
-            f"none of {len(uris)} programs has at most {config.most} states that can be measured: "
-            "leave out --values, or set most to a greater number"
-        )
-    policy = learn_values(config, known, progress)
-    policy.environment = found.name
-    policy.targets = targets_of([one.task for one in known])
-    policy.save(file)
-    states = sum(len(one.states) for one in known)
-    return Imitation(file, len(known), states, None, time.perf_counter() - started)
+    environment: Environment
+    uris: Sequence[str]
+    file: Path
+    seed: int
+    objective: str | None
+    backend: str | None
+    target: str | None
+    farm: str | None
+    hyperparameters: Mapping[str, Any] | None
+    note: Callable[[str], None] | None
+    progress: Callable[[str], None] | None
 
+    def repeat(self, searches: "Searches", rounds: int) -> Imitation:
+        """Learn what searches find."""
+        from irgym.agents.expert_iteration import expert_iteration
+        from irgym.agents.imitation import ImitationConfig
 
-def _opened(
-    uris: Iterable[str], task_of_uri: Callable[[str], Task[Any]], refused: list[ProgramError]
-) -> Iterator[Task[Any]]:
-    """Yield the tasks of programs; those that are none on this target are added to what is refused."""
-    for uri in uris:
-        try:
-            yield task_of_uri(uri)
-        except ProgramError as error:
-            refused.append(error)
+        config = configured(ImitationConfig, self.hyperparameters, self.seed, "imitation")
+        config.check()
+        shown: Sequence[Demonstration] = ()
+        started = time.perf_counter()
+        with self.environment.bench(self.farm, self.backend) as bench:
+            tasks = [self._task(uri) for uri in self.uris]
+            finds = expert_iteration(config, searches, tasks, bench.evaluator, self.progress)
+            for number, last in enumerate(islice(finds, rounds), start=1):
+                shown = last.shown
+                self._save(last.policy, tasks)
+                if last.share is not None and self.note is not None:
+                    self.note(
+                        f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds"
+                    )
+            share = _peak_share(bench, shown)
+        distinct = len({demo.schedule for demo in shown})
+        return Imitation(self.file, len(shown), distinct, share, time.perf_counter() - started)
+
+    def learn_values(self, programs: int) -> Imitation:
+        """Learn what actions are worth."""
+        from irgym.agents.outcomes import all_outcomes
+        from irgym.agents.values import ValuesConfig, learn_values
+
+        config = configured(ValuesConfig, self.hyperparameters, self.seed, "values")
+        config.check()
+        started = time.perf_counter()
+        known: list[Outcomes] = []
+        refused: list[ProgramError] = []
+        uris = spread(self.uris, programs)
+        with self.environment.bench(self.farm, self.backend) as bench:
+            tasks = tasks_of(uris, self._task, lambda _, error: refused.append(error))
+            for place, (task, outcomes) in enumerate(all_outcomes(tasks, bench.evaluator, config.most)):
+                if self.progress is not None:
+                    self.progress(
+                        f"measuring all that can be made of {task.uri} ({place + 1} of {len(uris)})"
+                    )
+                if outcomes is not None:
+                    known.append(outcomes)
+        if refused and self.note is not None:
+            self.note(f"left out: {len(refused)} of {len(uris)} programs, such as: {refused[0]}")
+        if not known:
+            raise IrgymError(
+                f"none of {len(uris)} programs has at most {config.most} states that can be measured: "
+                "leave out --values, or set most to a greater number"
+            )
+        self._save(learn_values(config, known, self.progress), [one.task for one in known])
+        states = sum(len(one.states) for one in known)
+        return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
+
+    def _task(self, uri: str) -> Task[Any]:
+        return task_of(self.environment, uri, self.backend, self.target, self.objective)
+
+    def _save(self, policy: "TorchPolicy", tasks: Sequence[Task[Any]]) -> None:
+        policy.environment = self.environment.name
+        policy.targets = targets_of(tasks)
+        policy.save(self.file)
 
 
 def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irgym.core.errors import PluginError, ProgramError, explained
 from irgym.core.registry import Registry
@@ -13,6 +13,8 @@ from irgym.core.uri import is_file
 if TYPE_CHECKING:
     from irgym.core.environment import Dataset, Environment
     from irgym.core.task import Task
+
+_T = TypeVar("_T")
 
 ENVIRONMENTS: "Registry[Environment]" = Registry(
     kind="environment",
@@ -157,6 +159,25 @@ def task_of(
     """
     check_objective(environment, objective)
     return environment.task(uri, backend, target, objective)
+
+
+def tasks_of(
+    uris: Iterable[str], task_of_uri: Callable[[str], _T], refused: Callable[[str, ProgramError], None]
+) -> Iterator[_T]:
+    """Yield the tasks of programs one after the other, but for those that are none.
+
+    Args:
+        uris: The programs.
+        task_of_uri: Opens one.
+        refused: Told of each that cannot be opened, and why: other targets have other functions.
+    """
+    for uri in uris:
+        try:
+            task = task_of_uri(uri)
+        except ProgramError as error:
+            refused(uri, error)
+        else:
+            yield task
 
 
 def check_objective(environment: "Environment", objective: str | None) -> None:
