@@ -5,10 +5,11 @@ and so may a load that is used once. What lives across calls needs registers tha
 does not fit is on the stack. A frame is set up no earlier than it is needed (shrink wrapping).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -81,8 +82,10 @@ class Estimate:
     @cached_property
     def numbers(self) -> NDArray[np.float64]:
         """All of these, shape [ESTIMATED]."""
-        return np.array([getattr(self, one.name) for one in fields(self)], dtype=np.float64)
+        return np.array(_NUMBERS(self), dtype=np.float64)
 
+
+_NUMBERS = attrgetter(*(one.name for one in fields(Estimate)))
 
 ESTIMATED = len(fields(Estimate))
 """Numbers of an estimate."""
@@ -119,13 +122,15 @@ class _Known:
     """What is known of a choice.
 
     Attributes:
-        reading: What it leaves of the function.
+        chosen: Places of the candidates that are shared.
+        reading: What that leaves of the function.
         entering: The values that live where each block begins.
         leaving: Those that live where each ends.
         walked: What walking over each block finds.
         places: Where values are made and used, as far as that was asked for.
     """
 
+    chosen: frozenset[int]
     reading: Reading
     entering: Mapping[int, int]
     leaving: Mapping[int, int]
@@ -154,60 +159,71 @@ class Estimator:
         }
         self._looping = {one for body in analysed.flow.loops.values() for one in body}
 
-    def around(self, chosen: Iterable[int]) -> tuple[Estimate, list[Estimate]]:
+    def around(self, chosen: Collection[int]) -> tuple[Estimate, list[Estimate]]:
         """Return the estimate of a choice, and for each candidate, that of the choice but for this one."""
-        base = self._first_known(chosen)
-        others = (self._reader.changed(base.reading, place) for place in range(len(self._replaced)))
-        return self._summed(base), [self._summed(self._known(one, base)) for one in others]
+        base = self._known(chosen, self._nothing)
+        places = range(len(self._replaced))
+        return self._summed(base), [self._summed(self._known(base.chosen ^ {one}, base)) for one in places]
 
-    def estimate(self, chosen: Iterable[int]) -> Estimate:
+    def estimate(self, chosen: Collection[int]) -> Estimate:
         """Return the estimate of a choice, by the places of the candidates that are shared."""
-        return self._summed(self._first_known(chosen))
+        return self._summed(self._known(chosen, self._nothing))
 
-    def _first_known(self, chosen: Iterable[int]) -> _Known:
-        """Return what is known of a choice, from nothing else."""
-        return self._known(self._reader.read(frozenset(chosen)), None)
+    @cached_property
+    def _nothing(self) -> _Known:
+        """What is known of sharing nothing."""
+        reading = self._reader.first()
+        entering = dict.fromkeys(reading.blocks, 0)
+        leaving = dict.fromkeys(reading.blocks, 0)
+        self._live(reading, -1, entering, leaving)
+        walked = {block: self._walk(block, leaving[block], one) for block, one in reading.blocks.items()}
+        return _Known(frozenset(), reading, entering, leaving, walked, {})
 
-    def _known(self, reading: Reading, before: _Known | None) -> _Known:
-        """Return what is known of a choice; that it follows from another one saves what is as there."""
-        entering, leaving = self._live(reading, before)
-        if before is None:
-            walked = {block: self._walk(block, leaving[block], one) for block, one in reading.blocks.items()}
-            return _Known(reading, entering, leaving, walked, {})
+    def _known(self, chosen: Collection[int], before: _Known) -> _Known:
+        """Return what is known of a choice; what is as it was in another one is taken from there."""
+        chosen = frozenset(chosen)
+        if chosen == before.chosen:
+            return before
+        reading = self._reader.changed(before.reading, chosen)
+        differing = _differing(reading, before.reading)
+        entering = {block: live & ~differing for block, live in before.entering.items()}
+        leaving = {block: live & ~differing for block, live in before.leaving.items()}
+        self._live(reading, differing, entering, leaving)
         walked = {
             block: before.walked[block]
             if one is before.reading.blocks[block] and leaving[block] == before.leaving[block]
             else self._walk(block, leaving[block], one)
             for block, one in reading.blocks.items()
         }
-        places = {name: one for name, one in before.places.items() if name not in reading.touched}
-        return _Known(reading, entering, leaving, walked, places)
+        places = dict(before.places)
+        for name in reading.touched:
+            places.pop(name, None)
+        return _Known(chosen, reading, entering, leaving, walked, places)
 
-    def _live(self, reading: Reading, before: _Known | None) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the values that live where each block begins, and where it ends."""
+    def _live(
+        self, reading: Reading, unknown: int, entering: dict[int, int], leaving: dict[int, int]
+    ) -> None:
+        """Find where values live.
+
+        Args:
+            reading: What is left of the function.
+            unknown: The values of which nothing is known.
+            entering: The other values that live where each block begins; these are added.
+            leaving: The same where each block ends.
+        """
         blocks, by_phis = reading.blocks, reading.by_phis
         successors, predecessors = self._flow.successors, self._flow.predecessors
-        if before is None:
-            differing = -1
-            entering = dict.fromkeys(blocks, 0)
-        else:  # where the others live is known
-            differing = _differing(reading, before.reading)
-            entering = {block: live & ~differing for block, live in before.entering.items()}
-        waiting = [one for one in self._flow.order if (blocks[one].used | by_phis[one]) & differing]
+        waiting = [one for one in self._flow.order if (blocks[one].used | by_phis[one]) & unknown]
         while waiting:
             block = waiting.pop()
             behind = by_phis[block]
             for following in successors[block]:
                 behind |= entering[following]
+            leaving[block] = behind
             live = blocks[block].used | behind & ~blocks[block].made
             if live != entering[block]:
                 entering[block] = live
                 waiting += predecessors[block]
-        leaving = dict(by_phis)
-        for block in blocks:
-            for following in successors[block]:
-                leaving[block] |= entering[following]
-        return entering, leaving
 
     def _walk(self, block: int, live: int, steps: Steps) -> _Walked:
         integers, machine = self._code.integers, self._machine
@@ -299,7 +315,7 @@ class Estimator:
 
     def _spilled(self, known: _Known) -> float:
         """Return what integers on the stack cost: where too many live at once, the cheapest go there."""
-        crowds = {crowd for one in known.walked.values() for crowd in one.crowds}
+        crowds = {crowd for one in known.walked.values() if one.crowds for crowd in one.crowds}
         there_already, cost = 0, 0.0
         for _, live, there in sorted(crowds, reverse=True):
             left = live & ~there_already

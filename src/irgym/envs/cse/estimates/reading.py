@@ -55,7 +55,6 @@ class Reading:
     """A function under a choice.
 
     Attributes:
-        chosen: Places of the candidates that are shared.
         instead: For each value that is dropped, the one that takes its place.
         gone: Values that no instruction makes any more: those that are dropped, and those that nothing uses.
         users: The instructions that use each value that is left.
@@ -66,7 +65,6 @@ class Reading:
         touched: Names of the values whose uses differ from those in the reading that this one follows from.
     """
 
-    chosen: frozenset[int]
     instead: Mapping[str, str]
     gone: AbstractSet[str]
     users: Mapping[str, Sequence[Operation]]
@@ -85,7 +83,7 @@ class Reading:
                 yield user.block
 
 
-_UNREAD = Reading(frozenset(), {}, frozenset(), {}, frozenset(), {}, {}, {}, frozenset())
+_UNREAD = Reading({}, frozenset(), {}, frozenset(), {}, {}, {}, frozenset())
 
 
 class Reader:
@@ -104,15 +102,20 @@ class Reader:
         self._replaced = replaced
         self._folds = folds
 
-    def read(self, chosen: Collection[int]) -> Reading:
-        """Return the reading of a choice, by the places of the candidates that are shared."""
-        return self._read(_UNREAD, frozenset(chosen), frozenset(self._code.names))
+    def first(self) -> Reading:
+        """Return the reading of the function as it is, from nothing else."""
+        return self._read(_UNREAD, frozenset(), frozenset(self._code.names))
 
-    def changed(self, before: Reading, place: int) -> Reading:
-        """Return the reading of the choice that differs from another one's in one candidate."""
-        return self._read(before, before.chosen ^ {place}, frozenset())
+    def changed(self, before: Reading, chosen: Collection[int]) -> Reading:
+        """Return the reading of a choice, by the places of the candidates that are shared.
 
-    def _read(self, before: Reading, chosen: frozenset[int], unread: frozenset[str]) -> Reading:
+        Args:
+            before: The reading of another choice, the more alike, the better.
+            chosen: The choice.
+        """
+        return self._read(before, chosen, frozenset())
+
+    def _read(self, before: Reading, chosen: Collection[int], unread: frozenset[str]) -> Reading:
         """Return the reading that follows from another one, in which some names were not read."""
         code = self._code
         instead = self._instead(chosen)
@@ -128,7 +131,9 @@ class Reader:
         inside = before.inside ^ flipped
         changed = {*unread, *flipped, *(name for name, _ in moved)}
         self._spread(changed, inside | before.inside, also)
-        needed = {name: found for name, found in before.needed.items() if name not in changed}
+        needed = dict(before.needed)
+        for name in changed:
+            needed.pop(name, None)
         needs = _Needs(code, instead, inside, needed)
         again = {one.block for name in changed for one in code.using.get(name, ())}
         again.update(code.made[name].block for name in (gone ^ before.gone) | flipped)
@@ -136,7 +141,6 @@ class Reader:
         if unread:
             again = ends = set(code.blocks)
         return Reading(
-            chosen,
             instead,
             gone,
             users,
