@@ -27,7 +27,7 @@ from irgym.core.policy import Policy
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState
-from irgym.envs.cse.task import CseTask
+from irgym.envs.cse.task import PIPELINES, CseTask
 from irgym.evaluation.policies import load_policy
 from irgym.evaluation.statistics import geometric_interval
 from irgym.measure.machine import fingerprint
@@ -99,7 +99,7 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
     took = time.perf_counter() - began
     states = {
         "none": CseState(),
-        **{name: replay(task, task.pipeline(name)) for name in ("all", "cost-test")},
+        **{name: replay(task, task.pipeline(name)) for name in PIPELINES},
         "policy": outcome(task, path).state,
     }
     costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states.values()])]
@@ -157,7 +157,12 @@ def main(options: Options) -> None:
                 continue
             policy = policy or load_policy(CSE, options.policy, task)
             functions.append(looked_at(task, policy, bench.evaluator, options))
-    methods = ["none", "cost-test", "policy", *(["guided"] if options.seconds else [])]
+    methods = [
+        "none",
+        *[name for name in PIPELINES if name != "all"],
+        "policy",
+        *(["guided"] if options.seconds else []),
+    ]
     tables(functions, methods)
     known = [one for one in functions if one.best is not None]
     gain = geometric_interval([(one.best or 1.0) / one.scores["all"] for one in known])

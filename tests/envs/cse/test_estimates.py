@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from irgym.core.environment import Bench
+from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.estimates.estimator import Estimator, Machine
 from irgym.envs.cse.estimates.operations import members
@@ -108,6 +109,22 @@ def test_estimates_that_follow_from_others_are_what_they_are_alone():
             for place, found in enumerate(each):
                 alone = own.estimate(chosen ^ {place})
                 np.testing.assert_allclose(found.numbers, alone.numbers, err_msg=uri)
+
+
+def test_no_change_of_one_candidate_betters_what_is_settled():
+    for uri in CSE.dataset("kernels").train:
+        task = CSE.task(uri, target="x86-64")
+        own = estimator(task)
+        found, each = own.around(own.settled)
+        nothing, everything = own.estimate(()), own.estimate(range(len(task.names)))
+        assert found.cost <= min([nothing.cost, everything.cost, *(one.cost + 1e-6 for one in each)])
+
+
+def test_what_estimates_prefer_is_better_than_to_share_all(bench: Bench):
+    tasks = [CSE.task(uri, target="x86-64") for uri in CSE.dataset("kernels").train]
+    jobs = [task.job(replay(task, task.pipeline(name))) for task in tasks for name in ("estimated", "all")]
+    costs = np.array([one.cost for one in bench.evaluator.evaluate(jobs)]).reshape(-1, 2)
+    assert np.log(costs[:, 0] / costs[:, 1]).mean() < 0
 
 
 def test_estimated_gains_agree_with_those_of_real_code(bench: Bench):

@@ -55,6 +55,7 @@ class CseEnvironment(Environment):
         "base",
         "all",
         "cost-test",
+        "estimated",
         "random",
         "greedy",
         "beam",
@@ -166,7 +167,7 @@ class CseEnvironment(Environment):
         return MeasuringBench(limits=LIMITS, farm=farm)
 
     def pipelines(self) -> list[Pipeline]:
-        """Return what compilers choose."""
+        """Return what is chosen without looking at code."""
         return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.target import NUMBERS, Target
-from irgym.envs.cse.estimates.estimator import ESTIMATED, Estimate, Estimator, Machine
+from irgym.envs.cse.estimates.estimator import ESTIMATED, Estimate, Estimator
 from irgym.envs.cse.heuristics import REGISTERS, passes
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
@@ -63,12 +63,16 @@ class Features:
     Args:
         analysed: The function.
         surroundings: The same, seen from its candidates.
+        estimator: Estimates its choices.
         target: What code is made for.
     """
 
-    def __init__(self, analysed: Analysed, surroundings: Surroundings, target: Target) -> None:
+    def __init__(
+        self, analysed: Analysed, surroundings: Surroundings, estimator: Estimator, target: Target
+    ) -> None:
         self._analysed = analysed
         self._surroundings = surroundings
+        self._estimator = estimator
         self._target = target
 
     @cached_property
@@ -156,10 +160,8 @@ class Features:
     @cached_property
     def _estimates(self) -> tuple[tuple[Estimate, list[Estimate]], tuple[Estimate, list[Estimate]]]:
         """Estimates of sharing nothing, and each candidate; and of sharing all, and all but each."""
-        lasting, whole = REGISTERS[self._target.name]["integer"]
-        machine = Machine(lasting - 1, whole - 1, folds=self._target.name != "aarch64")
-        estimator = Estimator(self._analysed, self._surroundings.liveness, machine)
-        return estimator.around(()), estimator.around(range(len(self._analysed.candidates)))
+        every = range(len(self._analysed.candidates))
+        return self._estimator.around(()), self._estimator.around(every)
 
     @cached_property
     def _gains(self) -> float:

@@ -15,8 +15,9 @@ from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.envs.cse.actions import names_of
 from irgym.envs.cse.choosing import ALL, COST_TEST, ChoiceTask
+from irgym.envs.cse.estimates.estimator import Estimator, Machine
 from irgym.envs.cse.features import Features
-from irgym.envs.cse.heuristics import passes
+from irgym.envs.cse.heuristics import REGISTERS, passes
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.facts import Surroundings
 from irgym.envs.cse.state import CseState
@@ -32,11 +33,15 @@ INSTRUCTIONS = Objective("instructions", "", "instructions of the assembly", exa
 OBJECTIVES = (SCORE, INSTRUCTIONS)
 """What may be minimised, the default first."""
 
+ESTIMATED = "estimated"
+"""The choice that estimates prefer."""
+
 PIPELINES = {
     ALL: "all candidates shared, as compilers do that test nothing",
     COST_TEST: "those shared that a test of costs and registers lets pass, as in the .NET JIT",
+    ESTIMATED: "those shared that a model of LLVM's registers, stack and frame prefers, by descent",
 }
-"""What compilers choose, by name."""
+"""What is chosen without looking at code, by name."""
 
 RUNNER = "irgym.envs.cse.runner"
 
@@ -88,7 +93,14 @@ class CseTask(ChoiceTask):
     @cached_property
     def features(self) -> Features:
         """What policies see of the function."""
-        return Features(self.analysed, self.surroundings, self._target)
+        return Features(self.analysed, self.surroundings, self.estimator, self._target)
+
+    @cached_property
+    def estimator(self) -> Estimator:
+        """A model of what LLVM makes of the function's choices."""
+        lasting, whole = REGISTERS[self._target.name]["integer"]
+        machine = Machine(lasting - 1, whole - 1, folds=self._target.name != "aarch64")
+        return Estimator(self.analysed, self.surroundings.liveness, machine)
 
     @property
     def views(self) -> Mapping[str, ObservationView]:
@@ -131,18 +143,19 @@ class CseTask(ChoiceTask):
         return Call("irgym.envs.cse.running.checking:compared", (*arguments, inputs, seed))
 
     def pipeline(self, name: str) -> Schedule:
-        """Return what a compiler would share.
+        """Return what a compiler would share, or the model of code generation.
 
         Raises:
             IrgymError: There is no such choice.
         """
         if name not in PIPELINES:
             raise IrgymError(f"cse has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
-        facts = self.surroundings.facts
-        chosen = [
-            place for place in range(len(facts)) if name == ALL or passes(facts[place], self._target.name)
-        ]
-        return self.schedule_of(chosen)
+        if name == ALL:
+            return self.schedule_of(range(len(self.names)))
+        if name == ESTIMATED:
+            return self.schedule_of(tuple(self.estimator.settled))
+        facts = enumerate(self.surroundings.facts)
+        return self.schedule_of([place for place, one in facts if passes(one, self._target.name)])
 
     def describe(self, state: CseState) -> str:
         """Return each candidate, and whether it is shared."""

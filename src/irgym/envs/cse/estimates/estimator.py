@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
+from itertools import cycle
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -28,6 +29,10 @@ PUTS, FETCHES = 1.0, 0.6
 
 _PUTTING = {"alloca": 0.0, "load": 0.5}
 """What it costs where it is made, if it is an address on the stack, or was loaded anyway."""
+
+
+LEAST = 1e-6
+"""By what a change must better a choice at least."""
 
 
 @dataclass(frozen=True)
@@ -157,17 +162,46 @@ class Estimator:
             block: analysed.frequencies.get(analysed.function.blocks[block].name, 0.0)
             for block in analysed.flow.order
         }
+        self._estimates: dict[frozenset[int], Estimate] = {}
         self._looping = {one for body in analysed.flow.loops.values() for one in body}
 
     def around(self, chosen: Collection[int]) -> tuple[Estimate, list[Estimate]]:
         """Return the estimate of a choice, and for each candidate, that of the choice but for this one."""
         base = self._known(chosen, self._nothing)
         places = range(len(self._replaced))
-        return self._summed(base), [self._summed(self._known(base.chosen ^ {one}, base)) for one in places]
+        return self._estimated(base.chosen, base), [
+            self._estimated(base.chosen ^ {one}, base) for one in places
+        ]
 
     def estimate(self, chosen: Collection[int]) -> Estimate:
         """Return the estimate of a choice, by the places of the candidates that are shared."""
-        return self._summed(self._known(chosen, self._nothing))
+        return self._estimated(frozenset(chosen), self._nothing)
+
+    @cached_property
+    def settled(self) -> frozenset[int]:
+        """A choice that no change of a single candidate betters by the estimates.
+
+        The way there begins with nothing or with all shared, whichever is better, and takes each change that
+        betters as it comes.
+        """
+        places = range(len(self._replaced))
+        starts = [self._nothing, self._known(places, self._nothing)]
+        known = min(starts, key=lambda one: self._estimated(one.chosen, one).cost)
+        tried = 0
+        for place in cycle(places):
+            if tried == len(places):
+                break
+            tried += 1
+            now, then = (self._estimated(one, known) for one in (known.chosen, known.chosen ^ {place}))
+            if then.cost < now.cost - LEAST:
+                known, tried = self._known(known.chosen ^ {place}, known), 1
+        return known.chosen
+
+    def _estimated(self, chosen: frozenset[int], before: _Known) -> Estimate:
+        """Return the estimate of a choice; see `_known`."""
+        if chosen not in self._estimates:
+            self._estimates[chosen] = self._summed(self._known(chosen, before))
+        return self._estimates[chosen]
 
     @cached_property
     def _nothing(self) -> _Known:
