@@ -19,6 +19,36 @@ def test_c_with_a_header_beside_it(tmp_path: Path):
     assert locate(file)[1] == f"cse:{file}"
 
 
+PART = """
+#include "part.h"
+int f(int *p, int n) { int s = PART; if (n > s) s += p[n] / 7; return s + p[n] / 7; }
+"""
+
+
+def test_a_header_that_changes_makes_another_program(tmp_path: Path):
+    file, header = tmp_path / "code.c", tmp_path / "part.h"
+    file.write_text(PART)
+    texts: list[str] = []
+    for part in ("0", "p[0] / p[1]", "0"):
+        header.write_text(f"#define PART {part}\n")
+        task = CSE.task(f"cse:{file}#f", target="x86-64")
+        texts.append(task.text(task.initial()))
+    assert texts[0] == texts[2] != texts[1]
+
+
+def test_folders_of_headers_are_named_as_for_clang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file, folder = tmp_path / "code.c", tmp_path / "include"
+    folder.mkdir()
+    file.write_text(PART)
+    (folder / "part.h").write_text("#define PART 0\n")
+    with pytest.raises(ProgramError, match=r"'part.h' file not found: name the header's folder in .* CPATH"):
+        CSE.task(f"cse:{file}#f")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CPATH", "include")
+    task = CSE.task(f"cse:{file}#f")
+    assert "sdiv" in task.text(task.initial())
+
+
 def test_ir_as_text_and_as_bitcode(tmp_path: Path):
     from llvmlite import binding as llvm
 

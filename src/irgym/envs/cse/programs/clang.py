@@ -1,6 +1,7 @@
 """C, compiled to LLVM's IR by the clang in the package `ziglang`. Nothing of it is optimised yet."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,18 @@ FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-
 """Without -O1, clang marks functions so that LLVM leaves them as they are."""
 
 
+_INCLUDED = re.compile(rb'^# \d+ "([^"<]+)"', re.MULTILINE)
+
+SEARCHED = "CPATH"
+"""The environment variable that names folders of headers, to clang as to GCC."""
+
+
+def searched() -> tuple[str, ...]:
+    """Return the folders of headers that the user names, as options; clang runs elsewhere, and later."""
+    folders = os.environ.get(SEARCHED, "").split(os.pathsep)
+    return tuple(f"-I{Path(one).absolute()}" for one in folders if one)
+
+
 def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
     """Return the IR of a file of C, as text.
 
@@ -34,12 +47,36 @@ def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
         BackendError: The compiler is not installed.
         ProgramError: The file is no C; the message has the first of clang's.
     """
+    return _made(source, target, ("-S", "-emit-llvm", *options))
+
+
+def preprocessed(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
+    """Return a file of C with all that it includes, which its IR depends on.
+
+    Args:
+        source: See `compiled`.
+        target: See `compiled`.
+        options: See `compiled`.
+
+    Raises:
+        BackendError: The compiler is not installed.
+        ProgramError: The file includes what is not there.
+    """
+    return _made(source, target, ("-E", *options))
+
+
+def included(text: bytes) -> set[str]:
+    """Return the files that a text was made of, which `preprocessed` returned."""
+    return {os.fsdecode(match[1]) for match in _INCLUDED.finditer(text)}
+
+
+def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
     clang_version()
     machine = MACHINES[target]
     with TemporaryDirectory(prefix="irgym-") as folder:
-        made = Path(folder) / "made.ll"
+        made = Path(folder) / "made"
         command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
-        command += [*FLAGS, *options, "-S", "-emit-llvm", "-o", str(made), str(source.absolute())]
+        command += [*FLAGS, *options, "-o", str(made), str(source.absolute())]
         caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
         try:
             done = subprocess.run(
@@ -57,7 +94,11 @@ def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
                 f"{source.name}: clang took longer than {TIMEOUT_S:g} s: choose a smaller file"
             ) from error
         if done.returncode or not made.is_file():
-            raise ProgramError(f"{source.name} is no C that clang compiles: {_said(done.stderr, source)}")
+            missing = "' file not found" in done.stderr
+            remedy = f": name the header's folder in the environment variable {SEARCHED}" if missing else ""
+            raise ProgramError(
+                f"{source.name} is no C that clang compiles: {_said(done.stderr, source)}{remedy}"
+            )
         return made.read_bytes()
 
 

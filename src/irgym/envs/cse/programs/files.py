@@ -6,6 +6,7 @@ from pathlib import Path
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.packages.fetching import unpacked
 from irgym.envs.cse.packages.pinned import packages
+from irgym.envs.cse.programs.clang import searched
 from irgym.envs.cse.programs.uris import KERNELS, C, member_of
 
 
@@ -16,10 +17,12 @@ class SourceFile:
     Attributes:
         path: Where it is.
         options: What the compiler of C is told: folders of headers and macros.
+        pinned: Whether nothing that it includes ever changes.
     """
 
     path: Path
     options: tuple[str, ...] = ()
+    pinned: bool = False
 
     @property
     def compiled(self) -> bool:
@@ -34,9 +37,9 @@ def file_of(program: ProgramUri) -> SourceFile:
         StorageError: The package cannot be fetched.
     """
     if program.path is not None:
-        return SourceFile(program.path)
+        return SourceFile(program.path, searched())
     name, _, rest = member_of(program).partition("/")
     if not rest:
-        return SourceFile(KERNELS / name)
+        return SourceFile(KERNELS / name, pinned=True)
     folder = unpacked(packages()[name])
-    return SourceFile(folder / rest, packages()[name].options(folder))
+    return SourceFile(folder / rest, packages()[name].options(folder), pinned=True)

@@ -1,6 +1,7 @@
 """Programs as modules that are scored: each is made once, in a child process, and kept in the cache."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.core.closing import Closing
@@ -10,7 +11,7 @@ from irgym.core.uri import ProgramUri
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.programs.clang import FLAGS
+from irgym.envs.cse.programs.clang import FLAGS, included, preprocessed
 from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.uris import function_of, listed, member_of
 from irgym.envs.cse.toolchain import clang_version, llvm_version
@@ -36,6 +37,7 @@ class Sources(Closing):
         self._child = Child(LIMITS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
         self._named: dict[Path, list[str]] = {}
+        self._included = _Included()
 
     def module(self, source: SourceFile, target: str) -> Path:
         """Return the file of a module, making it where that was not done before.
@@ -52,8 +54,9 @@ class Sources(Closing):
         file = source.path
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()
+        if source.compiled and not source.pinned:
+            content = self._included.content(source, target)
         made_by = [clang_version(), *FLAGS, *source.options] if source.compiled else []
-        # C may include what lies beside it: then the path is a part of what the module depends on.
         parts = (file.suffix, content, str(file.absolute()), target, llvm_version(), *made_by)
         return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(source, target))
 
@@ -99,6 +102,35 @@ class Sources(Closing):
     def close(self) -> None:
         """End the child process."""
         self._child.close()
+
+
+class _Included:
+    """What files of C consist of with all that they include, as long as none of these changes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[SourceFile, str], tuple[Mapping[str, int], str]] = {}
+
+    def content(self, file: SourceFile, target: str) -> str:
+        """Return what stands for a file with all that it includes.
+
+        Raises:
+            BackendError: The compiler of C is not installed.
+            ProgramError: The file is no C, or includes what is not there.
+        """
+        changed, found = self._known.get((file, target), ({}, ""))
+        if not found or any(_changed(one) != when for one, when in changed.items()):
+            text = preprocessed(file.path, target, file.options)
+            changed, found = {one: _changed(one) for one in included(text)}, content_digest(text)
+            self._known[file, target] = changed, found
+        return found
+
+
+def _changed(file: str) -> int:
+    """Return when a file was changed last, in nanoseconds; -1 where it is gone."""
+    try:
+        return Path(file).stat().st_mtime_ns
+    except OSError:
+        return -1
 
 
 def content_of(module: Path) -> str:
