@@ -224,12 +224,12 @@ class PointerHead(nn.Module):
         """
         if legal is not None:
             listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
-            check_listed(listed.numpy(), encoded.counts.numpy())
+            check_rows(listed.numpy(), encoded.counts.numpy())
         pointed = self.forward(encoded)[:, None]
         return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
 
 
-def check_listed(listed: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+def check_rows(listed: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
     """Make sure that each state's mask has as many candidates as its observation has rows; both shape [B].
 
     Raises:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from irgym.nets.candidates import CandidateBatch, Candidates, PointerHead, check_listed
+from irgym.nets.candidates import CandidateBatch, Candidates, PointerHead, check_rows
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, RunningNorm
 from irgym.nets.layout import ActionLayout
 from irgym.nets.q_network import QNetwork
@@ -98,7 +98,7 @@ class _Stacked:
             ValueError: A mask has more candidates than its observation has rows, or fewer.
         """
         states, rows, counts = (one.numpy() for one in batch)
-        check_listed(legal[:, self._width :].sum(axis=-1), counts)
+        check_rows(legal[:, self._width :].sum(axis=-1), counts)
         each = self._each(self._rows(rows))
         own = _summaries(each, counts)
         number = np.broadcast_to(np.log1p(counts, dtype=np.float32)[:, None], (len(own), len(counts), 1))
