@@ -66,6 +66,15 @@ def test_steps_in_any_order_are_replays(programs, walks, order, capacity):
         assert found.fingerprint() == store.exported(programs[program], path).fingerprint()
 
 
+def test_a_module_that_gave_way_to_its_successor_is_taken_over(programs):
+    store, (program, *_) = Store(load_engine(), capacity=1), programs
+    first = next(kind for kind in range(len(PASSES)) if fresh(program, (kind,))[1])
+    store.step([Request(program, (), first, False)])
+    onward = next(kind for kind in range(len(PASSES)) if fresh(program, (first, kind))[1] == (first, kind))
+    replies = store.step([Request(program, (first,), onward, False)] * 2)
+    assert replies[0] == replies[1] and isinstance(replies[0], Summary)
+
+
 def test_the_mask_rules_out_only_what_changes_nothing(programs):
     from irgym.envs.hlo.modules import node_of
 

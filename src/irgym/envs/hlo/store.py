@@ -141,7 +141,8 @@ class Store:
         for place, request in enumerate(requests):
             takes_over = working is None and not stays and place == len(requests) - 1
             if takes_over:
-                working = self._take(key)
+                self._let_go(key)
+                working = base
             elif working is None:
                 working = self._copy(key, base)
             try:
@@ -213,10 +214,11 @@ class Store:
         if len(self._replays) > REMEMBERED:
             self._replays.popitem(last=False)
 
-    def _take(self, key: Key) -> Module:
-        """Hand over the module of a path, which the store holds no more."""
-        self._held -= self._sizes.pop(key)
-        return self._modules.pop(key)
+    def _let_go(self, key: Key) -> None:
+        """Hold the module of a path no more; it may have had to give way to others already."""
+        if key in self._modules:
+            self._held -= self._sizes.pop(key)
+            del self._modules[key]
 
     def _keep(self, key: Key, module: Module) -> None:
         if key in self._modules:
