@@ -107,7 +107,7 @@ def test_estimates_that_follow_from_others_are_what_they_are_alone():
         for chosen in (frozenset[int](), drawn, frozenset(range(number))):
             _, each = own.around(chosen)
             for place, found in enumerate(each):
-                alone = own.estimate(chosen ^ {place})
+                alone = estimator(task).estimate(chosen ^ {place})
                 np.testing.assert_allclose(found.numbers, alone.numbers, err_msg=uri)
 
 
