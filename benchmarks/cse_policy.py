@@ -152,9 +152,7 @@ def main(options: Options) -> None:
     policy: Policy | None = None
     with CSE.bench() as bench:
         tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
-        for task in tasks:
-            if not task.names:
-                continue
+        for task in (one for one in tasks if one.names):
             policy = policy or load_policy(CSE, options.policy, task)
             functions.append(looked_at(task, policy, bench.evaluator, options))
     methods = [

@@ -22,7 +22,6 @@ SHOWN = 2
 FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g0", "-w")
 """Without -O1, clang marks functions so that LLVM leaves them as they are."""
 
-
 _INCLUDED = re.compile(rb'^# \d+ "([^"<]+)"', re.MULTILINE)
 
 SEARCHED = "CPATH"
@@ -77,11 +76,12 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
         made = Path(folder) / "made"
         command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
         command += [*FLAGS, *options, "-o", str(made), str(source.absolute())]
+        others = {name: value for name, value in os.environ.items() if name != SEARCHED}
         caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
         try:
             done = subprocess.run(
                 command,
-                env={**os.environ, **caches},
+                env={**others, **caches},
                 cwd=folder,
                 capture_output=True,
                 text=True,
