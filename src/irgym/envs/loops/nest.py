@@ -26,11 +26,14 @@ class Loop:
             loop outside it over the same dimension, or the whole dimension; where the step does not
             divide what it spans, the last iteration is shorter.
         mark: How it is executed.
+        packs: Which inputs are packed before it, `a`, `b` or `ab`: what the loop and those inside it use of
+            one is copied into a contiguous buffer, in the order of use, and read from there.
     """
 
     dim: str
     step: int
     mark: Mark = Mark.PLAIN
+    packs: str = ""
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,17 @@ class Nest:
     """Loops from the outermost to the innermost.
 
     Over each dimension the steps fall from the outside to the inside, each dividing the one before,
-    and end in 1. At most one loop is vectorised; it executes innermost, and its step is 1.
+    and end in 1. At most one loop is vectorised; it executes innermost, and its step is 1. Each input is
+    packed at most once.
     """
 
     loops: tuple[Loop, ...]
 
     def text(self) -> str:
-        """Return the canonical form, such as `m/8 k n/32 m n:v`: equal texts mean equal code."""
+        """Return the canonical form, such as `m/8 pack(b) k n/32 m n:v`: equal texts mean equal code."""
         return " ".join(
-            loop.dim
+            "".join(f"pack({name}) " for name in loop.packs)
+            + loop.dim
             + (f"/{loop.step}" if loop.step != 1 else "")
             + (f":{loop.mark.value}" if loop.mark.value else "")
             for loop in self.loops
@@ -85,11 +90,19 @@ def parse_nest(text: str) -> Nest:
         ValueError: The text has another form.
     """
     loops: list[Loop] = []
+    packs = ""
     for word in text.split():
-        match = re.fullmatch(r"([^/:]+)(?:/(\d+))?(?::(\w))?", word)
+        match = re.fullmatch(r"pack\(([ab])\)|([^/:()]+)(?:/(\d+))?(?::(\w))?", word)
         if match is None:
             raise ValueError(f"{word!r} is no loop")
-        loops.append(Loop(match[1], int(match[2] or 1), Mark(match[3] or "")))
+        if match[1]:
+            packs += match[1]
+            continue
+        loops.append(Loop(match[2], int(match[3] or 1), Mark(match[4] or ""), packs))
+        packs = ""
+    packed = packs + "".join(loop.packs for loop in loops)
+    if packs or len(packed) > len(set(packed)) or any(loop.packs == "ba" for loop in loops):
+        raise ValueError(f"{text!r} packs an input twice, or in vain")
     return Nest(tuple(loops))
 
 

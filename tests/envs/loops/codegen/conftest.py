@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +45,10 @@ def _random_nest(contraction: Contraction, seed: int) -> Nest:
     if candidates and rng.random() < 0.5:
         place = rng.choice(candidates)
         loops[place] = Loop(loops[place].dim, 1, Mark.VECTORISE)
+    for name in "ab":
+        if rng.random() < 0.4:
+            place = rng.randrange(len(loops))
+            loops[place] = replace(loops[place], packs=loops[place].packs + name)
     return Nest(tuple(loops))
 
 

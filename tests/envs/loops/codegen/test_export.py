@@ -3,6 +3,7 @@ import errno
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from irgym.envs.loops.codegen import lower
 from irgym.envs.loops.codegen.backends import BACKENDS, Backend
 from irgym.envs.loops.codegen.export import export
 from irgym.envs.loops.contraction import Contraction, matmul, parse_uri
-from irgym.envs.loops.nest import Loop, Nest, initial_nest
+from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
 needs_linker = pytest.mark.skipif(
@@ -25,6 +26,7 @@ each = pytest.mark.parametrize("generator", BACKENDS, ids=[candidate.name for ca
 # Tails along every dimension, and a reduction that is split, so that C is cleared and read back.
 PROGRAM = matmul(9, 37, 11)
 NEST = Nest((Loop("k", 4), Loop("m", 4), Loop("n", 32), Loop("m", 1), Loop("k", 1), Loop("n", 1)))
+PACKED = parse_nest("pack(b) k/4 m/4 pack(a) n/32 m k n")
 
 MAIN = """
 #include <stdio.h>
@@ -69,10 +71,24 @@ def test_shared_library(generator: Backend, uri: str, tmp_path: Path) -> None:
 
 
 @each
-@needs_compiler
-def test_an_object_links_into_a_program(generator: Backend, tmp_path: Path) -> None:
+@needs_linker
+def test_threads_have_their_own_copies_of_packed_inputs(generator: Backend, tmp_path: Path) -> None:
     require(generator)
-    files = export(PROGRAM, NEST, generator, tmp_path / "kernel.o")
+    contraction = matmul(61, 83, 70)
+    nest = parse_nest("k/32 pack(b) m/16 pack(a) n/16 m/4 k m n:v")
+    library, _ = export(contraction, nest, generator, tmp_path / "kernel.so")
+    with ThreadPoolExecutor(4) as threads:
+        runs = [threads.submit(load_and_check, library, contraction) for _ in range(64)]
+    for run in runs:
+        run.result()
+
+
+@each
+@needs_compiler
+@pytest.mark.parametrize("nest", [NEST, PACKED], ids=["direct", "packed"])
+def test_an_object_links_into_a_program(generator: Backend, nest: Nest, tmp_path: Path) -> None:
+    require(generator)
+    files = export(PROGRAM, nest, generator, tmp_path / "kernel.o")
     assert files == [tmp_path / "kernel.o", tmp_path / "kernel.h"]
     (tmp_path / "main.c").write_text(MAIN)
     command = ["cc", "-Wall", "-Wextra", "-Werror", "main.c", "kernel.o", "-o", "main"]
@@ -87,9 +103,10 @@ def test_an_object_links_into_a_program(generator: Backend, tmp_path: Path) -> N
 
 @each
 @needs_compiler
-def test_c_source(generator: Backend, tmp_path: Path) -> None:
+@pytest.mark.parametrize("nest", [NEST, PACKED], ids=["direct", "packed"])
+def test_c_source(generator: Backend, nest: Nest, tmp_path: Path) -> None:
     require(generator)
-    (source,) = export(PROGRAM, NEST, generator, tmp_path / "kernel.c")
+    (source,) = export(PROGRAM, nest, generator, tmp_path / "kernel.c")
     library = tmp_path / "library.so"
     flags = ["-O2", "-march=native", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run(["cc", *flags, source, "-o", library], check=True)

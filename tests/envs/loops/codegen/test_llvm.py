@@ -23,7 +23,8 @@ def check(contraction: Contraction, kernel: Kernel, guard: Guard) -> None:
     inputs = contraction.random_inputs(seed=0)
     a, b = map(guard, inputs)
     c = guard(np.full(contraction.shapes[2], np.nan, dtype=np.float32))
-    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f", llvm.host())) as executable:
+    ir = llvm.emit(kernel, "f", repetitions=True)
+    with closing(llvm.compile(ir, "f", llvm.host(), kernel.workspace)) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 2)
     terms = contraction.flops // (2 * c.size)
     np.testing.assert_allclose(c, contraction.reference(*inputs), rtol=1e-5, atol=1e-6 * (terms + 8))
@@ -69,7 +70,8 @@ def test_a_broadcast_operand_does_not_reach_the_unused_lanes_of_a_sum() -> None:
         (Tile((Accumulator(0, 1),), False, (Block((Fma(0, 0, 0, 3),)),)),), 16, True, False, True, 0
     )
     a, b, c = np.ones(16, np.float32), np.full(1, np.inf, np.float32), np.zeros(1, np.float32)
-    with closing(llvm.compile(llvm.emit(kernel, "f", repetitions=True), "f", llvm.host())) as executable:
+    ir = llvm.emit(kernel, "f", repetitions=True)
+    with closing(llvm.compile(ir, "f", llvm.host(), kernel.workspace)) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
     assert c[0] == np.inf
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.core.target import X86_64_V3, X86_64_V4, Target
-from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
@@ -20,7 +20,8 @@ class Interpreter:
 
     def __init__(self, kernel: Kernel, a: Floats, b: Floats, size: int) -> None:
         self.kernel = kernel
-        self.a, self.b = a.ravel().astype(np.float64), b.ravel().astype(np.float64)
+        self.inputs = [a.ravel().astype(np.float64), b.ravel().astype(np.float64)]
+        self.workspace = np.full(kernel.workspace, np.nan)
         self.c = np.full(size, np.nan)
         self.c[: kernel.clear] = 0
         self.registers: list[np.ndarray] = []
@@ -36,9 +37,19 @@ class Interpreter:
                     self.tile(node, at)
                 case Block(fmas):
                     for index, a, b, lanes in fmas:
-                        left = self.read(self.a, at[0] + a, lanes, self.kernel.a_vector)
-                        right = self.read(self.b, at[1] + b, lanes, self.kernel.b_vector)
+                        left = self.read(self.inputs[0], at[0] + a, lanes, self.kernel.a_vector)
+                        right = self.read(self.inputs[1], at[1] + b, lanes, self.kernel.b_vector)
                         self.registers[index][:lanes] += left * right
+                case Pack(operand, place, copy, body):
+                    self.run(copy, (*at[:2], place))
+                    original, self.inputs[operand] = self.inputs[operand], self.workspace
+                    self.run(body, tuple(place if one == operand else at[one] for one in range(3)))
+                    self.inputs[operand] = original
+                case Copy(operand, moves):
+                    for source, destination, lanes, width in moves:
+                        values = self.read(self.inputs[operand], at[operand] + source, lanes, True)
+                        padded = np.pad(values, (0, width - lanes))
+                        self.workspace[at[2] + destination : at[2] + destination + width] = padded
 
     def read(self, tensor: np.ndarray, at: int, lanes: int, vector: bool) -> np.ndarray:
         assert at >= 0
@@ -94,8 +105,10 @@ def test_groups_use_each_accumulator_once(
                         assert sorted(fma.accumulator for fma in group) == list(range(accumulators))
                 case Tile():
                     check(node.body, len(node.accumulators))
-                case Repeat():
+                case Repeat() | Pack():
                     check(node.body, accumulators)
+                case Copy():
+                    pass
 
     check(lower(contraction, random_nest(contraction, seed), target).body, 0)
 

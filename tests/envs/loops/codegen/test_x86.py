@@ -2,6 +2,7 @@ import ctypes
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,7 +13,17 @@ from hypothesis import strategies as st
 
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import avx2, avx512, x86
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import (
+    Accumulator,
+    Block,
+    Copy,
+    Fma,
+    Kernel,
+    Move,
+    Pack,
+    Repeat,
+    Tile,
+)
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
 from irgym.envs.loops.nest import Loop, Mark, Nest, initial_nest
@@ -27,7 +38,7 @@ GENERATORS = [
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PROTOTYPE = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
 )
 PAGE = mmap.PAGESIZE
 
@@ -77,8 +88,10 @@ def guarded(values: Floats, at_end: bool) -> Iterator[Floats]:
 
 
 def run(generator: ModuleType, kernel: Kernel, a: Floats, b: Floats, c: Floats, repetitions: int = 1) -> None:
-    with executable(generator.emit(kernel)) as address:
-        PROTOTYPE(address)(a.ctypes.data, b.ctypes.data, c.ctypes.data, repetitions)
+    empty = np.full(-(-kernel.workspace // 16) * 16, np.nan, np.float32)
+    with executable(generator.emit(kernel)) as address, guarded(empty, at_end=True) as workspace:
+        data = (array.ctypes.data for array in (a, b, c))
+        PROTOTYPE(address)(*data, repetitions, workspace.ctypes.data)
 
 
 def check(generator: ModuleType, contraction: Contraction, nest: Nest, at_end: bool = True) -> None:
@@ -175,7 +188,9 @@ def test_nests_deeper_than_the_counters(generator: ModuleType, depth: int) -> No
 def test_callee_saved_registers_are_preserved(generator: ModuleType, register: int) -> None:
     width = generator.TARGET.lanes
     vectors = np.zeros(width, np.float32)
-    with executable(generator.emit(deep_kernel(len(x86.COUNTERS) + 1, width))) as address:
+    deep = deep_kernel(len(x86.COUNTERS) + 1, width)
+    pack = Pack(1, 0, (Copy(1, (Move(0, 0, width, width),)),), deep.body)
+    with executable(generator.emit(replace(deep, body=(pack,), workspace=width))) as address:
         call = b"\x48\xb8" + address.to_bytes(8, "little") + b"\xff\xd0"
         wrapper = (
             asm.push(register)
@@ -187,7 +202,7 @@ def test_callee_saved_registers_are_preserved(generator: ModuleType, register: i
         )
         with executable(wrapper) as outer:
             data = vectors.ctypes.data
-            assert PROTOTYPE(outer)(data, data, data, 1) == 12345
+            assert PROTOTYPE(outer)(data, data, data, 1, data) == 12345
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
@@ -235,4 +250,7 @@ def test_offsets_in_the_largest_tensors_fit(
     generator: ModuleType, random_nest: Callable[[Contraction, int], Nest], uri: str, seed: int
 ) -> None:
     contraction = parse_uri(uri)
-    assert generator.emit(lower(contraction, random_nest(contraction, seed), generator.TARGET))
+    loops = random_nest(contraction, seed).loops
+    # A copy of such a tensor is refused.
+    nest = Nest(tuple(replace(loop, packs="") for loop in loops))
+    assert generator.emit(lower(contraction, nest, generator.TARGET))

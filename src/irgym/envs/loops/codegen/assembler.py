@@ -110,6 +110,13 @@ def add_immediate(register: int, value: int) -> bytes:
     return bytes((head, 0x81, 0xC0 | register & 7)) + _int32(value)
 
 
+def load_address(register: int, base: int, displacement: int) -> bytes:
+    """Encode `lea r64, [base + displacement]`, with four bytes of displacement."""
+    head = 0x48 | register >> 3 << 2 | base >> 3
+    sib = b"\x24" if base & 7 == RSP else b""
+    return bytes((head, 0x8D, 0x80 | (register & 7) << 3 | base & 7)) + sib + _int32(displacement)
+
+
 def decrement(register: int) -> bytes:
     """Encode `dec r64`."""
     return bytes((0x48 | register >> 3, 0xFF, 0xC8 | register & 7))
@@ -234,7 +241,7 @@ def evex_memory(
         second: Register in EVEX.vvvv, 0 where there is none.
         base: Base register.
         displacement: In bytes; one byte long where it is a small multiple of the operand's size.
-        length: `ZMM`, or `XMM` for scalars.
+        length: Of the vector; `XMM` for scalars.
         mask: Mask register, 0 for all lanes. Memory of masked-off lanes is not touched.
         zero: Whether masked-off lanes become 0 rather than being kept.
         broadcast: Whether the operand is one float32 for all lanes.
@@ -242,7 +249,7 @@ def evex_memory(
     plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, zero, broadcast)
     if displacement == 0 and plain:
         return plain
-    scaled, rest = divmod(displacement, 4 if broadcast or opcode.scalar else 64)
+    scaled, rest = divmod(displacement, 4 if broadcast or opcode.scalar else 16 << length)
     if not rest and -128 <= scaled < 128:
         return short + bytes((scaled & 255,))
     return long + _int32(displacement)

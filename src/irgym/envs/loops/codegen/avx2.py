@@ -12,6 +12,8 @@ TARGET = X86_64_V3
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
 
+_LENGTHS = {TARGET.lanes: asm.YMM, TARGET.lanes // 2: asm.XMM}
+"""The lanes that have instructions of their own, which clear the others when they load."""
 
 _SCALAR = Scalar(TARGET.registers, (asm.VXORPS, asm.XMM), vex, vex_memory)
 
@@ -50,8 +52,8 @@ class _Vector:
         return vex(asm.VXORPS, register, register, register, length=asm.XMM)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
-        if lanes == TARGET.lanes:
-            return vex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement)
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length)
         return self._mask(register, lanes) + vex_memory(
             asm.VMASKMOVPS_LOAD, register, register, base, displacement
         )
@@ -75,8 +77,8 @@ class _Vector:
         return vex_memory(asm.VFMADD231PS, accumulator, x, base, displacement)
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
-        if lanes == TARGET.lanes:
-            return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement)
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)
         return self._mask(scratch, lanes) + vex_memory(
             asm.VMASKMOVPS_STORE, accumulator, scratch, base, displacement
         )

@@ -13,6 +13,8 @@ TARGET = X86_64_V4
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
 
+_LENGTHS = {TARGET.lanes: asm.ZMM, TARGET.lanes // 2: asm.YMM, TARGET.lanes // 4: asm.XMM}
+"""The lanes that have instructions of their own, which clear the others when they load."""
 
 _SCALAR = Scalar(TARGET.registers, (asm.VPXORD, asm.ZMM), evex, evex_memory)
 
@@ -52,8 +54,8 @@ class _Vector:
         return evex(asm.VPXORD, register, register, register)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
-        if lanes == TARGET.lanes:
-            return evex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement)
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return evex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length)
         return evex_memory(
             asm.VMOVUPS_LOAD, register, 0, base, displacement, mask=self._mask(lanes), zero=True
         )
@@ -75,6 +77,8 @@ class _Vector:
         )
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)
         return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, mask=self._mask(lanes))
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:

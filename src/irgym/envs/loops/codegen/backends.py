@@ -16,6 +16,7 @@ from irgym.envs.loops.codegen.kernel import Kernel
 from irgym.envs.loops.codegen.lower import lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
+from irgym.measure.arrays import aligned
 from irgym.measure.machine import fingerprint
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.sources import digest_of
@@ -94,8 +95,8 @@ class MachineCode:
         code: The function's machine code.
     """
 
-    def __init__(self, code: bytes) -> None:
-        """Map the code of a function of the type `llvm.PROTOTYPE`.
+    def __init__(self, code: bytes, workspace: int) -> None:
+        """Map the code of a function of the type `llvm.PROTOTYPE` that needs so many elements of workspace.
 
         Raises:
             OSError: The system has no memory left, or forbids executable memory.
@@ -103,10 +104,11 @@ class MachineCode:
         self.code: bytes | None = code
         self._buffer = ExecutableBuffer(code)
         self._function = llvm.PROTOTYPE(self._buffer.address)
+        self._workspace = aligned((workspace,))
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._function(a, b, c, repetitions)
+        self._function(a, b, c, repetitions, self._workspace.ctypes.data)
 
     def close(self) -> None:
         """Free the machine code."""
@@ -120,7 +122,8 @@ class MachineCodeBackend:
     Attributes:
         name: Its name.
         target: What it makes code for.
-        emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions)`.
+        emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions,
+            float *workspace)`.
     """
 
     name: str
@@ -146,7 +149,8 @@ class MachineCodeBackend:
         Raises:
             CodeTooLarge: Its code would be too long.
         """
-        return MachineCode(self.emit(lower(contraction, nest, self.target)))
+        kernel = lower(contraction, nest, self.target)
+        return MachineCode(self.emit(kernel), kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
         """Return an ELF object with the function `name`, which has no argument for repetitions.
@@ -160,11 +164,19 @@ class MachineCodeBackend:
                 f"the {self.name} back end writes ELF objects only, which macOS cannot link: "
                 "export a .c file, or choose the llvm back end"
             )
+        kernel = lower(contraction, nest, self.target)
         # The function sets the number of repetitions and runs on into the code, which stays aligned.
         once = asm.move_immediate(asm.RCX, 1)
-        start = CODE_ALIGNMENT - len(once)
-        code = asm.nops(start) + once + self.emit(lower(contraction, nest, self.target))
-        return elf.relocatable(code, name, start)
+        save = b""
+        if kernel.workspace:
+            pointers = (asm.RDI, asm.RSI, asm.RDX)
+            save = b"".join(map(asm.push, pointers))
+            restore = asm.move(asm.R8, asm.RAX) + b"".join(map(asm.pop, reversed(pointers)))
+            once = save + elf.workspace_address() + restore + once
+        start = -len(once) % CODE_ALIGNMENT
+        code = asm.nops(start) + once + self.emit(kernel)
+        workspace = (start + len(save), 4 * kernel.workspace) if kernel.workspace else None
+        return elf.relocatable(code, name, start, workspace)
 
     def toolchain(self) -> str:
         """Return the generator and its sources' hash."""
@@ -201,8 +213,9 @@ class LlvmBackend:
             BackendError: llvmlite is not installed.
             CodeTooLarge: Its code would be too long.
         """
-        ir = llvm.emit(lower(contraction, nest, self.target), "kernel", repetitions=True)
-        return llvm.compile(ir, "kernel", self._processor)
+        kernel = lower(contraction, nest, self.target)
+        ir = llvm.emit(kernel, "kernel", repetitions=True)
+        return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
         """Return an object file of this system's format with the function `name`.

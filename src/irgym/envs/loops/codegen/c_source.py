@@ -6,7 +6,7 @@ than the kernel's, the compiler takes several. Only loading and storing a vector
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
 
@@ -62,6 +62,7 @@ def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str
         "#include <string.h>",
         "",
         *_definitions(kernel),
+        *_workspace(kernel),
         signature(name),
         "{",
         *_indented(_body(kernel)),
@@ -112,16 +113,38 @@ def _definitions(kernel: Kernel) -> list[str]:
     return ["\n".join(parts)]
 
 
+def _workspace(kernel: Kernel) -> list[str]:
+    """Return the memory for packed inputs; each thread has its own."""
+    if not kernel.workspace:
+        return []
+    return [
+        "/* Copies of the inputs' parts, in the order of use; each thread has its own. */",
+        f"static _Thread_local float workspace[{kernel.workspace}] __attribute__((aligned(64)));",
+        "",
+    ]
+
+
 def _has_tails(kernel: Kernel) -> bool:
-    return any(fma.lanes < kernel.lanes for block in _blocks(kernel.body) for fma in block.fmas)
+    return any(lanes < kernel.lanes for lanes in _widths(kernel, kernel.body))
 
 
-def _blocks(nodes: Sequence[Node]) -> Iterator[Block]:
+def _widths(kernel: Kernel, nodes: Sequence[Node]) -> Iterator[int]:
+    """Yield the lanes of all vectors that are loaded and stored."""
     for node in nodes:
-        if isinstance(node, Block):
-            yield node
-        else:
-            yield from _blocks(node.body)
+        match node:
+            case Block():
+                yield from (fma.lanes for fma in node.fmas)
+            case Copy():
+                for move in node.moves:
+                    yield from (move.lanes, move.width)
+            case Tile():
+                if not kernel.sum_lanes:
+                    yield from (accumulator.lanes for accumulator in node.accumulators)
+                yield from _widths(kernel, node.body)
+            case Pack():
+                yield from _widths(kernel, (*node.copy, *node.body))
+            case Repeat():
+                yield from _widths(kernel, node.body)
 
 
 def _pairwise(terms: list[str]) -> str:
@@ -151,6 +174,26 @@ def _nodes(kernel: Kernel, nodes: Sequence[Node], pointers: Pointers, depth: int
                 yield from _tile(kernel, node, pointers, depth)
             case Repeat():
                 yield from _repeat(kernel, node, pointers, depth)
+            case Pack():
+                yield from _pack(kernel, node, pointers, depth)
+            case Copy():
+                yield from _copy(kernel, node, pointers)
+
+
+def _pack(kernel: Kernel, pack: Pack, pointers: Pointers, depth: int) -> Iterator[str]:
+    name = f"packed_{'ab'[pack.operand]}"
+    yield "{"
+    yield f"    float *const {name} = workspace + {pack.place};"
+    yield from _indented(_nodes(kernel, pack.copy, (pointers[0], pointers[1], name), depth))
+    a, b = (name if place == pack.operand else pointers[place] for place in range(2))
+    yield from _indented(_nodes(kernel, pack.body, (a, b, pointers[2]), depth))
+    yield "}"
+
+
+def _copy(kernel: Kernel, copy: Copy, pointers: Pointers) -> Iterator[str]:
+    for source, destination, lanes, width in copy.moves:
+        value = _load(kernel, pointers[copy.operand], source, lanes)
+        yield _store(kernel, pointers[2], destination, width, value)
 
 
 def _repeat(kernel: Kernel, repeat: Repeat, pointers: Pointers, depth: int) -> Iterator[str]:
@@ -179,13 +222,17 @@ def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterato
     for index, (offset, lanes) in enumerate(tile.accumulators):
         if kernel.sum_lanes:
             yield f"    {c}[{offset}] {'+=' if tile.load else '='} SUM(s{index});"
-        elif kernel.lanes == 1:
-            yield f"    {c}[{offset}] = s{index};"
-        elif lanes < kernel.lanes:
-            yield f"    STORE_FIRST({lanes}, {c} + {offset}, s{index});"
         else:
-            yield f"    STORE({c} + {offset}, s{index});"
+            yield "    " + _store(kernel, c, offset, lanes, f"s{index}")
     yield "}"
+
+
+def _store(kernel: Kernel, pointer: str, offset: int, lanes: int, value: str) -> str:
+    if kernel.lanes == 1:
+        return f"{pointer}[{offset}] = {value};"
+    if lanes < kernel.lanes:
+        return f"STORE_FIRST({lanes}, {pointer} + {offset}, {value});"
+    return f"STORE({pointer} + {offset}, {value});"
 
 
 def _load(kernel: Kernel, pointer: str, offset: int, lanes: int) -> str:

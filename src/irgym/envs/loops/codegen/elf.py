@@ -1,6 +1,8 @@
-"""Relocatable ELF objects around machine code that refers to nothing outside itself.
+"""Relocatable ELF objects around machine code that refers to nothing outside itself but a workspace.
 
-The layout is that of the System V ABI: the generic chapters 4 and 5 and the x86-64 supplement.
+The layout is that of the System V ABI: the generic chapters 4 and 5 and the x86-64 supplement. Each thread
+has a workspace of its own; its address comes from the function `__tls_get_addr` of the C library, in the form
+that linkers know (Drepper, ELF Handling For Thread-Local Storage, section 4.1.6).
 """
 
 import struct
@@ -9,23 +11,37 @@ from dataclasses import dataclass
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
 
 _IDENTIFICATION = b"\x7fELF\x02\x01\x01" + bytes(9)
 """64 bits, little endian, version 1, System V."""
 
 _RELOCATABLE, _X86_64, _VERSION = 1, 62, 1
-_PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
+_PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
 _ALLOCATED_AND_EXECUTABLE = 0x2 | 0x4
+_THREAD_LOCAL = 0x1 | 0x2 | 0x400
+_OF_SECTION = 0x40
 _GLOBAL_FUNCTION = 1 << 4 | 2
+_GLOBAL_UNKNOWN = 1 << 4
+_LOCAL_THREAD_LOCAL = 6
+_TLSGD, _PLT32 = 19, 4
+"""Types of relocations: the operand of `__tls_get_addr`, and a call."""
+
+_GET_ADDRESS = b"\x66\x48\x8d\x3d" + bytes(4) + b"\x66\x66\x48\xe8" + bytes(4)
+"""`lea rdi, [rip + x@tlsgd]; call __tls_get_addr@plt`, with the prefixes that linkers expect."""
+
+_OPERANDS = (4, 12)
+"""Where the two relocations are in it."""
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A section: its name, its content, and the fields of its header that are not worked out."""
+    """A section: its name, its content (or size without one), and the other fields of its header."""
 
     name: str
     kind: int
     content: bytes = b""
+    size: int = 0
     flags: int = 0
     link: int = 0
     info: int = 0
@@ -33,27 +49,62 @@ class _Section:
     entry_size: int = 0
 
 
-def relocatable(code: bytes, name: str, start: int) -> bytes:
+def relocatable(code: bytes, name: str, start: int, workspace: tuple[int, int] | None = None) -> bytes:
     """Return an object file for x86-64 with one function.
 
     Args:
         code: Position-independent machine code; it will be aligned to 64 bytes.
         name: Name of the function.
         start: Where in the code the function begins.
+        workspace: Where in the code `workspace_address` is, and the bytes of the workspace; None for none.
     """
-    strings = b"\0" + name.encode() + b"\0"
-    symbols = bytes(_SYMBOL.size) + _SYMBOL.pack(1, _GLOBAL_FUNCTION, 0, 1, start, len(code) - start)
+    strings = b"\0" + name.encode() + b"\0__tls_get_addr\0"
+    local = _SYMBOL.pack(0, _LOCAL_THREAD_LOCAL, 0, 3, 0, workspace[1]) if workspace else b""
+    symbols = bytes(_SYMBOL.size) + local
+    symbols += _SYMBOL.pack(1, _GLOBAL_FUNCTION, 0, 1, start, len(code) - start)
+    first_global = 2 if workspace else 1
+    own: list[_Section] = []
+    if workspace:
+        symbols += _SYMBOL.pack(2 + len(name.encode()), _GLOBAL_UNKNOWN, 0, 0, 0, 0)
+        # Symbols 1 and 3 are the workspace and the function of the C library.
+        relocations = b"".join(
+            _RELOCATION.pack(workspace[0] + operand, symbol << 32 | kind, -4)
+            for operand, symbol, kind in zip(_OPERANDS, (1, 3), (_TLSGD, _PLT32), strict=True)
+        )
+        own = [
+            # Of section 1, with the symbols of section 4.
+            _Section(".rela.text", _RELA, relocations, 0, _OF_SECTION, 4, 1, 8, _RELOCATION.size),
+            _Section(".tbss", _NOBITS, size=workspace[1], flags=_THREAD_LOCAL, alignment=64),
+        ]
+    strings_at = 3 + len(own)
     return _file(
         [
             _Section("", 0, alignment=0),
-            _Section(".text", _PROGBITS, code, _ALLOCATED_AND_EXECUTABLE, alignment=64),
-            # Linked to the strings of its names; the first global symbol is number 1.
-            _Section(".symtab", _SYMTAB, symbols, link=3, info=1, alignment=8, entry_size=_SYMBOL.size),
+            _Section(".text", _PROGBITS, code, flags=_ALLOCATED_AND_EXECUTABLE, alignment=64),
+            *own,
+            # Linked to the strings of its names.
+            _Section(
+                ".symtab",
+                _SYMTAB,
+                symbols,
+                link=strings_at,
+                info=first_global,
+                alignment=8,
+                entry_size=_SYMBOL.size,
+            ),
             _Section(".strtab", _STRTAB, strings),
             # Tells the linker that the stack need not be executable.
             _Section(".note.GNU-stack", _PROGBITS),
         ]
     )
+
+
+def workspace_address() -> bytes:
+    """Return code that leaves the address of the thread's workspace in rax; the stack must be aligned.
+
+    It calls a function, so that all registers but those that a callee saves are lost.
+    """
+    return _GET_ADDRESS
 
 
 def _file(sections: list[_Section]) -> bytes:
@@ -73,7 +124,7 @@ def _file(sections: list[_Section]) -> bytes:
             section.flags,
             0,
             place,
-            len(section.content),
+            len(section.content) or section.size,
             section.link,
             section.info,
             section.alignment,

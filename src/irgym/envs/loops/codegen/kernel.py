@@ -1,7 +1,8 @@
 """The kernel: a loop nest after register tiling, the common input of all back ends.
 
 Three pointers (A, B, C) move through the tensors. A `Repeat` moves them forward in each iteration and back at
-its end; everything else refers to elements at constant offsets from them. Offsets and strides count elements.
+its end; everything else refers to elements at constant offsets from them. A `Pack` turns the pointer of an
+input to a buffer in the workspace. Offsets and strides count elements.
 `Fma` and `Accumulator` are named tuples: a kernel has hundreds of them and is built in under a millisecond.
 """
 
@@ -78,7 +79,53 @@ class Repeat:
     body: "tuple[Node, ...]"
 
 
-Node: TypeAlias = Block | Tile | Repeat
+class Move(NamedTuple):
+    """Copies consecutive elements, and clears those after them.
+
+    Attributes:
+        source: Offset from the pointer of the input.
+        destination: Offset from pointer C, which points into the workspace meanwhile.
+        lanes: Elements that are copied.
+        width: Elements that are written; those after `lanes` become 0. At most a vector.
+    """
+
+    source: int
+    destination: int
+    lanes: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Straight-line code of a `Pack`.
+
+    Attributes:
+        operand: The input that is packed: 0 for A, 1 for B.
+        moves: What is copied.
+    """
+
+    operand: int
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Copies a part of an input into the workspace, and runs its body on the copy.
+
+    Attributes:
+        operand: 0 for A, 1 for B: whose pointer is that of the copy while the body runs.
+        place: Where in the workspace the copy begins.
+        copy: `Copy` and `Repeat`; while they run, pointer C is where the copy begins.
+        body: Nodes without a further `Pack` of the same input.
+    """
+
+    operand: int
+    place: int
+    copy: "tuple[Node, ...]"
+    body: "tuple[Node, ...]"
+
+
+Node: TypeAlias = Block | Tile | Repeat | Copy | Pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +140,7 @@ class Kernel:
         sum_lanes: Whether the lanes run over a reduction, so that an accumulator's lanes are added up
             before it is stored into (or added to) one element of C.
         clear: Number of elements of C to set to zero first; 0 where every tile starts from zero.
+        workspace: Number of elements of the workspace, which holds packed inputs and is aligned to 64 bytes.
     """
 
     body: tuple[Node, ...]
@@ -101,3 +149,4 @@ class Kernel:
     b_vector: bool
     sum_lanes: bool
     clear: int
+    workspace: int = 0

@@ -15,14 +15,25 @@ from typing import Any, cast
 
 from irgym.core.errors import BackendError
 from irgym.core.target import Target
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Kernel, Node, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import (
+    Block,
+    Copy,
+    Kernel,
+    Node,
+    Pack,
+    Repeat,
+    Tile,
+)
+from irgym.measure.arrays import aligned
 from irgym.measure.target import host_target
 
 OPTIMISATION_LEVEL = 1
 """LLVM's level of code generation: 1 schedules and reduces strength; 2 and 3 make no faster code here."""
 
-PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-"""Type of the compiled function; calls release the GIL."""
+PROTOTYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)
+"""Type of the compiled function: A, B, C, repetitions and workspace. Calls release the GIL."""
 
 Pointers = tuple[str, str, str]
 """Names of the values that point into A, B and C."""
@@ -35,21 +46,32 @@ def emit(kernel: Kernel, name: str, repetitions: bool) -> str:
         kernel: What to emit.
         name: Name of the function.
         repetitions: Whether the function takes, after the pointers to A, B and C, an int64 that says how many
-            times to do the work, at least once.
+            times to do the work, at least once, and a pointer to the workspace; else that is its own, one in
+            each thread.
     """
-    last = ", i64 %repetitions" if repetitions else ""
+    last = ", i64 %repetitions, ptr noalias %workspace" if repetitions else ""
     body = _Body(kernel)
     body.write("%repetitions" if repetitions else None)
+    own = kernel.workspace and not repetitions
     return "\n".join(
         [
+            *([_own_workspace(kernel)] if own else []),
             f"define void @{name}(ptr noalias %a, ptr noalias %b, ptr noalias %c{last})"
             f' nounwind "prefer-vector-width"="{32 * kernel.lanes}" {{',
             "entry:",
+            *(["  %workspace = call ptr @llvm.threadlocal.address.p0(ptr @workspace)"] if own else []),
             *body.lines,
             "  ret void",
             "}",
             *_declarations(kernel.lanes),
         ]
+    )
+
+
+def _own_workspace(kernel: Kernel) -> str:
+    return (
+        f"@workspace = internal thread_local global [{kernel.workspace} x float] zeroinitializer, align 64\n"
+        "declare ptr @llvm.threadlocal.address.p0(ptr)"
     )
 
 
@@ -164,7 +186,22 @@ class _Body:
                     sums = self._repeat(node, pointers, sums)
                 case Tile():
                     self._tile(node, pointers)
+                case Pack():
+                    self._pack(node, pointers)
+                case Copy():
+                    self._copy(node, pointers)
         return sums
+
+    def _pack(self, pack: Pack, pointers: Pointers) -> None:
+        copy = self._at("%workspace", pack.place)
+        self._nodes(pack.copy, (pointers[0], pointers[1], copy), [])
+        a, b = (copy if place == pack.operand else pointers[place] for place in range(2))
+        self._nodes(pack.body, (a, b, pointers[2]), [])
+
+    def _copy(self, copy: Copy, pointers: Pointers) -> None:
+        for source, destination, lanes, width in copy.moves:
+            value = self._load(self._at(pointers[copy.operand], source), lanes)
+            self._store(value, self._at(pointers[2], destination), width)
 
     def _repeat(self, repeat: Repeat, pointers: Pointers, sums: list[str]) -> list[str]:
         def iteration(values: list[str]) -> list[str]:
@@ -188,7 +225,7 @@ class _Body:
             if self.kernel.sum_lanes:
                 self._store_sum(value, place, tile.load)
             else:
-                self._store(value, place, part)
+                self._store(value, place, part.lanes)
 
     def _block(self, block: Block, pointers: Pointers, sums: list[str]) -> list[str]:
         loaded: dict[tuple[str, int, int], str] = {}
@@ -234,13 +271,13 @@ class _Body:
             f"shufflevector {self.vector} {single}, {self.vector} zeroinitializer, <{width} x i32> <{picks}>"
         )
 
-    def _store(self, value: str, place: str, part: Accumulator) -> None:
-        if part.lanes == self.kernel.lanes:
+    def _store(self, value: str, place: str, lanes: int) -> None:
+        if lanes == self.kernel.lanes:
             self._line(f"store {self.vector} {value}, ptr {place}, align 4")
         else:
             self._line(
                 f"call void @llvm.masked.store.{self.suffix}.p0({self.vector} {value}, ptr {place}, i32 4, "
-                f"{self._mask(part.lanes)})"
+                f"{self._mask(lanes)})"
             )
 
     def _store_sum(self, value: str, place: str, add: bool) -> None:
@@ -343,25 +380,27 @@ class LlvmExecutable:
 
     code: bytes | None = None
 
-    def __init__(self, engine: Any, name: str) -> None:
+    def __init__(self, engine: Any, name: str, workspace: int) -> None:
         self._engine = engine
         self._function = PROTOTYPE(engine.get_function_address(name))
+        self._workspace = aligned((workspace,))
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._function(a, b, c, repetitions)
+        self._function(a, b, c, repetitions, self._workspace.ctypes.data)
 
     def close(self) -> None:
         """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
         self._engine.close()
 
 
-def compile(ir: str, name: str, processor: Processor) -> LlvmExecutable:
+def compile(ir: str, name: str, processor: Processor, workspace: int) -> LlvmExecutable:
     """Compile IR that `emit` wrote with repetitions.
 
     Args:
         ir: Textual LLVM IR.
         name: Name of the function in it.
+        workspace: Elements of its workspace.
         processor: What to make code for; this one must run it.
 
     Raises:
@@ -370,7 +409,7 @@ def compile(ir: str, name: str, processor: Processor) -> LlvmExecutable:
     llvm = binding()
     engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(ir), _machine(processor, jit=True))
     engine.finalize_object()
-    return LlvmExecutable(engine, name)
+    return LlvmExecutable(engine, name, workspace)
 
 
 def compile_object(ir: str, processor: Processor) -> bytes:

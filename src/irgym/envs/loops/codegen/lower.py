@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from irgym.core.target import Target
-from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Node, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import Accumulator, Block, Fma, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.codegen.packing import OPERANDS, Access, Copying, Packed, direct, layouts
 from irgym.envs.loops.codegen.plan import TilePlan, plan
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
@@ -13,7 +14,12 @@ from irgym.envs.loops.nest import Nest
 MAX_FMAS = 65_536
 """Greatest number of FMAs in the code of a kernel."""
 
+MAX_WORKSPACE = 1 << 24
+"""Greatest number of elements of the copies of packed inputs."""
+
 Offsets = tuple[int, int, int]
+Accesses = tuple[Access, Access, Access]
+"""To A, B and C."""
 Point = tuple[int, int, int, int]
 """Offsets from pointers A, B and C, and the lanes that take part."""
 
@@ -34,13 +40,22 @@ def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
             f"the code of {nest.text()!r} would have {tiles.emitted_fmas} multiply-adds, at most {MAX_FMAS}"
             " are allowed"
         )
+    packed, workspace = layouts(contraction, tiles)
+    if workspace > MAX_WORKSPACE:
+        raise CodeTooLarge(
+            f"the packed inputs of {nest.text()!r} would have {workspace} elements, at most {MAX_WORKSPACE}"
+            " are allowed"
+        )
+    a, b, c = (direct(tiles, strides) for strides in contraction.strides)
+    lowering = _Lowering(contraction, tiles, packed)
     return Kernel(
-        body=tuple(_Lowering(contraction, tiles).nodes(0, contraction.sizes, (0, 0, 0), in_tile=False)),
+        body=tuple(lowering.nodes(0, contraction.sizes, (0, 0, 0), (a, b, c), in_tile=False)),
         lanes=tiles.lanes,
         a_vector=tiles.a_vector,
         b_vector=tiles.b_vector,
         sum_lanes=tiles.sum_lanes,
         clear=math.prod(contraction.shapes[2]) if tiles.partial else 0,
+        workspace=workspace,
     )
 
 
@@ -50,7 +65,8 @@ class _Lowering:
 
     contraction: Contraction
     plan: TilePlan
-    blocks: dict[tuple[int, ...], list[Fma]] = field(default_factory=dict[tuple[int, ...], list[Fma]])
+    packed: dict[tuple[int, int], Packed]
+    blocks: dict[tuple[object, ...], list[Fma]] = field(default_factory=dict[tuple[object, ...], list[Fma]])
 
     @cached_property
     def dims(self) -> tuple[list[str], list[str]]:
@@ -59,80 +75,110 @@ class _Lowering:
         dims = dict.fromkeys(loop.dim for loop in self.plan.order[self.plan.tile_start :])
         return [dim for dim in dims if dim not in reductions], [dim for dim in dims if dim in reductions]
 
-    def nodes(self, place: int, extents: dict[str, int], offsets: Offsets, in_tile: bool) -> list[Node]:
+    def nodes(
+        self, place: int, extents: dict[str, int], offsets: Offsets, accesses: Accesses, in_tile: bool
+    ) -> list[Node]:
         """Lower the loops from `place` inwards.
 
         Args:
             place: Place in the plan's order.
             extents: How much of each dimension is left to cover.
             offsets: From the pointers to the first element.
+            accesses: How to get from there to the others.
             in_tile: Whether the accumulators are in registers already.
         """
         tiles = self.plan
+        if place < len(tiles.order):
+            for name in tiles.order[place].packs:
+                packed = self.packed[place, OPERANDS.index(name)]
+                if accesses[packed.operand] is not packed:
+                    return [self._pack(packed, extents, offsets, accesses)]
         if place == tiles.hoist and not in_tile:
             c0 = offsets[2]
             accumulators = tuple(
                 Accumulator(c0 + c, 1 if tiles.sum_lanes else lanes)
-                for _, _, c, lanes in self._points(self.dims[0], extents)
+                for _, _, c, lanes in self._points(self.dims[0], extents, accesses)
             )
-            body = self.nodes(place, extents, offsets, in_tile=True)
+            body = self.nodes(place, extents, offsets, accesses, in_tile=True)
             return [Tile(accumulators, tiles.partial, tuple(body))]
         if place == tiles.tile_start:
-            fmas = self._block(extents)
+            fmas = self._block(extents, accesses)
             a0, b0, _ = offsets
             if a0 or b0:
                 fmas = [Fma(index, a + a0, b + b0, lanes) for index, a, b, lanes in fmas]
             return [Block(tuple(fmas))]
-        return self._loop(place, extents, offsets, in_tile)
+        return self._loop(place, extents, offsets, accesses, in_tile)
 
-    def _loop(self, place: int, extents: dict[str, int], offsets: Offsets, in_tile: bool) -> list[Node]:
+    def _pack(self, packed: Packed, extents: dict[str, int], offsets: Offsets, accesses: Accesses) -> Pack:
+        copy = Copying(self.plan, packed).nodes(extents, offsets[packed.operand])
+        moved, changed = list(offsets), list(accesses)
+        moved[packed.operand], changed[packed.operand] = 0, packed
+        (a, b, c), (of_a, of_b, of_c) = moved, changed
+        body = self.nodes(packed.place, extents, (a, b, c), (of_a, of_b, of_c), in_tile=False)
+        return Pack(packed.operand, packed.start, copy, tuple(body))
+
+    def _loop(
+        self, place: int, extents: dict[str, int], offsets: Offsets, accesses: Accesses, in_tile: bool
+    ) -> list[Node]:
         dim = self.plan.order[place].dim
         extent = extents[dim]
         step = min(self.plan.order[place].step, extent)
         trips, tail = divmod(extent, step)
         unroll = self.plan.unroll[place]
-        sa, sb, sc = (strides[dim] for strides in self.contraction.strides)
+        of_a, of_b, of_c = accesses
         a, b, c = offsets
-        inner = {**extents, dim: step}
+
+        def iteration(count: int, length: int) -> list[Node]:
+            at = (
+                a + of_a.offset(place, count),
+                b + of_b.offset(place, count),
+                c + of_c.offset(place, count),
+            )
+            return self.nodes(place + 1, {**extents, dim: length}, at, accesses, in_tile)
 
         def copies(first: int, count: int) -> list[Node]:
-            nodes: list[Node] = []
-            for moved in range(first * step, (first + count) * step, step):
-                at = (a + moved * sa, b + moved * sb, c + moved * sc)
-                nodes.extend(self.nodes(place + 1, inner, at, in_tile))
-            return _joined(nodes)
+            return _joined([node for each in range(first, first + count) for node in iteration(each, step)])
 
         if trips < 2 * unroll:
             nodes = copies(0, trips)
         else:
             times, rest = divmod(trips, unroll)
-            length = step * unroll
-            nodes: list[Node] = [
-                Repeat(times, (sa * length, sb * length, sc * length), tuple(copies(0, unroll)))
-            ]
+            strides = (of_a.offset(place, unroll), of_b.offset(place, unroll), of_c.offset(place, unroll))
+            nodes: list[Node] = [Repeat(times, strides, tuple(copies(0, unroll)))]
             nodes.extend(copies(times * unroll, rest))
         if tail:
-            moved = trips * step
-            at = (a + moved * sa, b + moved * sb, c + moved * sc)
-            nodes.extend(self.nodes(place + 1, {**extents, dim: tail}, at, in_tile))
+            nodes.extend(iteration(trips, tail))
         return _joined(nodes)
 
-    def _block(self, extents: dict[str, int]) -> list[Fma]:
+    def _block(self, extents: dict[str, int], accesses: Accesses) -> list[Fma]:
         """Return the FMAs for the extents, at offset 0."""
-        key = tuple(extents.values())
+        key = (*extents.values(), *accesses)
         fmas = self.blocks.get(key)
         if fmas is None:
-            parallel, reduced = (self._points(dims, extents) for dims in self.dims)
+            parallel, reduced = (self._points(dims, extents, accesses) for dims in self.dims)
             fmas = _straight_line(parallel, reduced)
+            if self._filled(accesses):
+                fmas = [Fma(index, a, b, self.plan.lanes) for index, a, b, _ in fmas]
             self.blocks[key] = fmas
         return fmas
 
-    def _points(self, dims: list[str], extents: dict[str, int]) -> list[Point]:
+    def _filled(self, accesses: Accesses) -> bool:
+        """Say whether the block may compute with whole vectors at the end of the vectorised dimension.
+
+        What it reads there are zeros then. A broadcast infinity times zero would spoil a sum over lanes.
+        """
+        tiles = self.plan
+        packed = [isinstance(access, Packed) for access in accesses[:2]]
+        vectors = [tiles.a_vector, tiles.b_vector]
+        filled = all(one for one, vector in zip(packed, vectors, strict=True) if vector)
+        return filled and any(vectors) and (not tiles.sum_lanes or all(vectors))
+
+    def _points(self, dims: list[str], extents: dict[str, int], accesses: Accesses) -> list[Point]:
         """Return the points of the block over `dims`, in steps of a vector along the vectorised one."""
         lanes = self.plan.lanes
         points: list[Point] = [(0, 0, 0, lanes)]
         for dim in dims:
-            sa, sb, sc = (strides[dim] for strides in self.contraction.strides)
+            sa, sb, sc = (access.block[dim] for access in accesses)
             extent = extents[dim]
             if dim == self.plan.vector_dim:
                 points = [

@@ -6,7 +6,7 @@ fit into registers. Accumulators stay in registers across the reduction loops th
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irgym.core.target import Target
 from irgym.envs.loops.contraction import Contraction
@@ -52,6 +52,8 @@ class TilePlan:
         accumulators: Vector registers that hold accumulators in a full tile.
         fmas: FMAs of the full block, before the unrolling of the reduction loop around it.
         emitted_fmas: FMAs in the code of the whole kernel, tails and copies included.
+        grouped: The inputs whose copies hold the unrolled iterations of the loop just outside the block side
+            by side.
     """
 
     order: tuple[Loop, ...]
@@ -68,6 +70,7 @@ class TilePlan:
     accumulators: int
     fmas: int
     emitted_fmas: int
+    grouped: str
 
 
 def vectorisable(contraction: Contraction, dim: str) -> bool:
@@ -91,13 +94,18 @@ def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
     start, accumulators, fmas = _absorb(contraction, loops, spans, lanes, target)
     reductions = contraction.reductions
     hoist = start
-    while hoist > 0 and (loops[hoist - 1].dim in reductions or spans[hoist - 1] <= loops[hoist - 1].step):
+    while (
+        hoist > 0
+        and not _packs_before(loops, hoist)
+        and (loops[hoist - 1].dim in reductions or spans[hoist - 1] <= loops[hoist - 1].step)
+    ):
         hoist -= 1
     partial = any(
         loop.dim in reductions and span > loop.step
         for loop, span in zip(loops[:hoist], spans[:hoist], strict=True)
     )
-    unroll, emitted = _unroll(contraction, loops, spans, start, lanes, fmas, target)
+    grouped = _grouped(contraction, loops, spans, start, vector_dim)
+    unroll, emitted = _unroll(contraction, loops, spans, start, lanes, fmas, bool(grouped), target)
     a, b, _ = contraction.strides
     return TilePlan(
         order=loops,
@@ -114,6 +122,7 @@ def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
         accumulators=accumulators,
         fmas=fmas,
         emitted_fmas=emitted,
+        grouped=grouped,
     )
 
 
@@ -122,7 +131,7 @@ def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target)
     loop = nest.loops[place]
     if loop.mark is not Mark.PLAIN:
         return False
-    marked = (*nest.loops[:place], Loop(loop.dim, loop.step, Mark.UNROLL), *nest.loops[place + 1 :])
+    marked = (*nest.loops[:place], replace(loop, mark=Mark.UNROLL), *nest.loops[place + 1 :])
     reductions = contraction.reductions
     before, after = plan(contraction, nest, target), plan(contraction, Nest(marked), target)
     return _code(before, reductions) != _code(after, reductions)
@@ -133,13 +142,21 @@ def _code(tiles: TilePlan, reductions: frozenset[str]) -> tuple[object, ...]:
     full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
     repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
     start = tiles.tile_start
-    while start > 0 and not repeated[start - 1]:
+    while start > 0 and not repeated[start - 1] and not _packs_before(tiles.order, start):
         loop, span = tiles.order[start - 1], tiles.spans[start - 1]
         if loop.dim not in reductions and span > loop.step:
             break
         start -= 1
     unroll = [tiles.unroll[place] if repeated[place] else 0 for place in range(start)]
-    return [(loop.dim, loop.step) for loop in tiles.order], start, tiles.hoist, unroll
+    order = [(loop.dim, loop.step, loop.packs) for loop in tiles.order]
+    outside = tiles.tile_start - 1
+    parts = tiles.grouped and tiles.unroll[outside] < tiles.spans[outside]
+    return order, start, tiles.hoist, unroll, tiles.unroll[outside] if parts else 0
+
+
+def _packs_before(loops: Sequence[Loop], place: int) -> bool:
+    """Say whether inputs are packed before a loop; `place` may be one behind the last."""
+    return place < len(loops) and bool(loops[place].packs)
 
 
 def _vector_innermost(
@@ -187,8 +204,8 @@ def _strip_mine(
         return loops
     if vectors <= limit:
         return loops
-    outer = Loop(loop.dim, strip, Mark.UNROLL if loop.mark is Mark.UNROLL else Mark.PLAIN)
-    return (*loops[:-1], outer, loop)
+    mark = Mark.UNROLL if loop.mark is Mark.UNROLL else Mark.PLAIN
+    return (*loops[:-1], Loop(loop.dim, strip, mark, loop.packs), replace(loop, packs=""))
 
 
 def _budget(loop: Loop, target: Target) -> int:
@@ -205,7 +222,7 @@ def _absorb(
     accumulators = fmas = 1
     vectors: dict[str, int] = {}
     start = len(loops)
-    while start > 0:
+    while start > 0 and not _packs_before(loops, start):
         loop, span = loops[start - 1], spans[start - 1]
         if span > loop.step or loop.dim not in vectors:
             count = -(-span // lanes) if loop.dim == vector_dim else span
@@ -226,13 +243,18 @@ def _unroll(
     start: int,
     lanes: int,
     fmas: int,
+    grouped: bool,
     target: Target,
 ) -> tuple[tuple[int, ...], int]:
     """Return the unrolling of each loop and the number of FMAs that the kernel then has."""
     unroll = [1] * len(loops)
     if start > 0 and loops[start - 1].dim in contraction.reductions:
         trips = -(-spans[start - 1] // loops[start - 1].step)
-        unroll[start - 1] = _reduction_unroll(trips, REDUCTION_UNROLL_FMAS * target.accumulators // fmas)
+        unroll[start - 1] = (
+            min(trips, MAX_REDUCTION_UNROLL)
+            if grouped
+            else _reduction_unroll(trips, REDUCTION_UNROLL_FMAS * target.accumulators // fmas)
+        )
     emitted = _emitted(contraction, loops, unroll, start, lanes)
     for place in reversed(range(start)):
         if loops[place].mark is Mark.UNROLL:
@@ -244,6 +266,31 @@ def _unroll(
             else:
                 unroll[place] = before
     return tuple(unroll), emitted
+
+
+def _grouped(
+    contraction: Contraction,
+    loops: Sequence[Loop],
+    spans: Sequence[int],
+    start: int,
+    vector_dim: str | None,
+) -> str:
+    """Return which packed inputs are contiguous along the loop just outside the block, but not within it.
+
+    Their copies hold as many neighbours side by side as that loop is unrolled, so that whole vectors move.
+    """
+    if start == 0 or loops[start - 1].step > 1 or loops[start - 1].dim not in contraction.reductions:
+        return ""
+    packed = {name for loop in loops[:start] for name in loop.packs}
+    block = [loop.dim for loop, span in zip(loops[start:], spans[start:], strict=True) if span > loop.step]
+    return "".join(
+        name
+        for name, strides in zip("ab", contraction.strides, strict=False)
+        if name in packed
+        and strides[loops[start - 1].dim] == 1
+        and not (vector_dim is not None and strides[vector_dim] == 1)
+        and not any(strides[dim] == 1 for dim in block)
+    )
 
 
 def _reduction_unroll(trips: int, most: int) -> int:

@@ -1,15 +1,15 @@
 """What the x86-64 generators share: the function around a kernel, its loops, its pointers, its registers.
 
-The function is `void f(const float *a, const float *b, float *c, int64_t repetitions)` in the System V ABI:
-the arguments are in rdi, rsi, rdx and rcx. It runs the whole kernel `repetitions` >= 1 times. Its code is
-position-independent and is fastest at a multiple of 64 bytes.
+The function is `void f(const float *a, const float *b, float *c, int64_t repetitions, float *workspace)` in
+the System V ABI: the arguments are in rdi, rsi, rdx, rcx and r8. It runs the whole kernel `repetitions` >= 1
+times. Its code is position-independent and is fastest at a multiple of 64 bytes.
 """
 
 from collections.abc import Sequence
 
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen.block import InstructionSet, Operand, emit_group, groups
-from irgym.envs.loops.codegen.kernel import Block, Kernel, Node, Repeat, Tile
+from irgym.envs.loops.codegen.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
 
 POINTERS = (asm.RDI, asm.RSI, asm.RDX)
 
@@ -23,11 +23,13 @@ COUNTERS = (
     asm.R12,
     asm.R13,
     asm.R14,
-    asm.R15,
 )
 """Loop counters, for the innermost loop first; the outer loops of a deeper nest count on the stack."""
 
 CALLEE_SAVED = frozenset((asm.RBX, asm.RBP, asm.R12, asm.R13, asm.R14, asm.R15))
+
+WORKSPACE = asm.R15
+"""General-purpose register that points to the workspace, in kernels that have one."""
 
 SCRATCH = asm.R11
 """General-purpose register that instruction sets may use for what they set up."""
@@ -41,7 +43,11 @@ def emit(kernel: Kernel, instructions: InstructionSet) -> bytes:
     depth = _depth(kernel.body)
     saved = [register for register in COUNTERS[:depth] if register in CALLEE_SAVED]
     body = _Emitter(kernel, instructions, depth).run()
-    start = b"".join(map(asm.push, saved)) + instructions.setup()
+    start = b""
+    if kernel.workspace:
+        saved.append(WORKSPACE)
+        start = asm.move(WORKSPACE, asm.R8)
+    start = b"".join(map(asm.push, saved)) + start + instructions.setup()
     start += asm.nops(-len(start) % 64)
     repeat = asm.decrement(asm.RCX)
     repeat += asm.jump_if_not_zero(-len(body) - len(repeat))
@@ -51,10 +57,19 @@ def emit(kernel: Kernel, instructions: InstructionSet) -> bytes:
 
 def _depth(nodes: Sequence[Node]) -> int:
     """Return how many `Repeat` enclose one another at most."""
-    return max(
-        (0 if isinstance(node, Block) else _depth(node.body) + isinstance(node, Repeat) for node in nodes),
-        default=0,
-    )
+
+    def of(node: Node) -> int:
+        match node:
+            case Block() | Copy():
+                return 0
+            case Pack():
+                return max(_depth(node.copy), _depth(node.body))
+            case Tile():
+                return _depth(node.body)
+            case Repeat():
+                return _depth(node.body) + 1
+
+    return max(map(of, nodes), default=0)
 
 
 class _Emitter:
@@ -93,6 +108,10 @@ class _Emitter:
                     self._tile(node, depth)
                 case Repeat():
                     self._repeat(node, depth)
+                case Pack():
+                    self._pack(node, depth)
+                case Copy():
+                    self._copy(node)
 
     def _catch_up(self) -> None:
         for place, register in enumerate(POINTERS):
@@ -108,7 +127,7 @@ class _Emitter:
             self.code += asm.push_immediate(node.count)
         else:
             self.code += asm.move_immediate(counter, node.count)
-        if isinstance(node.body[0], Block):
+        if isinstance(node.body[0], Block | Copy):
             self.code += asm.nops(-len(self.code) % LOOP_ALIGNMENT)
         head = len(self.code)
         self._nodes(node.body, depth + 1)
@@ -147,3 +166,26 @@ class _Emitter:
         b = Operand(POINTERS[1], pending[1], kernel.b_vector)
         for fmas in groups(node.fmas):
             self.code += emit_group(fmas, a, b, self.accumulators, self.instructions)
+
+    def _pack(self, node: Pack, depth: int) -> None:
+        """Copy with pointer C turned to the workspace, then run the body with the input's turned to it."""
+        self._catch_up()
+        source, place = POINTERS[node.operand], 4 * node.place
+        c = POINTERS[2]
+        self.code += asm.push(source) + asm.push(c) + asm.load_address(c, WORKSPACE, place)
+        self._nodes(node.copy, depth)
+        self.code += asm.pop(c) + asm.load_address(source, WORKSPACE, place)
+        self.pending = [0, 0, 0]
+        self._nodes(node.body, depth)
+        self.pending[node.operand] = 0
+        self.code += asm.pop(source)
+
+    def _copy(self, node: Copy) -> None:
+        source, destination = POINTERS[node.operand], POINTERS[2]
+        lag, ahead = self.pending[node.operand], self.pending[2]
+        for place, (start, end, lanes, width) in enumerate(node.moves):
+            register = place % self.instructions.registers // 2
+            self.code += self.instructions.load(register, source, 4 * start + lag, lanes)
+            self.code += self.instructions.store(
+                register, destination, 4 * end + ahead, width, self.instructions.registers - 1
+            )
