@@ -94,7 +94,7 @@ def test_a_policy_of_another_target_says_so_once(irgym: Command, tmp_path: Path)
     data = json.loads((tmp_path / "c.json").read_text())
     assert data["settings"]["target"] == "x86-64-v3" and data["machine"].endswith("code for x86-64-v3")
     assert all(row["basis"]["target"].startswith("x86-64-v3 ") for row in data["rows"])
-    assert "not limited to x86-64-v3" in data["settings"]["baseline"]
+    assert "on Haswell kernels, 1 thread, limited to x86-64-v3" in data["settings"]["baseline"]
     result = irgym("compare", "loops", "--programs", PROGRAM, *methods, "--resume")
     assert result.code == 2 and "have target = x86-64-v3, not x86-64-v4" in result.err
 

@@ -108,7 +108,20 @@ def test_interleaved_rounds_alternate_and_compare(clock):
 
     pairs = interleave(logged("ours", 50_000), logged("baseline", 100_000), rounds=15)
     assert pairs == [(50_000, 100_000)] * 15
-    assert order[4:12] == ["ours", "baseline", "baseline", "ours"] * 2
+    assert order[-8:] == ["ours", "baseline", "baseline", "ours"] * 2
+
+
+def test_what_a_single_execution_pays_for_does_not_shorten_samples(clock):
+    lengths = []
+
+    def run(repetitions):
+        # As a call of 2 us around a kernel of 0.2 us.
+        clock.wall += 2_000 + 200 * repetitions
+        clock.cpu += 2_000 + 200 * repetitions
+        lengths.append(repetitions)
+
+    assert min(sample(run)) == pytest.approx(200, rel=0.05)
+    assert lengths[-1] == pytest.approx(500, rel=0.1)
 
 
 def test_disturbed_rounds_are_taken_again(clock):

@@ -112,13 +112,22 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
         StorageError: The cache cannot be read.
     """
     history = capabilities.ask(evaluator, CostHistory)
-    records = {} if history is None else records_by_program(history, tasks[0], None)
+    of_target = {} if history is None else {task.target_text: task for task in tasks}
+    records = {
+        target: records_by_program(history, task, None)
+        for target, task in of_target.items()
+        if history is not None
+    }
     known: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:
             progress(f"recalling {task.uri} ({place + 1} of {len(tasks)})")
         toolchain = task.job(task.initial()).toolchain
-        own = [one for one in records.get(task.uri, ()) if one.toolchain == toolchain and one.measurement.ok]
+        own = [
+            one
+            for one in records.get(task.target_text, {}).get(task.uri, ())
+            if one.toolchain == toolchain and one.measurement.ok
+        ]
         costs: dict[Schedule, float] = {}
         for record in sorted(own, key=lambda one: one.measurement.cost):
             actions = capabilities.recorded_actions(task, record.schedule)
@@ -262,7 +271,7 @@ def expert_iteration(
     Raises:
         IrgymError: No search found anything that runs, or there is no policy as it is asked for.
     """
-    known: dict[str, Found] = {}
+    known: dict[tuple[str, str], Found] = {}
     first = TorchPolicy(actor_for(config, tasks[0]))  # so that what it cannot be is said before any search
     policy = first if config.start else None
     for number in count():
@@ -271,7 +280,7 @@ def expert_iteration(
         seed = searches.seed + number * len(tasks)
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if number == 0 and searches.recorded:
-            known |= {one.task.uri: one for one in recalled(tasks, evaluator, progress)}
+            known |= {_name(one.task): one for one in recalled(tasks, evaluator, progress)}
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
         share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None
@@ -279,11 +288,16 @@ def expert_iteration(
         if number == 0 and searches.transferred:
             shared = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
         for one in (*searched, *shared):
-            known[one.task.uri] = one.joined(known.get(one.task.uri))
+            known[_name(one.task)] = one.joined(known.get(_name(one.task)))
         if progress is not None:
             progress(f"cloning {len(known)} demonstrations")
         policy, shown = choose_and_clone(config, list(known.values()), policy)
         yield Round(policy, shown, share)
+
+
+def _name(task: Task[Any]) -> tuple[str, str]:
+    """Return what tells programs apart that are learnt from together: one may be made for several targets."""
+    return task.uri, task.target_text
 
 
 def choose_and_clone(

@@ -99,7 +99,8 @@ def imitate(
         seed: Seed of all random choices.
         objective: What is minimised, such as `time`; by default the environment's own objective.
         backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine. Several, separated by
+            commas, are learnt together.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         hyperparameters: Of the cloning, by name, such as `{"epochs": 100}`.
         note: Told in a line how good the policy is after each round, from the second on.
@@ -110,14 +111,16 @@ def imitate(
         StorageError: The file cannot be written.
         BackendError: torch is not installed.
     """
-    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=target)
+    targets = [None] if target is None else target.split(",")
+    for one in targets:
+        check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=one)
     file = path_of(out, "a policy")
     check_file(file)
     require_torch("imitation")
     found = environment_named(environment)
     check_objective(found, objective)
     uris = dataset_named(found, dataset).train
-    plan = _Plan(found, uris, file, seed, objective, backend, target, farm, hyperparameters, note, progress)
+    plan = _Plan(found, uris, file, seed, objective, backend, targets, farm, hyperparameters, note, progress)
     if values:
         check_whole(programs, "programs", 1, "give the number of programs to learn from, 1 or more")
         return plan.learn_values(programs)
@@ -151,7 +154,7 @@ class _Plan:
     seed: int
     objective: str | None
     backend: str | None
-    target: str | None
+    targets: Sequence[str | None]
     farm: str | None
     hyperparameters: Mapping[str, Any] | None
     note: Callable[[str], None] | None
@@ -167,7 +170,7 @@ class _Plan:
         shown: Sequence[Demonstration] = ()
         started = time.perf_counter()
         with self.environment.bench(self.farm, self.backend) as bench:
-            tasks = [self._task(uri) for uri in self.uris]
+            tasks = [self._task(uri, target) for uri in self.uris for target in self.targets]
             finds = expert_iteration(config, searches, tasks, bench.evaluator, self.progress)
             for number, last in enumerate(islice(finds, rounds), start=1):
                 shown = last.shown
@@ -190,29 +193,29 @@ class _Plan:
         started = time.perf_counter()
         known: list[Outcomes] = []
         refused: list[ProgramError] = []
-        uris = spread(self.uris, programs)
+        pairs = [(uri, target) for uri in spread(self.uris, programs) for target in self.targets]
         with self.environment.bench(self.farm, self.backend) as bench:
-            tasks = tasks_of(uris, self._task, lambda _, error: refused.append(error))
+            tasks = tasks_of(pairs, lambda pair: self._task(*pair), lambda _, error: refused.append(error))
             for place, (task, outcomes) in enumerate(all_outcomes(tasks, bench.evaluator, config.most)):
                 if self.progress is not None:
                     self.progress(
-                        f"measuring all that can be made of {task.uri} ({place + 1} of {len(uris)})"
+                        f"measuring all that can be made of {task.uri} ({place + 1} of {len(pairs)})"
                     )
                 if outcomes is not None:
                     known.append(outcomes)
         if refused and self.note is not None:
-            self.note(f"left out: {len(refused)} of {len(uris)} programs, such as: {refused[0]}")
+            self.note(f"left out: {len(refused)} of {len(pairs)} programs, such as: {refused[0]}")
         if not known:
             raise IrgymError(
-                f"none of {len(uris)} programs has at most {config.most} states that can be measured: "
+                f"none of {len(pairs)} programs has at most {config.most} states that can be measured: "
                 "leave out --values, or set most to a greater number"
             )
         self._save(learn_values(config, known, self.progress), [one.task for one in known])
         states = sum(len(one.states) for one in known)
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
 
-    def _task(self, uri: str) -> Task[Any]:
-        return task_of(self.environment, uri, self.backend, self.target, self.objective)
+    def _task(self, uri: str, target: str | None) -> Task[Any]:
+        return task_of(self.environment, uri, self.backend, target, self.objective)
 
     def _save(self, policy: "TorchPolicy", tasks: Sequence[Task[Any]]) -> None:
         policy.environment = self.environment.name
@@ -225,5 +228,7 @@ def _peak_share(bench: Bench, shown: "Sequence[Demonstration]") -> float | None:
     # Measured only where it is of use.
     if any(ideal_cost(demo.task, 1.0) is None for demo in shown):
         return None
-    peak = peak_of(bench, shown[0].task)
-    return None if peak is None else fmean((ideal_cost(demo.task, peak) or 0.0) / demo.cost for demo in shown)
+    of_target = {demo.task.target_text: demo.task for demo in shown}
+    peaks = {target: peak_of(bench, task) or 0.0 for target, task in of_target.items()}
+    ideals = [ideal_cost(demo.task, peaks[demo.task.target_text]) or 0.0 for demo in shown]
+    return fmean(ideal / demo.cost for ideal, demo in zip(ideals, shown, strict=True))

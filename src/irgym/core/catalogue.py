@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from irgym.core.task import Task
 
 _T = TypeVar("_T")
+_P = TypeVar("_P")
 
 ENVIRONMENTS: "Registry[Environment]" = Registry(
     kind="environment",
@@ -162,20 +163,20 @@ def task_of(
 
 
 def tasks_of(
-    uris: Iterable[str], task_of_uri: Callable[[str], _T], refused: Callable[[str, ProgramError], None]
+    programs: Iterable[_P], task_of_program: Callable[[_P], _T], refused: Callable[[_P, ProgramError], None]
 ) -> Iterator[_T]:
     """Yield the tasks of programs one after the other, but for those that are none.
 
     Args:
-        uris: The programs.
-        task_of_uri: Opens one.
+        programs: URIs, or what else names programs.
+        task_of_program: Opens one.
         refused: Told of each that cannot be opened, and why: other targets have other functions.
     """
-    for uri in uris:
+    for program in programs:
         try:
-            task = task_of_uri(uri)
+            task = task_of_program(program)
         except ProgramError as error:
-            refused(uri, error)
+            refused(program, error)
         else:
             yield task
 

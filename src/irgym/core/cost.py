@@ -56,10 +56,13 @@ class Call:
     Attributes:
         function: `package.module:function`, imported where it runs.
         arguments: Picklable positional arguments.
+        environment: Variables that are set before anything is imported: the call gets a process of its own.
+            Not for candidates.
     """
 
     function: str
     arguments: tuple[Any, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,9 @@ from math import log2
 HELD_BACK = 4
 """Vector registers that hold what is multiplied, so that accumulators may have the others."""
 
+USUAL_CACHES = (32 << 10, 512 << 10, 4 << 20)
+"""Bytes of the first three levels of cache where a target does not tell."""
+
 NUMBERS = 6
 """Length of `Target.numbers`."""
 
@@ -63,6 +66,10 @@ class Target:
     def accumulators(self) -> int:
         """How many vector registers may hold accumulators."""
         return self.registers - HELD_BACK
+
+    def cache(self, level: int) -> int:
+        """Return the bytes of a level of cache, from 1 to 3; what is usual where the target does not tell."""
+        return next((one.size for one in self.caches if one.level == level), USUAL_CACHES[level - 1])
 
     @property
     def numbers(self) -> tuple[float, ...]:

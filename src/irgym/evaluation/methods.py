@@ -192,7 +192,7 @@ def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> 
     """Return timings of a baseline in turn with the program as written."""
     call = capabilities.baseline_call(task, baseline, task.initial())
     versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
-    return of_baseline(versus, task)
+    return of_baseline(versus, task, call)
 
 
 def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule, no_gain: str = "") -> Finding:

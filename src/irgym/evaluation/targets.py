@@ -24,12 +24,19 @@ def machine_text(bench: Bench, task: Task[Any]) -> str:
     return bench.machine if target is None else f"{bench.machine}; code for {target.name}"
 
 
-def of_baseline(versus: Versus, task: Task[Any]) -> Versus:
-    """Return the timings of a baseline and say that it was not limited to a lesser target."""
+def of_baseline(versus: Versus, task: Task[Any], call: Call) -> Versus:
+    """Return the timings of a baseline, and say whether it was limited to a lesser target.
+
+    Args:
+        versus: The timings.
+        task: What was timed.
+        call: What timed it; variables of its own limit the baseline.
+    """
     target = lesser_target(task)
-    return (
-        versus if target is None else replace(versus, detail=f"{versus.detail}, not limited to {target.name}")
-    )
+    if target is None:
+        return versus
+    limited = "limited" if call.environment else "not limited"
+    return replace(versus, detail=f"{versus.detail}, {limited} to {target.name}")
 
 
 def peak_of(bench: Bench, task: Task[Any]) -> float | None:

@@ -218,7 +218,8 @@ def confirm(
     versus, no_baseline = None, ""
     if baseline is not None:
         try:
-            versus = of_baseline(bench.call(capabilities.baseline_call(task, baseline, state)), task)
+            call = capabilities.baseline_call(task, baseline, state)
+            versus = of_baseline(bench.call(call), task, call)
         except BaselineError as error:
             no_baseline = str(error)
     peak_call = capabilities.peak_call(task, state)

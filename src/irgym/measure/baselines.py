@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import BackendError
+from irgym.core.target import X86_64_V3, Target
+from irgym.measure.target import host_target
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,25 @@ class PreparedBaseline:
     detail: str
 
 
+HELD_TO_AVX2 = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "ATEN_CPU_CAPABILITY": "avx2",
+}
+"""What keeps numpy's and torch's kernels to AVX2 on a processor with more, as their documentation says."""
+
+
+def held_to(target: Target) -> tuple[tuple[str, str], ...]:
+    """Return the variables that hold numpy and torch to a target's instructions; none where nothing does.
+
+    Nothing has to where the target is this machine.
+    """
+    if target.name == X86_64_V3.name and host_target().name != target.name:
+        return tuple(HELD_TO_AVX2.items())
+    return ()
+
+
 def repeat(function: Callable[[], Any]) -> Callable[[int], None]:
     """Return what calls a function as many times as it is told."""
 
@@ -39,7 +60,8 @@ def repeat(function: Callable[[], Any]) -> Callable[[int], None]:
 
 def numpy_kernels() -> str:
     """Return which BLAS numpy uses, the kernels it picked, and its threads."""
-    if "OPENBLAS_CORETYPE" in os.environ or "OPENBLAS_L2_SIZE" in os.environ:
+    held = all(os.environ.get(name) == value for name, value in HELD_TO_AVX2.items())
+    if ("OPENBLAS_CORETYPE" in os.environ and not held) or "OPENBLAS_L2_SIZE" in os.environ:
         raise BackendError(
             "numpy is restricted to slow kernels: unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE"
         )

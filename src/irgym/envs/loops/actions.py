@@ -1,4 +1,4 @@
-"""The actions on a loop nest: move the cursor, reorder, split, merge, unroll, vectorise, stop."""
+"""The actions on a loop nest: move the cursor, reorder, split, merge, unroll, vectorise, pack, stop."""
 
 from dataclasses import replace
 
@@ -6,18 +6,20 @@ from irgym.core.actions import ActionSpace
 from irgym.core.errors import ScheduleError
 from irgym.core.kinds import ActionKind
 from irgym.core.target import Target
+from irgym.envs.loops.codegen.packing import OPERANDS
 from irgym.envs.loops.codegen.plan import can_unroll, vectorisable
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Loop, Mark, Nest
 
-MAX_LOOPS = 10
-"""Loops that a nest may have: as many as LoopTune observes. Longer programs keep what they start with."""
+MAX_LOOPS = 12
+"""Loops that a nest may have: a convolution's, with two levels of cache blocks around a register tile.
+LoopTune has 10. Longer programs keep what they start with."""
 
 FACTORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 """The factors by which a loop can be split: LoopTune's powers of two and its 5, and those between that fill
 the registers: 14 x 32 and 6 x 64 tiles are faster than any whose sides are powers of two."""
 
-UP, DOWN, SWAP_UP, SWAP_DOWN, SPLIT, MERGE, UNROLL, VECTORISE, STOP = range(9)
+UP, DOWN, SWAP_UP, SWAP_DOWN, SPLIT, MERGE, UNROLL, VECTORISE, PACK_A, PACK_B, STOP = range(11)
 
 SPACE = ActionSpace(
     (
@@ -29,6 +31,8 @@ SPACE = ActionSpace(
         ActionKind("merge"),
         ActionKind("unroll"),
         ActionKind("vectorise"),
+        ActionKind("pack_a"),
+        ActionKind("pack_b"),
         ActionKind("stop", ends="episode"),
     )
 )
@@ -42,6 +46,8 @@ DESCRIPTIONS = {
     "merge": "join the loop under the cursor with the one inside it, where both run over one dimension",
     "unroll": "repeat the body of the loop under the cursor as straight-line code",
     "vectorise": "execute the loop under the cursor as vector instructions, innermost",
+    "pack_a": "copy what the loop and those inside it use of A into a buffer, in the order of use",
+    "pack_b": "the same of B",
     "stop": "end the schedule",
 }
 
@@ -65,11 +71,14 @@ def can_swap(nest: Nest, outer: int) -> bool:
 
 
 def can_merge(nest: Nest, place: int) -> bool:
-    """Say whether the loop and the next one inside run over one dimension, neither of them marked."""
+    """Say whether the loop and the next one inside run over one dimension, neither of them marked.
+
+    Nor may anything be packed between them.
+    """
     if place + 1 >= len(nest.loops):
         return False
     outer, inner = nest.loops[place], nest.loops[place + 1]
-    return outer.dim == inner.dim and outer.mark is inner.mark is Mark.PLAIN
+    return outer.dim == inner.dim and outer.mark is inner.mark is Mark.PLAIN and not inner.packs
 
 
 def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
@@ -81,6 +90,14 @@ def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
         and all(other.mark is not Mark.VECTORISE for other in nest.loops)
         and loop.mark is Mark.PLAIN
         and vectorisable(contraction, loop.dim)
+    )
+
+
+def can_pack(contraction: Contraction, nest: Nest, place: int, operand: str) -> bool:
+    """Say whether an input is packed nowhere yet, and the loop or one inside it moves through it."""
+    strides = contraction.strides[OPERANDS.index(operand)]
+    return all(operand not in loop.packs for loop in nest.loops) and any(
+        strides[loop.dim] for loop in nest.loops[place:]
     )
 
 
@@ -98,6 +115,7 @@ def legal_kinds(
         can_merge(nest, cursor),
         can_unroll(contraction, nest, cursor, target),
         can_vectorise(contraction, nest, cursor),
+        *(can_pack(contraction, nest, cursor, operand) for operand in OPERANDS),
         True,
     ]
     return kinds, factors
@@ -120,13 +138,16 @@ def apply(nest: Nest, cursor: int, kind: int, factor: int) -> tuple[Nest, int]:
         return _swapped(loops, cursor), cursor + 1
     loop = loops[cursor]
     if kind == SPLIT:
-        parts = (Loop(loop.dim, loop.step * factor), loop)
+        parts = (Loop(loop.dim, loop.step * factor, packs=loop.packs), replace(loop, packs=""))
         return Nest(loops[:cursor] + parts + loops[cursor + 1 :]), cursor
     if kind == MERGE:
         return Nest(loops[:cursor] + loops[cursor + 1 :]), cursor
     if kind in (UNROLL, VECTORISE):
         marked = replace(loop, mark=Mark.UNROLL if kind == UNROLL else Mark.VECTORISE)
         return Nest((*loops[:cursor], marked, *loops[cursor + 1 :])), cursor
+    if kind in (PACK_A, PACK_B):
+        packs = "".join(sorted(loop.packs + OPERANDS[kind - PACK_A]))
+        return Nest((*loops[:cursor], replace(loop, packs=packs), *loops[cursor + 1 :])), cursor
     raise ScheduleError("stop does not change the nest")
 
 

@@ -5,20 +5,23 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.target import Target
+from irgym.core.target import NUMBERS, Target
 from irgym.envs.loops import actions
 from irgym.envs.loops.codegen.plan import TilePlan, plan
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Mark, Nest
 
-LOOP_FEATURES = 19
+LOOP_FEATURES = 28
 """Numbers for each loop."""
 
-GLOBAL_FEATURES = 12 + len(actions.FACTORS) + len(actions.SPACE.kinds)
+GLOBAL_FEATURES = 12 + NUMBERS + len(actions.FACTORS) + len(actions.SPACE.kinds)
 """Numbers for the nest as a whole, the factors of the loop under the cursor, and the last action."""
 
 FEATURES = actions.MAX_LOOPS * LOOP_FEATURES + GLOBAL_FEATURES
 """Length of the observation."""
+
+PAGES = 64
+"""Pages that a first translation look-aside buffer holds, about."""
 
 _LOG2 = [0.0, *(math.log2(number) / 8 for number in range(1, 4097))]
 
@@ -36,17 +39,47 @@ def _block_extents(contraction: Contraction, tiles: TilePlan) -> dict[str, int]:
     return extents
 
 
-def _loop_rows(contraction: Contraction, nest: Nest, cursor: int, tiles: TilePlan) -> list[float]:
+def footprints(contraction: Contraction, tiles: TilePlan, target: Target) -> list[tuple[float, ...]]:
+    """Return what one run of each loop of a plan touches, relative to the target, shape [loops, 5].
+
+    Bytes of A, B and C as a share of the first cache, of all as a share of the second, and rows of A and B
+    (elements that follow one another count as one) as a share of `PAGES`; by logarithm, near 0 where it fits.
+    """
+    inside = dict.fromkeys(contraction.sizes, 1)
+    rows: list[tuple[float, ...]] = []
+    for loop, span in zip(reversed(tiles.order), reversed(tiles.spans), strict=True):
+        inside[loop.dim] = max(inside[loop.dim], span)
+        bytes_of, apart = [4, 4, 4], 1
+        for operand, strides in enumerate(contraction.strides):
+            reached = 1
+            for dim, extent in inside.items():
+                if strides[dim]:
+                    bytes_of[operand] *= extent
+                    if strides[dim] > 1:
+                        reached *= extent
+            apart += reached if operand < 2 else 0
+        first = [math.log2(size / target.cache(1)) / 8 for size in bytes_of]
+        rows.append((*first, math.log2(sum(bytes_of) / target.cache(2)) / 8, math.log2(apart / PAGES) / 8))
+    return rows[::-1]
+
+
+def _loop_rows(
+    contraction: Contraction, nest: Nest, cursor: int, tiles: TilePlan, target: Target
+) -> list[float]:
     a, b, c = contraction.strides
     extents = _block_extents(contraction, tiles)
-    places = {loop: place for place, loop in enumerate(tiles.order)}
+    # Strip-mining splits the innermost loop, and what is packed before it goes with the outer part.
+    places = {(loop.dim, loop.step): place for place, loop in enumerate(tiles.order)}
+    sizes = footprints(contraction, tiles, target)
+    packed = ""
     here = nest.loops[cursor].dim
     rows: list[float] = []
     for place, loop in enumerate(nest.loops[: actions.MAX_LOOPS]):
         span = nest.span(contraction, place)
         step = min(loop.step, span)
-        order = places[loop]
+        order = places[loop.dim, loop.step]
         dim = loop.dim
+        packed += loop.packs
         rows += (
             1.0,
             float(place == cursor),
@@ -67,6 +100,11 @@ def _loop_rows(contraction: Contraction, nest: Nest, cursor: int, tiles: TilePla
             _log(1 + b[dim] * step),
             _log(1 + c[dim] * step),
             float(a[dim] == 1 or b[dim] == 1 or c[dim] == 1),
+            float("a" in loop.packs),
+            float("b" in loop.packs),
+            float("a" in packed),
+            float("b" in packed),
+            *sizes[order],
         )
     rows += [0.0] * (LOOP_FEATURES * actions.MAX_LOOPS - len(rows))
     return rows
@@ -112,10 +150,11 @@ def features(
         nest: Its loops.
         cursor: Place of the loop that actions apply to.
         previous: Places of the last actions in the flat action space, the latest last.
-        target: Registers and lanes of the back end.
+        target: What code is made for.
     """
     tiles = plan(contraction, nest, target)
-    values = _loop_rows(contraction, nest, cursor, tiles)
+    values = _loop_rows(contraction, nest, cursor, tiles, target)
+    values += target.numbers
     values += (
         cursor / actions.MAX_LOOPS,
         len(nest.loops) / actions.MAX_LOOPS,

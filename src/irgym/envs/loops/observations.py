@@ -49,19 +49,19 @@ def _strides(task: "LoopsTask", state: LoopsState, place: int) -> list[int]:
 
 
 def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
-    """Return one row a loop, shape [10, 20]; rows without a loop are 0 (LoopTune, section 3).
+    """Return one row a loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
 
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
     the write-back of the output (0: it only computes); 16 bins of ceil(log2(stride)) of the accesses.
     """
     rows = np.zeros((actions.MAX_LOOPS, LOOP_WIDTH), np.float32)
     tiles = plan(task.contraction, state.nest, task.target)
-    places = {loop: place for place, loop in enumerate(tiles.order)}
+    places = {(loop.dim, loop.step): place for place, loop in enumerate(tiles.order)}
     for place, loop in enumerate(state.nest.loops[: actions.MAX_LOOPS]):
         rows[place, 0] = place == state.cursor
         rows[place, 1] = math.log2(1 + state.nest.trips(task.contraction, place))
         rows[place, 2] = math.log2(1 + state.nest.tail(task.contraction, place))
-        rows[place, 3] = places[loop] < tiles.hoist
+        rows[place, 3] = places[loop.dim, loop.step] < tiles.hoist
         for stride in _strides(task, state, place):
             rows[place, 4 + _bin(stride, 16)] += 1
     return rows

@@ -1,6 +1,6 @@
 """The task: one contraction, its nest and a cursor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,9 @@ from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
 from irgym.envs.loops.nest import initial_nest, parse_nest
+from irgym.envs.loops.sketches import sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
+from irgym.measure.baselines import held_to
 from irgym.measure.timing import Timing
 
 VERSUS_ROUNDS = 15
@@ -37,7 +39,7 @@ class LoopsTask(Task[LoopsState]):
         backend: Backend,
         target: Target,
         timing: Timing | None = None,
-        horizon: int = 20,
+        horizon: int = 40,
     ) -> None:
         """Make the task.
 
@@ -46,7 +48,7 @@ class LoopsTask(Task[LoopsState]):
             backend: What compiles it.
             target: What it compiles for.
             timing: How a candidate is timed.
-            horizon: Steps of an episode; LoopTune's 10 are too few for two levels of tiles.
+            horizon: Steps of an episode; LoopTune's 10 are too few for cache blocks and packing.
         """
         self.contraction = contraction
         self.backend = backend
@@ -102,6 +104,10 @@ class LoopsTask(Task[LoopsState]):
         """Return the features of the nest with the cursor at its top, shape [FEATURES]."""
         return features(self.contraction, state.nest, 0, (), self.target).astype(np.float64)
 
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return a random schedule of a register tile, cache blocks and packed inputs."""
+        return sketch(self.contraction, self.target, rng)
+
     def recorded(self, schedule: str) -> LoopsState | None:
         """Return the nest of a text with the cursor at its top; None where it is none of this contraction."""
         try:
@@ -136,7 +142,8 @@ class LoopsTask(Task[LoopsState]):
     def baseline_call(self, name: str, state: LoopsState) -> Call:
         """Return the call that times a baseline and a nest in turn."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, name, VERSUS_ROUNDS)
-        return Call("irgym.envs.loops.runner:compare", arguments)
+        held = held_to(self.target) if name in ("numpy", "torch") else ()
+        return Call("irgym.envs.loops.runner:compare", arguments, held)
 
     def peak_call(self, state: LoopsState) -> Call:
         """Return the call that times a nest and the core's peak in turn."""
@@ -154,6 +161,7 @@ class LoopsTask(Task[LoopsState]):
                 notes.append(f"the last {tail}")
             if loop.mark.value:
                 notes.append(loop.mark.name.lower())
+            lines.extend(f"   {'  ' * place}pack {name.upper()}" for name in loop.packs)
             arrow = "->" if place == state.cursor else "  "
             lines.append(f"{arrow} {'  ' * place}for {loop.dim} ({', '.join(notes)})")
         lines.append(f"   {'  ' * len(state.nest.loops)}{self.contraction.statement}")

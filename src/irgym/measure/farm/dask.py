@@ -22,7 +22,7 @@ from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, meet, members_of, own_kind
-from irgym.measure.farm.protocol import conditions
+from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.farm.worker import run_batch
 from irgym.measure.isolation.child import Answer, ChildError, pack, unpack
 from irgym.measure.isolation.protocol import Limits, Reply
@@ -106,14 +106,13 @@ class DaskFarm(Closing):
         return self._run(calls, self._limits)
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call on a worker; another time limit costs it a new child process.
+        """Run one call on a worker; other limits cost it a new child process.
 
         Raises:
             FarmError: The scheduler or all workers stay away.
             ChildError: The child process of a worker does not start.
         """
-        limits = self._limits if timeout_s is None else replace(self._limits, timeout_s=timeout_s)
-        return self._run([call], limits)[0]
+        return self._run([call], limits_of(call, self._limits, timeout_s) or self._limits)[0]
 
     def members(self) -> list[Member]:
         """Return the workers, by name, those of other kinds too.

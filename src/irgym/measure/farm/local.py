@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irgym.core.closing import Closing
 from irgym.core.cost import Call
-from irgym.measure.farm.protocol import conditions
+from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.isolation.child import AHEAD, Child
 from irgym.measure.isolation.protocol import Limits, Reply
 from irgym.measure.machine import fingerprint, load, threads_text, timing_core, timing_cores
@@ -69,14 +69,15 @@ class LocalFarm(Closing):
         return [replies[place] for place in range(len(calls))]
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call in a process beside those of the candidates; one of its own for another time limit.
+        """Run one call in a process beside those of the candidates; in one of its own for other limits.
 
         Raises:
             ChildError: The process does not start.
         """
-        if timeout_s is None:
+        own = limits_of(call, self._limits, timeout_s)
+        if own is None:
             return self._aside.call(call)
-        with Child(replace(self._limits, timeout_s=timeout_s)) as child:
+        with Child(own) as child:
             return child.call(call)
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ Compiling may run in parallel; timing has its core to itself.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from irgym.core.cost import Call
@@ -40,7 +41,7 @@ class Farm(Protocol):
         ...
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call that is no candidate, such as a validation.
+        """Run one call that is no candidate, such as a validation; its environment may be its own.
 
         Args:
             call: What to run.
@@ -51,6 +52,20 @@ class Farm(Protocol):
     def close(self) -> None:
         """Give up the workers."""
         ...
+
+
+def limits_of(call: Call, limits: Limits, timeout_s: float | None) -> Limits | None:
+    """Return the limits of a call that needs a process of its own; None where it needs none.
+
+    Args:
+        call: It may have variables of its own.
+        limits: What others may use.
+        timeout_s: Another time limit than theirs.
+    """
+    if timeout_s is None and not call.environment:
+        return None
+    environment = {**limits.environment, **dict(call.environment)}
+    return replace(limits, timeout_s=timeout_s or limits.timeout_s, environment=environment)
 
 
 def conditions(machine: str, limits: Limits) -> str:

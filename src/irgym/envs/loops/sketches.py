@@ -1,0 +1,206 @@
+"""Sketches: random schedules of the form that experts write, with random numbers in it.
+
+The form is that of GotoBLAS and BLIS (Low et al., ACM TOMS 43(2), 2016): a register tile, blocks whose
+panels stay in L1 and L2, and inputs packed before the loops that use them again and again. The numbers are
+drawn near what the target's registers and caches hold; searches change all of it freely.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from irgym.core.actions import Action
+from irgym.core.target import Target
+from irgym.envs.loops import actions
+from irgym.envs.loops.codegen.plan import vectorisable
+from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.nest import Loop, Nest, initial_nest
+
+
+def sketch(contraction: Contraction, target: Target, rng: np.random.Generator) -> Sequence[Action]:
+    """Return the actions of a random schedule: a register tile, most often with blocks and packed inputs."""
+    nest = draw(contraction, target, rng)
+    return list(route(contraction, nest, target))
+
+
+def draw(contraction: Contraction, target: Target, rng: np.random.Generator) -> Nest:
+    """Return a random nest of the form; `split_N` can reach all of its steps."""
+    return _Sketch(contraction, target, rng).nest()
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """One draw.
+
+    Attributes:
+        contraction: The program.
+        target: What code is made for.
+        rng: Draws.
+    """
+
+    contraction: Contraction
+    target: Target
+    rng: np.random.Generator
+
+    def nest(self) -> Nest:
+        """Draw the loops: outer ones, blocks, the tile's own, reductions, and the block's inside."""
+        dims = [loop.dim for loop in initial_nest(self.contraction).loops]
+        reductions = [dim for dim in dims if dim in self.contraction.reductions]
+        parallel = [dim for dim in dims if dim not in reductions]
+        lanes = self._of([dim for dim in parallel if vectorisable(self.contraction, dim)])
+        if lanes is None:
+            lanes = self._of([dim for dim in dims if vectorisable(self.contraction, dim)])
+        tile = [dim for dim in (self._rows(parallel, lanes), lanes) if dim is not None]
+        sizes = self._tile(tile, lanes)
+        outer = [dim for dim in parallel if dim not in tile]
+        blocks = self._blocks(tile, lanes, reductions, sizes)
+        blocks = {dim: step for dim, step in blocks.items() if step < self.contraction.sizes[dim]}
+        order = [Loop(dim, 1) for dim in outer]
+        around = [Loop(dim, step) for dim, step in blocks.items()]
+        # What is copied at most once is copied before all else; a block of a sum comes before other loops.
+        sums = [loop for loop in around if loop.dim in reductions]
+        order = [*sums, *order, *(loop for loop in around if loop not in sums)]
+        tiles = [Loop(dim, sizes[dim]) for dim in tile if 1 < sizes[dim] < self.contraction.sizes[dim]]
+        if self.rng.random() < 0.5:
+            tiles.reverse()
+        whole = [dim for dim in tile if sizes[dim] == 1 and dim != lanes]
+        inside = [Loop(dim, 1) for dim in tile if dim not in whole]
+        order += [
+            *tiles,
+            *(Loop(dim, 1) for dim in whole),
+            *(Loop(dim, 1) for dim in reductions if dim != lanes),
+        ]
+        loops = [*order, *inside]
+        return Nest(tuple(self._packed(loops, len(loops) - len(inside), len(sums))))
+
+    def _of(self, dims: Sequence[str]) -> str | None:
+        """Return the longest of some dimensions, the last of several; None of none."""
+        return max(reversed(dims), key=lambda dim: self.contraction.sizes[dim], default=None)
+
+    def _rows(self, parallel: Sequence[str], lanes: str | None) -> str | None:
+        """Return the dimension of a tile beside its lanes: one that the input with the lanes lacks."""
+        a, b, _ = self.contraction.strides
+        along = [table for table in (a, b) if lanes is not None and table[lanes]]
+        rows = [dim for dim in parallel if dim != lanes and not any(table[dim] for table in along)]
+        return self._of(rows or [dim for dim in parallel if dim != lanes])
+
+    def _tile(self, tile: Sequence[str], lanes: str | None) -> dict[str, int]:
+        """Draw the sides of the register tile, near as many accumulators as there are registers."""
+        target, sizes = self.target, self.contraction.sizes
+        if lanes is None or lanes in self.contraction.reductions:
+            return {dim: min(sizes[dim], 4 if dim != lanes else sizes[dim]) for dim in tile}
+        vectors = -(-sizes[lanes] // target.lanes)
+        widths = [count for count in (1, 2, 3, 4, 6) if count <= vectors]
+        heights = [max(1, target.accumulators // count) for count in widths]
+        # Fewer loads for each multiply-add are better, and other things matter too.
+        loads = np.array([1 / count + 1 / height for count, height in zip(widths, heights, strict=True)])
+        odds = np.exp(-4 * loads)
+        drawn = int(self.rng.choice(len(widths), p=odds / odds.sum()))
+        width, most = widths[drawn], heights[drawn]
+        chosen: dict[str, int] = {lanes: min(sizes[lanes], width * target.lanes)}
+        for dim in tile:
+            if dim != lanes:
+                fitting = [step for step in (1, *actions.FACTORS) if step <= min(most, sizes[dim])]
+                if sizes[dim] <= most:
+                    fitting.append(sizes[dim])
+                # Mostly the largest that fits: fewer loads for each multiply-add.
+                place = max(0, len(fitting) - 1 - int(self.rng.geometric(0.6)) + 1)
+                chosen[dim] = fitting[place]
+        return chosen
+
+    def _blocks(
+        self, tile: Sequence[str], lanes: str | None, reductions: Sequence[str], sizes: dict[str, int]
+    ) -> dict[str, int]:
+        """Draw cache blocks, outermost first: of the sum for L1, of the rows for L2, of the lanes for L3."""
+        of = self.contraction.sizes
+        blocks: dict[str, int] = {}
+        longest = self._of(reductions)
+        depth = prod(of[dim] for dim in reductions)
+        if longest is not None and longest != lanes and self.rng.random() < 0.6:
+            others = depth // of[longest]
+            widest = max((sizes[dim] for dim in tile), default=1)
+            fitting = self.target.cache(1) / 4 / widest / others
+            blocks[longest] = self._near(
+                fitting * float(self.rng.choice((0.25, 0.5, 0.75, 1.0))), of[longest]
+            )
+            depth = others * min(blocks[longest], of[longest])
+        for dim, level in ((dim, 2 if dim != lanes else 3) for dim in tile):
+            if self.rng.random() < 0.4:
+                fitting = self.target.cache(level) / 4 / depth * float(self.rng.choice((0.25, 0.5, 0.75)))
+                unit = sizes[dim]
+                blocks[dim] = unit * self._near(fitting / unit, -(-of[dim] // unit))
+        return {dim: step for dim, step in blocks.items() if step > sizes.get(dim, 1)}
+
+    def _near(self, wanted: float, size: int) -> int:
+        """Return the greatest factor of a split up to what is wanted, at least the least one."""
+        fitting = [step for step in actions.FACTORS if step <= wanted and step < size]
+        return fitting[-1] if fitting else 1
+
+    def _packed(self, loops: list[Loop], most: int, sums: int) -> list[Loop]:
+        """Draw which inputs are packed, and before which loops outside the block.
+
+        An input is best packed before the outermost of the loops that do not move through it, right after
+        the blocks of the sum: from there on it is used again.
+        """
+        packed = list(loops)
+        for place, operand in enumerate("ba"):
+            strides = self.contraction.strides["ab".index(operand)]
+            if self.rng.random() >= (0.7 if operand == "b" else 0.4):
+                continue
+            again = [at for at in range(most) if not strides[loops[at].dim]]
+            places = [at for at in again if at >= sums] or [min(sums, most - 1)]
+            at = places[0] if place == 0 or self.rng.random() < 0.5 else int(self.rng.choice(places))
+            if actions.can_pack(self.contraction, Nest(tuple(packed)), at, operand):
+                loop = packed[at]
+                packed[at] = Loop(loop.dim, loop.step, loop.mark, "".join(sorted(loop.packs + operand)))
+        return packed
+
+
+def route(contraction: Contraction, nest: Nest, target: Target) -> Iterator[Action]:
+    """Yield actions that lead from the program as written to a nest, or near it.
+
+    They place one loop after the other, the outermost first. A step that no split makes is left out, and so
+    is what does not apply.
+    """
+    here, cursor = initial_nest(contraction), 0
+    for place, loop in enumerate(nest.loops):
+        for kind, factor in _place(contraction, nest, here, cursor, place, loop):
+            kinds, factors = actions.legal_kinds(contraction, here, cursor, target)
+            index = actions.FACTORS.index(factor) if factor else 0
+            if not kinds[kind] or (kind == actions.SPLIT and not factors[index]):
+                return
+            here, cursor = actions.apply(here, cursor, kind, factor)
+            yield Action(kind, (index,) if kind == actions.SPLIT else ())
+
+
+def _place(
+    contraction: Contraction, nest: Nest, here: Nest, cursor: int, place: int, loop: Loop
+) -> Iterator[tuple[int, int]]:
+    """Yield kinds and factors of the actions that bring one loop to its place."""
+    at = next((at for at in range(place, len(here.loops)) if here.loops[at].dim == loop.dim), None)
+    if at is None:
+        return
+    yield from [(actions.DOWN, 0)] * (at - cursor)
+    yield from [(actions.UP, 0)] * (cursor - at)
+    present = here.loops[at].step
+    if loop.step > present:
+        inner = [other.step for other in nest.loops[place + 1 :] if other.dim == loop.dim]
+        yield from ((actions.SPLIT, factor) for factor in _factors(loop.step, present, inner))
+    yield from [(actions.SWAP_UP, 0)] * (at - place)
+    for operand, kind in zip("ab", (actions.PACK_A, actions.PACK_B), strict=True):
+        if operand in loop.packs:
+            yield kind, 0
+    if loop.mark.value:
+        yield (actions.UNROLL if loop.mark.value == "u" else actions.VECTORISE), 0
+
+
+def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:
+    """Return factors of splits that make a loop of a step, through the steps inside it where need be."""
+    if step // present in actions.FACTORS:
+        return [step // present]
+    through = [other for other in inner if present < other < step]
+    if not through or step % through[0]:
+        return []
+    return [*_factors(through[0], present, through[1:]), step // through[0]]
