@@ -92,7 +92,7 @@ def test_train_and_evaluate_for_an_objective_and_a_reward(irgym: Command, tmp_pa
     options = ("--reward", "negative", "--objective", "ops", "--set", "episodes=4", "hidden=8")
     assert irgym("train", "passes", "--run", run, "--iterations", "1", *options)[0] == 0
     config = read(run / "config.json")
-    assert (config["reward"], config["objective"], config["peak_gflops"]) == ("negative", "ops", None)
+    assert (config["reward"], config["objective"], config["peaks"]) == ("negative", "ops", [])
     assert irgym("train", "passes", "--run", run, "--iterations", "2", "--resume", *options)[0] == 0
     other = ("--objective", "ops", "--set", "episodes=4", "hidden=8")
     code, _, err = irgym("train", "passes", "--run", run, "--resume", *other)

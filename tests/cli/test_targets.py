@@ -106,7 +106,7 @@ def test_a_run_is_evaluated_for_the_target_that_it_was_trained_for(irgym: Comman
     small = ("--iterations", 1, "--set", "episodes=4", "hidden=8")
     result = irgym("train", "loops", "--run", run, *data, *V3, *small)
     assert result.code == 0 and "code for x86-64-v3" in result.out, result.err
-    assert json.loads((run / "config.json").read_text())["target"] == "x86-64-v3"
+    assert json.loads((run / "config.json").read_text())["targets"] == ["x86-64-v3"]
     assert irgym("evaluate", run, "--limit", 1).err == ""
     assert json.loads((run / "evaluation.json").read_text())["settings"]["target"] == "x86-64-v3"
     result = irgym("evaluate", run, "--limit", 1, "--target", "x86-64-v4")

@@ -140,7 +140,7 @@ class Apex(QLearner[ApexConfig]):
         """Record an actor's measurements and reward its episodes."""
         problem, episodes = self.problem, experience.episodes
         measurements = self._farm.record(episodes.jobs, experience.measurements)
-        ideals = ideal_costs([problem.tasks[place] for place in share], problem.peak_gflops)
+        ideals = ideal_costs([problem.tasks[place] for place in share], problem.peaks)
         return settle(episodes, measurements, problem.reward, ideals)
 
     def _remember(self, brought: Sequence[tuple[Trajectories, Experience]]) -> None:

@@ -1,7 +1,8 @@
 """What an agent is trained on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from irgym.core import capabilities
@@ -19,7 +20,7 @@ class Problem:
         tasks: At least one; all with the same actions and kind of observation. May make them lazily.
         evaluator: Answers for costs.
         reward: From costs to rewards.
-        peak_gflops: The machine's peak, GFLOP/s, for rewards that need an ideal cost.
+        peaks: The peak of each target by its name, in GFLOP/s, for rewards that need an ideal cost.
         makers: Calls that make the tasks in another process, one for each of `tasks`; none where only this
             process has them.
     """
@@ -27,7 +28,7 @@ class Problem:
     tasks: Sequence[Task[Any]]
     evaluator: Evaluator
     reward: Reward
-    peak_gflops: float | None = None
+    peaks: Mapping[str, float] = MappingProxyType({})
     makers: Sequence[Call] = ()
 
     def analysed(self) -> "Problem":
@@ -54,9 +55,9 @@ def makers_of(
     environment: str,
     uris: Sequence[str],
     backend: str | None = None,
-    target: str | None = None,
+    targets: Sequence[str | None] = (None,),
     objective: str | None = None,
 ) -> list[Call]:
-    """Return the calls of `make_task` for some programs, to be run in any process."""
+    """Return the calls of `make_task` for some programs, each for all targets, to be run in any process."""
     name = f"{make_task.__module__}:{make_task.__name__}"
-    return [Call(name, (environment, uri, backend, target, objective)) for uri in uris]
+    return [Call(name, (environment, uri, backend, target, objective)) for uri in uris for target in targets]

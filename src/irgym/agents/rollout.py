@@ -4,7 +4,7 @@ No action depends on a cost, so all are asked for at the end, when the evaluator
 the most.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -84,14 +84,22 @@ def rollout(
     """
     episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged)
     measurements = problem.evaluator.evaluate(episodes.jobs)
-    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peak_gflops))
+    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 
 
-def ideal_costs(tasks: Sequence[Task[Any]], peak_gflops: float | None) -> list[float | None]:
-    """Return a lower bound on each task's cost; None where none is known."""
-    if peak_gflops is None:
-        return [None] * len(tasks)
-    ideals = {id(task): capabilities.ideal_cost(task, peak_gflops) for task in tasks}
+def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:
+    """Return a lower bound on each task's cost; None where none is known.
+
+    Args:
+        tasks: The tasks; they may repeat.
+        peaks: As in `Problem`.
+    """
+
+    def ideal(task: Task[Any]) -> float | None:
+        peak = None if task.target is None else peaks.get(task.target.name)
+        return None if peak is None else capabilities.ideal_cost(task, peak)
+
+    ideals = {id(task): ideal(task) for task in tasks}
     return [ideals[id(task)] for task in tasks]
 
 

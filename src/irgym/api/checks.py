@@ -148,6 +148,21 @@ def check_name(folder: Path) -> None:
         ) from error
 
 
+def targets_named(text: str | None) -> list[str | None]:
+    """Return the targets that a text names, separated by commas; None, for this machine, where there is none.
+
+    Raises:
+        IrgymError: There is no such target.
+    """
+    if text is None:
+        return [None]
+    # What is no text, `check_options` refuses.
+    targets = text.split(",") if isinstance(text, str) else [text]  # pyright: ignore[reportUnnecessaryIsInstance]
+    for one in targets:
+        check_options(target=one)
+    return list(dict.fromkeys(targets))
+
+
 def check_options(*, seed: int = 0, limit: int | None = None, **texts: str | None) -> None:
     """Make sure that options which several functions take make sense.
 

@@ -8,7 +8,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from irgym.api.checks import budget, check_count, check_file, check_options, check_whole, path_of
+from irgym.api.checks import (
+    budget,
+    check_count,
+    check_file,
+    check_options,
+    check_whole,
+    path_of,
+    targets_named,
+)
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.capabilities import ideal_cost
@@ -99,8 +107,8 @@ def imitate(
         seed: Seed of all random choices.
         objective: What is minimised, such as `time`; by default the environment's own objective.
         backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine. Several, separated by
-            commas, are learnt together.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine. Several, separated
+            by commas, are learnt together.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         hyperparameters: Of the cloning, by name, such as `{"epochs": 100}`.
         note: Told in a line how good the policy is after each round, from the second on.
@@ -111,9 +119,8 @@ def imitate(
         StorageError: The file cannot be written.
         BackendError: torch is not installed.
     """
-    targets = [None] if target is None else target.split(",")
-    for one in targets:
-        check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend, target=one)
+    targets = targets_named(target)
+    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend)
     file = path_of(out, "a policy")
     check_file(file)
     require_torch("imitation")

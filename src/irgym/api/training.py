@@ -1,6 +1,6 @@
 """`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,18 @@ from irgym.api.checks import (
     check_seconds,
     check_whole,
     path_of,
+    targets_named,
 )
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import reward_of, spread
+from irgym.core.environment import Bench, reward_of, spread
 from irgym.core.errors import IrgymError
 from irgym.core.files import lock_for
 from irgym.core.json_files import write_json
-from irgym.core.run_folder import RunFolder
+from irgym.core.run_folder import RunFolder, RunProblem
 from irgym.core.schedule import Schedule
+from irgym.core.task import Task, targets_of
 from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.evaluation.policies import require_torch
 from irgym.evaluation.results import Comparison
@@ -76,7 +78,8 @@ def train(
         observation: Name of what the policy sees; several, separated by commas, are joined; by default the
             environment's own.
         backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine. Several, separated
+            by commas, are learnt together.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         validate: Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
         screen: Measure only this share of the new programs of an iteration: those that a learned cost model
@@ -96,7 +99,8 @@ def train(
         BackendError: torch is not installed.
     """
     check_options(seed=seed, agent=agent, dataset=dataset, farm=farm, reward=reward)
-    check_options(objective=objective, backend=backend, target=target, observation=observation)
+    targets = targets_named(target)
+    check_options(objective=objective, backend=backend, observation=observation)
     folder = RunFolder(path_of(run, "a run folder"))
     check_name(folder.path)
     check_seconds(seconds, "to train")
@@ -124,14 +128,17 @@ def train(
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
     recorded = folder.problem() if resume else None
     with found.bench(farm, backend) as bench:
-        tasks = [task_of(found, uri, backend, target, objective) for uri in programs.train]
+        pairs = [(uri, one) for uri in programs.train for one in targets]
+        tasks = [task_of(found, uri, backend, one, objective) for uri, one in pairs]
         if note is not None:
-            note(f"{agent} on {len(tasks)} programs of {programs.name}; {machine_text(bench, tasks[0])}")
-        peak = peak_of(bench, tasks[0]) if recorded is None else recorded.peak_gflops
-        makers = makers_of(environment, programs.train, backend, target, objective)
+            machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in tasks[: len(targets)]))
+            note(f"{agent} on {len(programs.train)} programs of {programs.name}; {machine}")
+        names = targets_of(tasks)
+        peaks = recorded.peaks if recorded is not None else _peaks(bench, tasks[: len(targets)])
+        makers = makers_of(environment, programs.train, backend, targets, objective)
         return run_training(
             config,
-            Problem(tasks, bench.evaluator, rewarded, peak, makers),
+            Problem(tasks, bench.evaluator, rewarded, dict(zip(names, peaks, strict=False)), makers),
             folder.path,
             resume=resume,
             iterations=iterations,
@@ -144,18 +151,29 @@ def train(
                 "objective": objective,
                 "reward": reward,
                 "backend": backend,
-                "target": None if tasks[0].target is None else tasks[0].target.name,
+                "targets": names,
                 "validate": validate,
-                "peak_gflops": peak,
+                "peaks": peaks,
                 "screen": screen,
             },
             screen=None if screen is None else Screen(bench.evaluator, tasks, screen, seed),
         )
 
 
+def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
+    """Return the peaks of the targets of some tasks; none where no peak bounds costs."""
+    found = [peak_of(bench, task) for task in tasks]
+    return tuple(peak for peak in found if peak is not None)
+
+
 def _with(hyperparameters: Mapping[str, Any] | None, observation: str | None) -> Mapping[str, Any] | None:
     """Return hyper-parameters with the name of an observation among them, where one is given."""
     return hyperparameters if observation is None else {**(hyperparameters or {}), "observation": observation}
+
+
+def _own_target(problem: RunProblem) -> str | None:
+    """Return the target to evaluate a policy on; None for this machine."""
+    return problem.targets[0] if len(problem.targets) == 1 else None
 
 
 def evaluate(
@@ -180,7 +198,7 @@ def evaluate(
         dataset: Name of a data set; by default the run's.
         limit: Only this many programs, evenly spread over the split.
         objective: What is measured, such as `time`; by default the objective that the policy was trained on.
-        target: What code is made for; by default the policy's own.
+        target: What code is made for; by default the policy's own, or this machine where it has several.
         seed: Seed of the inputs that results are checked on.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         observer: Is told of each result and of the progress.
@@ -206,7 +224,7 @@ def evaluate(
         budget=Budget(evaluations=1),
         seed=seed,
         backend=problem.backend,
-        target=problem.target if target is None else target,
+        target=_own_target(problem) if target is None else target,
         objective=problem.objective if objective is None else objective,
     )
     check_objective(found, plan.objective)

@@ -33,17 +33,17 @@ class RunProblem:
         environment: Name of the environment.
         dataset: Name of the data set, whose training split was used.
         backend: Back end that was asked for; None for the preferred one.
-        peak_gflops: The machine's peak that rewards refer to; None where they need none.
         objective: Objective that was asked for; None for the tasks' own.
-        target: Name of what code was made for; None where costs depend on no target.
+        targets: Names of what code was made for; none where costs depend on no target.
+        peaks: The peak of each target that rewards refer to, in GFLOP/s; none where they need none.
     """
 
     environment: str
     dataset: str
     backend: str | None
-    peak_gflops: Annotated[float | None, Range(above=0)]
     objective: str | None = None
-    target: str | None = None
+    targets: tuple[str, ...] = ()
+    peaks: Annotated[tuple[float, ...], Range(above=0)] = ()
 
 
 class _File:

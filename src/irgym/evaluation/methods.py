@@ -16,7 +16,7 @@ from irgym.evaluation.finalists import best_of
 from irgym.evaluation.results import Trace
 from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
-from irgym.evaluation.tuning import Finding, Validator, confirm, measure_anew
+from irgym.evaluation.tuning import Finding, Validator, confirm, confirm_gain, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import Strategy, needs_policy, run_search
@@ -122,7 +122,9 @@ class Searched:
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
         best = best_of(conditions.environment, bench, task, result)
-        finding = _confirm(conditions, task, best.schedule, best.no_gain)
+        finding = confirm_gain(
+            conditions.environment, bench, task, best.schedule, conditions.validator, best.no_gain
+        )
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return _outcome(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
@@ -195,8 +197,8 @@ def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> 
     return of_baseline(versus, task, call)
 
 
-def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule, no_gain: str = "") -> Finding:
-    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator, no_gain)
+def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
+    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
 
 
 def _outcome(

@@ -78,8 +78,8 @@ class Finding:
         peak: Timings in turn with the machine's peak; None where none bounds the cost.
         no_baseline: Why the baseline cannot compute the program; empty where it can.
         running: How the program is to be run, in words; empty where there is nothing to choose.
-        no_gain: That nothing faster than the baseline was found, so that this is the program as written, to
-            be run as the baseline runs it; empty where something was.
+        no_gain: That nothing faster than the baseline, or than the program as written, was found, so that this
+            is the program as written, to be run as the baseline runs it; empty where something was.
     """
 
     actions: Schedule = field(repr=False)
@@ -237,3 +237,26 @@ def confirm(
         capabilities.running(task, state),
         no_gain,
     )
+
+
+KEPT = "nothing faster than the program as written was found, so that is kept"
+"""What is said where a search found nothing."""
+
+
+def confirm_gain(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    schedule: Schedule,
+    validator: Validator,
+    no_gain: str = "",
+) -> Finding:
+    """Validate and measure what a search found; where that is slower, the program as written is the result.
+
+    Raises:
+        IrgymError: As for `confirm`.
+    """
+    finding = confirm(environment, bench, task, schedule, validator, no_gain)
+    if no_gain or finding.cost <= finding.cost_as_written:
+        return finding
+    return confirm(environment, bench, task, Schedule(), validator, KEPT)
