@@ -1,8 +1,7 @@
 """What an agent is trained on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from irgym.core import capabilities
@@ -28,7 +27,7 @@ class Problem:
     tasks: Sequence[Task[Any]]
     evaluator: Evaluator
     reward: Reward
-    peaks: Mapping[str, float] = MappingProxyType({})
+    peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     makers: Sequence[Call] = ()
 
     def analysed(self) -> "Problem":

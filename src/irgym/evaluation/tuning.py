@@ -78,8 +78,9 @@ class Finding:
         peak: Timings in turn with the machine's peak; None where none bounds the cost.
         no_baseline: Why the baseline cannot compute the program; empty where it can.
         running: How the program is to be run, in words; empty where there is nothing to choose.
-        no_gain: That nothing faster than the baseline, or than the program as written, was found, so that this
-            is the program as written, to be run as the baseline runs it; empty where something was.
+        no_gain: That nothing faster than the program as written, or than the baseline, was found, so that
+            this is the program as written, in the latter case to be run as the baseline runs it; empty where
+            something was.
     """
 
     actions: Schedule = field(repr=False)
