@@ -13,11 +13,11 @@ from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
-from irgym.evaluation.finalists import best_of
+from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.parts import TunedParts
 from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, confirm, confirm_gain, measure_anew
+from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import needs_policy, run_search
@@ -161,9 +161,8 @@ def _tuned(
     if not found.finalists:
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
-    best = best_of(home, bench, task, found)
     validator = Validator(bench, home.validation_inputs, seed)
-    finding = confirm_gain(home, bench, task, best.schedule, validator, best.no_gain)
+    finding = confirm_best(home, bench, task, found, validator)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
     return tuned(home, bench, task, finding, described)
 

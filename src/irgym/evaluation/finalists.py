@@ -13,7 +13,7 @@ from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.statistics import Verdict, geometric_interval
-from irgym.evaluation.tuning import ROUNDS, measure_anew
+from irgym.evaluation.tuning import ROUNDS, Finding, Validator, confirm, measure_anew
 from irgym.search.minimise import minimise
 from irgym.search.result import SearchResult
 
@@ -35,6 +35,25 @@ class Choice:
 
     schedule: Schedule
     no_gain: str = ""
+
+
+KEPT = "nothing faster than the program as written was found, so that is kept"
+"""What is said where a search found nothing."""
+
+
+def confirm_best(
+    environment: Environment, bench: Bench, task: Task[Any], result: SearchResult, validator: Validator
+) -> Finding:
+    """Validate and measure the best finalist; where that is slower, the program as written is the result.
+
+    Raises:
+        IrgymError: The best gives wrong results, or does not run any more.
+    """
+    best = best_of(environment, bench, task, result)
+    finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain)
+    if best.no_gain or finding.cost <= finding.cost_as_written:
+        return finding
+    return confirm(environment, bench, task, Schedule(), validator, KEPT)
 
 
 def best_of(environment: Environment, bench: Bench, task: Task[Any], result: SearchResult) -> Choice:

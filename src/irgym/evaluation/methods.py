@@ -12,11 +12,11 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
-from irgym.evaluation.finalists import best_of
+from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.results import Trace
 from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
-from irgym.evaluation.tuning import Finding, Validator, confirm, confirm_gain, measure_anew
+from irgym.evaluation.tuning import Finding, Validator, confirm, measure_anew
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import Strategy, needs_policy, run_search
@@ -121,10 +121,7 @@ class Searched:
         )
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
-        best = best_of(conditions.environment, bench, task, result)
-        finding = confirm_gain(
-            conditions.environment, bench, task, best.schedule, conditions.validator, best.no_gain
-        )
+        finding = confirm_best(conditions.environment, bench, task, result, conditions.validator)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return _outcome(self.name, task, finding, result.seconds, result.evaluations, trace=trace)

@@ -238,26 +238,3 @@ def confirm(
         capabilities.running(task, state),
         no_gain,
     )
-
-
-KEPT = "nothing faster than the program as written was found, so that is kept"
-"""What is said where a search found nothing."""
-
-
-def confirm_gain(
-    environment: Environment,
-    bench: Bench,
-    task: Task[Any],
-    schedule: Schedule,
-    validator: Validator,
-    no_gain: str = "",
-) -> Finding:
-    """Validate and measure what a search found; where that is slower, the program as written is the result.
-
-    Raises:
-        IrgymError: As for `confirm`.
-    """
-    finding = confirm(environment, bench, task, schedule, validator, no_gain)
-    if no_gain or finding.cost <= finding.cost_as_written:
-        return finding
-    return confirm(environment, bench, task, Schedule(), validator, KEPT)

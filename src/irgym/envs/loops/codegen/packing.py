@@ -187,7 +187,7 @@ class Copying:
             return list(self._rows(extents, source, destination))
         loop = tiles.order[place]
         extent = extents[loop.dim]
-        step = packed.width if place == packed.grouped else min(loop.step, extent)
+        step = min(packed.width if place == packed.grouped else loop.step, extent)
         times, tail = divmod(extent, step)
         # Iterations of the loop that one of the copy's loop stands for.
         each = step if place == packed.grouped else 1
@@ -196,21 +196,23 @@ class Copying:
             at = (packed.source.offset(place, iteration), packed.offset(place, iteration))
             return self._parts(place + 1, {**extents, loop.dim: length}, source + at[0], destination + at[1])
 
+        first = one(0, step)
+
+        def copies(begin: int, end: int) -> list[Node | Move]:
+            later = [part for turn in range(max(begin, 1), end) for part in one(turn * each, step)]
+            return later if begin else first + later
+
         parts: list[Node | Move] = []
-        if times:
-            first = one(0, step)
-            moves = [part for part in first if isinstance(part, Move)]
-            unroll = max(1, UNROLLED_MOVES // len(moves)) if len(moves) == len(first) else 1
-            repeats, rest = divmod(times, unroll)
-            if repeats < 2:
-                repeats, rest = 0, times
-            if repeats:
-                moved = [0, 0, packed.offset(place, unroll * each)]
-                moved[packed.operand] = packed.source.offset(place, unroll * each)
-                body = [part for turn in range(unroll) for part in one(turn * each, step)]
-                parts.append(Repeat(repeats, (moved[0], moved[1], moved[2]), self._gathered(body)))
-            for turn in range(times - rest, times):
-                parts += one(turn * each, step)
+        # As many iterations at once as make `UNROLLED_MOVES`, in the innermost of the loops.
+        unroll = max(1, UNROLLED_MOVES // len(first)) if all(isinstance(part, Move) for part in first) else 1
+        repeats = times // unroll
+        if repeats < 2:
+            parts += copies(0, times)
+        else:
+            moved = [0, 0, packed.offset(place, unroll * each)]
+            moved[packed.operand] = packed.source.offset(place, unroll * each)
+            parts.append(Repeat(repeats, (moved[0], moved[1], moved[2]), self._gathered(copies(0, unroll))))
+            parts += copies(repeats * unroll, times)
         if tail:
             parts += one(times * each, tail)
         return parts
