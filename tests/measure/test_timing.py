@@ -121,7 +121,7 @@ def test_what_a_single_execution_pays_for_does_not_shorten_samples(clock):
         lengths.append(repetitions)
 
     assert min(sample(run)) == pytest.approx(200, rel=0.05)
-    assert lengths[-1] == pytest.approx(500, rel=0.1)
+    assert 250 <= lengths[-1] <= 500  # at least half of a sample of 100 us
 
 
 def test_disturbed_rounds_are_taken_again(clock):

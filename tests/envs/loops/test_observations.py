@@ -3,6 +3,7 @@ import pytest
 
 from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, states_along
+from irgym.envs.loops.actions import MAX_LOOPS
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.features import FEATURES
 from irgym.envs.loops.observations import VIEWS
@@ -32,7 +33,7 @@ def test_every_view_lies_in_its_space(name: str, uri: str):
 def test_loops_tensor_columns():
     task, path = states("loops://mm/100x72x65")
     rows = VIEWS["loops_tensor"].element(task, path[0], lambda: 1.0)
-    assert rows.shape == (10, 20)
+    assert rows.shape == (MAX_LOOPS, 20)
     assert rows[0, 0] == 1 and not rows[1:, 0].any()
     np.testing.assert_allclose(rows[:3, 1], np.log2([101, 66, 73]))
     # n moves through B and C by 1 element, k through A by 1 and through B by a row of 72
