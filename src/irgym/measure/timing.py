@@ -155,7 +155,9 @@ def _repeats(run: Run, estimate_ns: float, timing: Timing) -> int:
     A single execution pays for the call and for what it finds in no cache. Where there are to be many, what
     many take decides: kernels of 0.2 us looked like 1.5 us, and so had samples of a seventh of the length.
     """
-    most = timing.sample_ns  # a call that does nothing ends the search too: no execution counts as less than 1 ns
+    most = (
+        timing.sample_ns
+    )  # a call that does nothing ends the search too: no execution counts as less than 1 ns
     count = max(1, round(timing.sample_ns / max(estimate_ns, 1.0)))
     while 1 < count < most:
         taken = _timed(run, count, timing).ns * count

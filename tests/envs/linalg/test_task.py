@@ -14,6 +14,7 @@ from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS
 from irgym.envs.linalg.scheduling.operations import OperationKind
+from irgym.envs.linalg.scheduling.transformations import PARTS
 from irgym.measure.timing import Timing
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
@@ -82,20 +83,53 @@ def test_the_best_known_matmul_schedule_beats_the_program_as_written():
     assert tiled.ok and plain.cost > 10 * tiled.cost
 
 
-def test_sizes_that_do_not_divide_are_masked():
+def test_sizes_that_do_not_divide_are_masked_in_parallel_tiles():
     task = LINALG.task("linalg://matmul/12x10x7")
     mask = task.mask(task.initial())
-    sizes = {
-        loop: {
-            size
-            for choice, size in enumerate(actions.SIZES)
-            if mask.params[task.space.slot_offsets[actions.TILE][loop] + choice]
+
+    def sizes(kind: int) -> dict[int, set[int]]:
+        return {
+            loop: {
+                size
+                for choice, size in enumerate(actions.SIZES)
+                if mask.params[task.space.slot_offsets[kind][loop] + choice]
+            }
+            for loop in range(4)
         }
-        for loop in range(4)
-    }
-    assert sizes == {0: {0, 1, 2, 3, 4, 6}, 1: {0, 1, 2, 5}, 2: {0, 1}, 3: {0}}
-    parallel = task.space.slot_offsets[actions.TILE_PARALLEL][2]
-    assert mask.params[parallel : parallel + len(actions.SIZES)].tolist() == [True] + [False] * 20
+
+    assert sizes(actions.TILE) == {0: {*range(9)}, 1: {*range(9)}, 2: {*range(7)}, 3: {0}}
+    assert sizes(actions.TILE_PARALLEL) == {0: {0, 1, 2, 3, 4, 6}, 1: {0, 1, 2, 5}, 2: {0}, 3: {0}}
+
+
+REMAINDERS = {
+    "linalg://matmul/13x21x7": "tile_6_16_1 vectorise_0",
+    "linalg://matmul/70x50x33": "tile_32_0_16 tile_6_16_5 vectorise_0",
+    "linalg://batch_matmul/3x13x21x7": "tile_2_6_16_1 vectorise_1",
+    "linalg://conv2d/1x3x11x11x7x3x3": "tile_0_4_1_5_1_1_1 vectorise_1",
+    "linalg://conv2d/1x3x12x12x7x3x3?stride=2": "img2col tile_0_4_16_5 tile_0_3_12_1 vectorise_0",
+    "linalg://maxpool/1x5x13x13x3": "tile_0_2_3_7_1_1 vectorise_0",
+    "linalg://add/13x21": "tile_2_8 vectorise_0",
+}
+
+
+@pytest.mark.parametrize(("uri", "text"), REMAINDERS.items())
+def test_what_tiles_leave_is_computed_too(uri, text):
+    task = LINALG.task(uri)
+    state = replay(task, Schedule.parse(text, task.space))
+    [parts] = [one.parts for one in state.operations if one.steps]
+    assert len(parts) > 1
+    result = measured(task, state)
+    assert result.outcome is Outcome.OK, result.detail
+
+
+def test_no_operation_is_split_into_more_parts_than_allowed():
+    task = LINALG.task("linalg://conv2d/1x5x13x13x7x3x3")
+    state = replay(task, Schedule.parse("tile_0_4_3_5_2_2_2", task.space))
+    [scheduled] = [one for one in state.operations if one.steps]
+    assert len(scheduled.parts) == PARTS
+    # The three innermost loops keep their sizes; others take the next that divides.
+    assert scheduled.steps[0].text == "tile_0_1_1_1_2_2_2"
+    assert measured(task, state).outcome is Outcome.OK
 
 
 def test_vectorising_waits_for_a_tile_and_ends_the_operation():

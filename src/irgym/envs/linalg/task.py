@@ -23,6 +23,7 @@ from irgym.envs.linalg.scheduling.sketches import sketch
 from irgym.envs.linalg.scheduling.transformations import STEPS
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
+from irgym.measure.baselines import held_to
 from irgym.measure.machine import threads_text
 from irgym.measure.timing import Timing
 
@@ -129,7 +130,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
     def baseline_call(self, name: str, state: LinalgState) -> Call:
         """Return the call that times a baseline and the scheduled program in turn."""
         arguments = (self.uri, self.text, self.script(state), self.target, name, VERSUS_ROUNDS, self.threads)
-        return Call("irgym.envs.linalg.runner:compare", arguments)
+        return Call("irgym.envs.linalg.runner:compare", arguments, held_to(self.target))
 
     def describe(self, state: LinalgState) -> str:
         """Return each operation with its loops and what was done to it."""

@@ -18,8 +18,11 @@ from irgym.envs.linalg.scheduling.transformations import (
     can_tile,
     can_tile_in_parallel,
     can_vectorise,
+    fitted,
+    fused_into,
     fusible,
     is_product,
+    parts_within,
     tile_sizes,
 )
 from irgym.envs.linalg.state import LinalgState
@@ -83,9 +86,7 @@ class Transitions:
             return Mask(kinds, params)
         kinds[actions.TILE] = can_tile(scheduled)
         kinds[actions.TILE_PARALLEL] = can_tile_in_parallel(scheduled)
-        kinds[actions.FUSE] = kinds[actions.TILE_PARALLEL] and bool(
-            fusible(self.program, state.operations, self.at_hand(state))
-        )
+        kinds[actions.FUSE] = kinds[actions.TILE_PARALLEL] and bool(fusible(self.program, operation))
         kinds[actions.INTERCHANGE] = can_tile(scheduled) and operation.loops > 1
         kinds[actions.IMG2COL] = can_img2col(scheduled)
         kinds[actions.VECTORISE] = can_vectorise(scheduled)
@@ -122,7 +123,7 @@ class Transitions:
         elif action.kind == actions.IMG2COL:
             changed = {place: scheduled.then(Transformation("img2col"), as_matmul(operation))}
         else:
-            sizes = actions.sizes_of(action.params, operation.loops)
+            sizes = fitted(scheduled, actions.sizes_of(action.params, operation.loops))
             if any(sizes):
                 step = Transformation(self.space.kinds[action.kind].name, sizes)
                 changed = self._tiled(state, place, step)
@@ -140,15 +141,14 @@ class Transitions:
     def _tiled(self, state: LinalgState, place: int, step: Transformation) -> dict[int, Scheduled]:
         """Return the operations that a tiling changes."""
         scheduled = state.operations[place]
-        within = scheduled.operation.tiled(step.numbers)
+        within = [part for whole in scheduled.parts for part in parts_within(whole, step.numbers)]
+        tiled = scheduled.then(step, *within)
         if step.name == "tile":
-            return {place: replace(scheduled.then(step, within), tiled=True)}
-        changed = {place: replace(scheduled.then(step, within), parallel=True)}
+            return {place: replace(tiled, tiled=True)}
+        changed = {place: replace(tiled, parallel=True)}
         if step.name == "fuse":
-            for producer in fusible(self.program, state.operations, place):
-                load = next(load for load in within.loads if load.producer == producer)
+            for producer, part in fused_into(self.program, within[0]).items():
                 other = state.operations[producer]
-                part = other.operation.produced_for(load.extents(within.bounds))
                 changed[producer] = replace(other, operation=part, parallel=True, consumer=place)
         return changed
 
@@ -162,5 +162,5 @@ class Transitions:
         if order == tuple(range(len(order))):
             return self._after(state, actions.INTERCHANGE, {})
         step = Transformation("interchange", order)
-        changed = scheduled.then(step, scheduled.operation.interchanged(order))
+        changed = scheduled.then(step, *(part.interchanged(order) for part in scheduled.parts))
         return self._after(state, actions.INTERCHANGE, {place: changed})

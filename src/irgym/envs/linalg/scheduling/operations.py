@@ -133,9 +133,18 @@ class Operation:
         return (*self.loads, self.store)
 
     def tiled(self, sizes: tuple[int, ...]) -> "Operation":
-        """Return the operation within a tile; a size of 0 leaves a loop whole."""
-        bounds = tuple(size or bound for size, bound in zip(sizes, self.bounds, strict=True))
+        """Return the operation within a tile; a size of 0, or beyond the bound, leaves a loop whole."""
+        bounds = tuple(min(size or bound, bound) for size, bound in zip(sizes, self.bounds, strict=True))
         return replace(self, bounds=bounds)
+
+    def split(self, loop: int, iterations: int) -> tuple["Operation", "Operation"]:
+        """Return the operation on the first iterations of a loop, and on the rest."""
+        rest = self.bounds[loop] - iterations
+        first, second = (
+            replace(self, bounds=(*self.bounds[:loop], bound, *self.bounds[loop + 1 :]))
+            for bound in (iterations, rest)
+        )
+        return first, second
 
     def interchanged(self, order: tuple[int, ...]) -> "Operation":
         """Return the operation with its loops in another order.

@@ -5,14 +5,18 @@ order in which they were scheduled: a producer is fused before its own turn come
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from irgym.envs.linalg.scheduling.operations import Program
+from irgym.envs.linalg.scheduling.operations import Operation, Program
 from irgym.envs.linalg.scheduling.transformations import (
     Scheduled,
     Transformation,
+    as_matmul,
     contraction_order,
-    fusible,
+    fused_into,
     initialiser,
+    lanes_loop,
+    split_by,
 )
 
 ANY = "!transform.any_op"
@@ -37,20 +41,34 @@ def script(program: Program, states: Sequence[Scheduled]) -> str:
     """Return the transform module of a schedule; empty where nothing is transformed."""
     writer = _Writer(program, states)
     for place in range(len(states) - 1, -1, -1):
-        for number, step in enumerate(states[place].steps):
-            writer.write(place, number, step)
+        for step in states[place].steps:
+            writer.write(place, step)
     return transform_module(writer.text) if writer.lines else ""
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of an operation, as it is after the lines written so far.
+
+    Attributes:
+        handle: Its handle in the script.
+        operation: What it computes.
+        generic: Whether it is in generic form.
+    """
+
+    handle: str
+    operation: Operation
+    generic: bool
+
+
 class _Writer:
-    """Writes one transformation after the other, and keeps the handles of the operations."""
+    """Writes one transformation after the other, and keeps the parts of the operations."""
 
     def __init__(self, program: Program, states: Sequence[Scheduled]) -> None:
         self.lines: list[str] = []
         self._program = program
         self._states = tuple(states)
-        self._handles: dict[int, str] = {}
-        self._generic: set[int] = set()
+        self._parts: dict[int, list[_Part]] = {}
         self._names = 0
 
     @property
@@ -58,120 +76,154 @@ class _Writer:
         """The body of the sequence."""
         return "".join(f"    {line}\n" for line in self.lines)
 
-    def write(self, place: int, number: int, step: Transformation) -> None:
+    def write(self, place: int, step: Transformation) -> None:
         """Write one transformation of one operation.
 
         Args:
             place: The operation.
-            number: Place of the step among the operation's steps.
             step: The transformation.
         """
+        parts = self._parts_of(place)
         if step.name == "tile":
-            self._tile(place, step.numbers)
+            parts = [tile for part in parts for tile in self._tiles(part, step.numbers)]
         elif step.name in ("tile-parallel", "fuse"):
-            self._tile_in_parallel(place, step)
+            parts = [self._parallel_tile(parts[0], step)]
         elif step.name == "interchange":
-            self._interchange(place, step.numbers)
+            parts = [self._interchanged(part, step.numbers) for part in parts]
         elif step.name == "img2col":
-            self._img2col(place)
+            parts = [self._img2col(parts[0])]
         else:
-            self._vectorise(place, turned=step.numbers == (1,))
+            turned = step.numbers == (1,)
+            for part in parts:
+                self._vectorise(part, turned)
+        self._parts[place] = parts
 
     def _fresh(self, stem: str) -> str:
         self._names += 1
         return f"%{stem}{self._names}"
 
-    def _handle(self, place: int) -> str:
-        """Return the handle of an operation, matching it on first use."""
-        if place not in self._handles:
-            name = self._handles[place] = f"%op{place}"
+    def _parts_of(self, place: int) -> list[_Part]:
+        """Return the parts of an operation, matching it on first use."""
+        if place not in self._parts:
+            operation, name = self._program.operations[place], f"%op{place}"
             self.lines.append(
                 f"{name} = transform.structured.match attributes {{{MARK} = {place} : i64}} in %module "
                 f": ({ANY}) -> {ANY}"
             )
-        return self._handles[place]
+            self._parts[place] = [_Part(name, operation, operation.name == "generic")]
+        return self._parts[place]
 
-    def _tile(self, place: int, sizes: Sequence[int]) -> None:
-        old, new, loops = self._handle(place), self._fresh("tile"), self._fresh("loops")
-        count = sum(size > 0 for size in sizes)
+    def _tiles(self, part: _Part, sizes: tuple[int, ...]) -> list[_Part]:
+        """Tile a part, after splitting off what the sizes leave at the ends of its loops."""
+        split = split_by(part.operation, sizes)
+        if split is not None:
+            return [tile for piece in self._split(part, *split) for tile in self._tiles(piece, sizes)]
+        within = part.operation.tiled(sizes)
+        own = [bound if size else 0 for size, bound in zip(sizes, within.bounds, strict=True)]
+        new, loops, count = self._fresh("tile"), self._fresh("loops"), sum(size > 0 for size in own)
         results = ", ".join([ANY] * (count + 1))
         self.lines.append(
-            f"{new}, {loops}:{count} = transform.structured.tile_using_for {old} "
-            f"tile_sizes {list(sizes)} : ({ANY}) -> ({results})"
+            f"{new}, {loops}:{count} = transform.structured.tile_using_for {part.handle} "
+            f"tile_sizes {own} : ({ANY}) -> ({results})"
         )
-        self._handles[place] = new
+        return [replace(part, handle=new, operation=within)]
 
-    def _tile_in_parallel(self, place: int, step: Transformation) -> None:
-        old, new, loop = self._handle(place), self._fresh("tile"), self._fresh("forall")
+    def _split(self, part: _Part, loop: int, iterations: int) -> list[_Part]:
+        """Split a part into the first iterations of a loop and the rest."""
+        both, first, second = self._fresh("split"), self._fresh("first"), self._fresh("rest")
+        self.lines += [
+            f"{both} = transform.structured.split {part.handle} after {iterations} "
+            f"{{dimension = {loop} : i64}} : {ANY}",
+            f"{first}, {second} = transform.split_handle {both} : ({ANY}) -> ({ANY}, {ANY})",
+        ]
+        pieces = zip((first, second), part.operation.split(loop, iterations), strict=True)
+        return [replace(part, handle=handle, operation=piece) for handle, piece in pieces]
+
+    def _parallel_tile(self, part: _Part, step: Transformation) -> _Part:
+        """Tile a part in parallel, with what is computed within the tiles."""
+        new, loop = self._fresh("tile"), self._fresh("forall")
         self.lines.append(
-            f"{new}, {loop} = transform.structured.tile_using_forall {old} "
+            f"{new}, {loop} = transform.structured.tile_using_forall {part.handle} "
             f"tile_sizes {list(step.numbers)} : ({ANY}) -> ({ANY}, {ANY})"
         )
-        self._handles[place] = new
-        fused = fusible(self._program, self._states, place) if step.name == "fuse" else ()
-        fills = [initialiser(self._program, self._states, one) for one in (place, *fused)]
+        within = part.operation.tiled(step.numbers)
+        fused = fused_into(self._program, within) if step.name == "fuse" else {}
+        fills = [initialiser(self._program, one) for one in (within, *fused.values())]
         for producer in (*fused, *(fill for fill in fills if fill is not None)):
+            [other] = self._parts_of(producer)
             inner, outer = self._fresh("fused"), self._fresh("forall")
             self.lines.append(
-                f"{inner}, {outer} = transform.structured.fuse_into_containing_op {self._handle(producer)} "
+                f"{inner}, {outer} = transform.structured.fuse_into_containing_op {other.handle} "
                 f"into {loop} : ({ANY}, {ANY}) -> ({ANY}, {ANY})"
             )
-            self._handles[producer], loop = inner, outer
+            operation = fused.get(producer, other.operation)
+            self._parts[producer] = [replace(other, handle=inner, operation=operation)]
+            loop = outer
+        return replace(part, handle=new, operation=within)
 
-    def _generalise(self, place: int) -> str:
-        """Return the handle of an operation in generic form."""
-        if place not in self._generic and self._program.operations[place].name != "generic":
-            old, new = self._handle(place), self._fresh("generic")
-            self.lines.append(f"{new} = transform.structured.generalize {old} : ({ANY}) -> {ANY}")
-            self._handles[place] = new
-        self._generic.add(place)
-        return self._handle(place)
+    def _generalised(self, part: _Part) -> _Part:
+        """Return a part in generic form."""
+        if part.generic:
+            return part
+        new = self._fresh("generic")
+        self.lines.append(f"{new} = transform.structured.generalize {part.handle} : ({ANY}) -> {ANY}")
+        return replace(part, handle=new, generic=True)
 
-    def _interchange(self, place: int, order: Sequence[int]) -> None:
-        old, new = self._generalise(place), self._fresh("order")
+    def _interchanged(self, part: _Part, order: tuple[int, ...]) -> _Part:
+        part, new = self._generalised(part), self._fresh("order")
         self.lines.append(
-            f"{new} = transform.structured.interchange {old} iterator_interchange = {list(order)} "
+            f"{new} = transform.structured.interchange {part.handle} iterator_interchange = {list(order)} "
             f": ({ANY}) -> {ANY}"
         )
-        self._handles[place] = new
+        return replace(part, handle=new, operation=part.operation.interchanged(order))
 
-    def _img2col(self, place: int) -> None:
-        old, patches, product = self._handle(place), self._fresh("patches"), self._fresh("product")
-        expanded = self._fresh("expanded")
-        self.lines.append(
-            f"{patches}, {expanded} = transform.structured.convert_conv2d_to_img2col {old} "
-            f": ({ANY}) -> ({ANY}, {ANY})"
-        )
-        self.lines.append(f"{product} = transform.get_producer_of_operand {expanded}[0] : ({ANY}) -> {ANY}")
-        self._handles[place] = product
-        self._generic.add(place)
+    def _img2col(self, part: _Part) -> _Part:
+        patches, expanded, product = self._fresh("patches"), self._fresh("expanded"), self._fresh("product")
+        self.lines += [
+            f"{patches}, {expanded} = transform.structured.convert_conv2d_to_img2col {part.handle} "
+            f": ({ANY}) -> ({ANY}, {ANY})",
+            f"{product} = transform.get_producer_of_operand {expanded}[0] : ({ANY}) -> {ANY}",
+        ]
+        return _Part(product, as_matmul(part.operation), generic=True)
 
-    def _vectorise(self, place: int, turned: bool) -> None:
-        """Vectorise the innermost tile, without its loops of one iteration where MLIR cannot do with them.
+    def _whole_vectors(self, part: _Part, turned: bool) -> list[_Part]:
+        """Split a part until the lanes of each are a power of two: LLVM takes others element by element."""
+        loop = lanes_loop(part.operation, turned)
+        bound = 1 if loop is None else part.operation.bounds[loop]
+        power = 1 << (bound.bit_length() - 1)
+        if loop is None or bound == power:
+            return [part]
+        first, rest = self._split(part, loop, power)
+        return [first, *self._whole_vectors(rest, turned)]
+
+    def _vectorise(self, part: _Part, turned: bool) -> None:
+        """Vectorise a part, without its loops of one iteration where MLIR cannot do with them.
 
         Args:
-            place: The operation.
+            part: The part; one of a single iteration is left as it is.
             turned: Whether accumulators are kept transposed. They are where MLIR sees the transposition
                 before it hoists them out of the reduction loops.
         """
-        operation = self._states[place].operation
-        order = contraction_order(operation)
-        if order is not None:
-            self._interchange(place, order)
-        projects = all(access.is_projection for access in operation.accesses)
+        if part.operation.points < 2:
+            return
         # MLIR drops the loops of one iteration of generic operations only.
-        inner, loop = self._handle(place) if projects else self._generalise(place), self._fresh("loop")
+        projects = all(access.is_projection for access in part.operation.accesses)
+        pieces: list[str] = []
+        for piece in self._whole_vectors(part, turned):
+            order = contraction_order(piece.operation)
+            ordered = piece if order is None else self._interchanged(piece, order)
+            pieces.append((ordered if projects else self._generalised(ordered)).handle)
+        loop = self._fresh("loop")
         if turned or not projects:
             self.lines.append(
-                f'{loop} = transform.get_parent_op {inner} {{op_name = "scf.for"}} : ({ANY}) -> {ANY}'
+                f'{loop} = transform.get_parent_op {pieces[0]} {{op_name = "scf.for"}} : ({ANY}) -> {ANY}'
             )
         if not projects:
             self._patterns(loop, "linalg.fold_unit_extent_dims_via_slices", "canonicalization")
-            inner = self._fresh("inner")
-            self.lines.append(
-                f'{inner} = transform.structured.match ops{{["linalg.generic"]}} in {loop} : ({ANY}) -> {ANY}'
-            )
-        self.lines.append(f"transform.structured.vectorize {inner} : {ANY}")
+            inner, generics = self._fresh("inner"), 'ops{["linalg.generic"]}'
+            self.lines.append(f"{inner} = transform.structured.match {generics} in {loop} : ({ANY}) -> {ANY}")
+            pieces = [inner]
+        self.lines += [f"transform.structured.vectorize {piece} : {ANY}" for piece in pieces]
         if turned:
             self._patterns(loop, "vector.reduction_to_contract", "vector.transfer_permutation_patterns")
 

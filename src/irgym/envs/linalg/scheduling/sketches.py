@@ -61,46 +61,67 @@ class _Pen:
 
     def tile(self, kind: int, sizes: Sequence[int]) -> bool:
         """Tile by sizes that `actions.SIZES` has; a loop's whole bound is no tile."""
-        own = [0 if size == bound else size for size, bound in zip(sizes, self.operation.bounds, strict=True)]
+        own = [size if size < bound else 0 for size, bound in zip(sizes, self.operation.bounds, strict=True)]
         return any(own) and self.take(kind, [actions.SIZES.index(size) for size in own])
 
     def chance(self, probability: float) -> bool:
         """Return true with that probability."""
         return self.rng.random() < probability
 
-    def divisor(self, bound: int, least: int, greatest: int) -> int:
-        """Return a random tile size of a loop between the two; 1 where there is none."""
-        fitting = [size for size in actions.divisors(bound) if least <= size <= greatest]
-        return int(self.rng.choice(fitting)) if fitting else 1
+    def size(self, bound: int, least: int, greatest: int, *, whole: bool = False) -> int:
+        """Return a random tile size of a loop between the two, or 1 where there is none.
+
+        Args:
+            bound: Iterations of the loop.
+            least: Least size.
+            greatest: Greatest size.
+            whole: Whether it has to divide the bound. Otherwise every second one does, where there is one.
+        """
+        dividing = [size for size in actions.divisors(bound) if least <= size <= greatest]
+        if not whole and not (dividing and self.chance(0.5)):
+            dividing = [size for size in actions.SIZES if max(least, 1) <= size <= min(greatest, bound)]
+        return int(self.rng.choice(dividing)) if dividing else 1
 
 
 def _product(pen: _Pen) -> None:
-    """Write a product of two tensors: perhaps img2col and outer tiles, then a register tile and vectors."""
+    """Write a product of two tensors: perhaps img2col, tiles for caches; a tile for registers; vectors."""
     strided = any(stride > 1 for stride in pen.operation.strides)
     if pen.chance(0.75 if strided else 0.25):
         pen.take(actions.IMG2COL)
     if pen.chance(0.2):
         _outer(pen, actions.FUSE if pen.chance(0.5) else actions.TILE_PARALLEL, 1)
-    if pen.chance(0.6):
+    if pen.chance(0.4):
         _outer(pen, actions.TILE, 8)
-    if pen.chance(0.25):
+    if pen.chance(0.15):
         _interchanged(pen)
-    operation = pen.operation
+    operation, target = pen.operation, pen.target
     lanes, rows = _two_loops(operation, pen.rng)
     sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
     if lanes is not None:
-        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * pen.target.lanes)
+        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * target.lanes)
     if rows is not None and lanes is not None:
-        target = pen.target
-        room = target.accumulators // max(1, -(-sizes[lanes] // target.lanes))
-        sizes[rows] = pen.divisor(operation.bounds[rows], min(4, room), room)
+        room = max(1, target.accumulators // -(-sizes[lanes] // target.lanes))
+        sizes[rows] = pen.size(operation.bounds[rows], min(4, room), room)
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
     ]
-    if reductions and pen.chance(0.4):
+    if lanes is not None and reductions and pen.chance(0.5):
+        _panel(pen, lanes, sizes[lanes], reductions)
+    elif reductions and pen.chance(0.3):
         loop = int(pen.rng.choice(reductions))
-        sizes[loop] = pen.divisor(operation.bounds[loop], 2, 16)
-    _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.2))
+        sizes[loop] = pen.size(operation.bounds[loop], 2, 16, whole=True)
+    _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.1))
+
+
+def _panel(pen: _Pen, lanes: int, size: int, reductions: Sequence[int]) -> None:
+    """Tile for a panel as wide as the register tile, which stays in the first cache for all rows."""
+    bounds = pen.operation.bounds
+    sizes = [0] * len(bounds)
+    sizes[lanes] = size
+    longest = max(reductions, key=lambda loop: bounds[loop])
+    if pen.chance(0.7):
+        sizes[longest] = pen.size(bounds[longest], 32, 256)
+    pen.tile(actions.TILE, sizes)
 
 
 def _others(pen: _Pen) -> None:
@@ -118,7 +139,7 @@ def _others(pen: _Pen) -> None:
         last = lanes[-1] if pen.chance(0.8) else int(pen.rng.choice(lanes))
         sizes[last] = _lanes(pen, operation.bounds[last], LONGEST)
         if last != lanes[0] and pen.chance(0.3):
-            sizes[lanes[0]] = pen.divisor(operation.bounds[lanes[0]], 2, 8)
+            sizes[lanes[0]] = pen.size(operation.bounds[lanes[0]], 2, 8)
     _vectorised(pen, sizes, turned=False)
 
 
@@ -128,7 +149,7 @@ def _outer(pen: _Pen, kind: int, least: int) -> None:
     sizes = [0] * operation.loops
     for loop, bound in enumerate(operation.bounds):
         if bound > 1 and (operation.parallel[loop] or kind == actions.TILE) and pen.chance(0.5):
-            size = pen.divisor(bound, least, bound)
+            size = pen.size(bound, least, bound, whole=kind != actions.TILE)
             sizes[loop] = size if size >= least and size < bound else 0
     if not pen.tile(kind, sizes) and kind == actions.FUSE:
         pen.tile(actions.TILE_PARALLEL, sizes)
@@ -171,10 +192,11 @@ def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
 
 
 def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
-    """Return a random tile size, of whole registers where there is one."""
+    """Return a random tile size of 1, 2, 4, ... registers; of less where the loop has no more."""
     lanes = pen.target.lanes
-    whole = [size for size in actions.divisors(bound) if size % lanes == 0 and size <= greatest]
-    return int(pen.rng.choice(whole)) if whole else pen.divisor(bound, min(4, bound), 4 * lanes)
+    fitting = [size for size in actions.SIZES if lanes <= size <= min(bound, greatest)]
+    powers = [size for size in fitting if size.bit_count() == 1]
+    return int(pen.rng.choice(powers)) if powers else pen.size(bound, min(4, bound), bound)
 
 
 def _vectorised(pen: _Pen, sizes: Sequence[int], turned: bool) -> None:

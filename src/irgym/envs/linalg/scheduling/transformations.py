@@ -1,12 +1,16 @@
 """What transformations do to an operation, and when they apply. Pure: `script` writes them out for MLIR."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from irgym.envs.linalg.actions import LOOPS, SIZES
+from irgym.envs.linalg.actions import LOOPS, SIZES, divisors
 from irgym.envs.linalg.scheduling.operations import Access, Operation, OperationKind, Program, loop_of
 
-STEPS = 6
+STEPS = 8
 """Greatest number of transformations of an operation."""
+
+PARTS = 8
+"""Greatest number of parts that tiles split an operation into, each of which is compiled by itself."""
 
 VECTOR_POINTS = 4096
 """Greatest number of iterations that become vector operations; more takes seconds to compile."""
@@ -42,6 +46,7 @@ class Scheduled:
 
     Attributes:
         operation: The operation as it is now, within its innermost tile.
+        remainders: The same for the iterations that tiles leave at the ends of loops that they do not divide.
         steps: The transformations.
         tiled: Whether it has tile loops of its own.
         parallel: Whether it is in a parallel loop, its own or a consumer's.
@@ -53,28 +58,71 @@ class Scheduled:
     tiled: bool = False
     parallel: bool = False
     consumer: int = -1
+    remainders: tuple[Operation, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Operation, ...]:
+        """The operation and its remainders, which the same transformations apply to."""
+        return (self.operation, *self.remainders)
 
     @property
     def vectorised(self) -> bool:
         """Whether it was vectorised, after which nothing more applies."""
         return bool(self.steps) and self.steps[-1].name == "vectorise"
 
-    def then(self, step: Transformation, operation: Operation | None = None) -> "Scheduled":
-        """Return it after one more transformation."""
-        return replace(self, operation=operation or self.operation, steps=(*self.steps, step))
+    def then(self, step: Transformation, *parts: Operation) -> "Scheduled":
+        """Return it after one more transformation, with the parts that it makes; the same ones by default."""
+        operation, *remainders = parts or self.parts
+        steps = (*self.steps, step)
+        return replace(self, operation=operation, remainders=tuple(remainders), steps=steps)
 
 
-def tile_sizes(operation: Operation, parallel_only: bool) -> list[list[bool]]:
+def tile_sizes(operation: Operation, parallel: bool) -> list[list[bool]]:
     """Return for each loop slot which of `SIZES` may be chosen, shape [LOOPS][len(SIZES)].
 
-    A size must divide the loop's bound, so that all shapes stay static. The bound itself is written as 0.
+    Tiles that run in parallel are of equal size. The bound itself is written as 0.
     """
     allowed: list[list[bool]] = []
     for loop in range(LOOPS):
         bound = operation.bounds[loop] if loop < operation.loops else 0
-        usable = bound > 1 and (operation.parallel[loop] or not parallel_only)
-        allowed.append([size == 0 or (usable and size < bound and bound % size == 0) for size in SIZES])
+        usable = bound > 1 and (operation.parallel[loop] or not parallel)
+        allowed.append(
+            [size == 0 or (usable and size < bound and not (parallel and bound % size)) for size in SIZES]
+        )
     return allowed
+
+
+def fitted(state: Scheduled, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return tile sizes that split an operation into at most `PARTS` parts.
+
+    The innermost loops may keep sizes that do not divide them; others take the greatest that does instead.
+    """
+    parts, fitting = len(state.parts), list(sizes)
+    for loop in reversed(range(len(fitting))):
+        size, bound = fitting[loop], state.operation.bounds[loop]
+        if size and bound % size:
+            if 2 * parts <= PARTS:
+                parts *= 2
+            else:
+                fitting[loop] = max(one for one in divisors(bound) if one <= size)
+    return tuple(fitting)
+
+
+def split_by(operation: Operation, sizes: Sequence[int]) -> tuple[int, int] | None:
+    """Return the first loop that tiles do not divide, and the iterations that they cover; None for none."""
+    for loop, (size, bound) in enumerate(zip(sizes, operation.bounds, strict=True)):
+        if 0 < size < bound and bound % size:
+            return loop, bound - bound % size
+    return None
+
+
+def parts_within(operation: Operation, sizes: tuple[int, ...]) -> list[Operation]:
+    """Return an operation within tiles, and its remainders within theirs, in the order of `split_by`."""
+    split = split_by(operation, sizes)
+    if split is None:
+        return [operation.tiled(sizes)]
+    first, second = operation.split(*split)
+    return parts_within(first, sizes) + parts_within(second, sizes)
 
 
 def can_tile(state: Scheduled) -> bool:
@@ -97,12 +145,12 @@ def can_img2col(state: Scheduled) -> bool:
     return not state.steps and operation.name in IMG2COL and all(step == 1 for step in operation.dilations)
 
 
-def fusible(program: Program, states: tuple[Scheduled, ...], place: int) -> tuple[int, ...]:
+def fusible(program: Program, operation: Operation) -> tuple[int, ...]:
     """Return the producers that can be computed within the parallel tiles of an operation.
 
     Each must be used by it alone, through one operand that it indexes linearly, and be untouched yet.
     """
-    loads = states[place].operation.loads
+    loads, place = operation.loads, operation.place
     producers = [load.producer for load in loads if load.producer is not None]
     return tuple(
         load.producer
@@ -120,16 +168,25 @@ def _alone(producer: Operation, user: int) -> bool:
     return producer.users == (user,)
 
 
-def initialiser(program: Program, states: tuple[Scheduled, ...], place: int) -> int | None:
+def fused_into(program: Program, within: Operation) -> dict[int, Operation]:
+    """Return what is left of the producers that are computed within the tiles of an operation, by place."""
+    parts: dict[int, Operation] = {}
+    for producer in fusible(program, within):
+        load = next(load for load in within.loads if load.producer == producer)
+        parts[producer] = program.operations[producer].produced_for(load.extents(within.bounds))
+    return parts
+
+
+def initialiser(program: Program, operation: Operation) -> int | None:
     """Return the fill of an operation's result, where it is used for nothing else."""
-    producer = states[place].operation.store.producer
+    producer = operation.store.producer
     if producer is None or program.operations[producer].kind is not OperationKind.FILL:
         return None
-    return producer if _alone(program.operations[producer], place) else None
+    return producer if _alone(program.operations[producer], operation.place) else None
 
 
 def can_vectorise(state: Scheduled) -> bool:
-    """Say whether the innermost tile can become vector operations.
+    """Say whether the innermost tile can become vector operations; its remainders then can too.
 
     MLIR vectorises what it can see as projections: without the loops of one iteration, every dimension of
     every tensor must be indexed by at most one loop, one by one, and no loop index a tensor twice.
@@ -161,6 +218,22 @@ def _is_vector(access: Access, bounds: tuple[int, ...]) -> bool:
 def is_product(operation: Operation) -> bool:
     """Say whether it sums products of two tensors: what vector contractions are made of."""
     return operation.kind in (OperationKind.MATMUL, OperationKind.CONVOLUTION) and len(operation.loads) == 2
+
+
+def lanes_loop(operation: Operation, turned: bool) -> int | None:
+    """Return the loop that the lanes of vectors run along; None where there is none.
+
+    Args:
+        operation: What is vectorised.
+        turned: Whether they run along the dimension of the result before the last.
+    """
+    loops = [
+        loop
+        for form in operation.store.forms
+        for loop, coefficient in enumerate(form)
+        if coefficient and operation.bounds[loop] > 1
+    ]
+    return loops[-1 - turned] if len(loops) > turned else None
 
 
 def contraction_order(operation: Operation) -> tuple[int, ...] | None:
