@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +79,7 @@ class Finding:
         peak: Timings in turn with the machine's peak; None where none bounds the cost.
         no_baseline: Why the baseline cannot compute the program; empty where it can.
         running: How the program is to be run, in words; empty where there is nothing to choose.
-        no_gain: That nothing faster than the program as written, or than the baseline, was found, so that
+        no_gain: That nothing better than the program as written, or than the baseline, was found, so that
             this is the program as written, in the latter case to be run as the baseline runs it; empty where
             something was.
     """
@@ -165,6 +166,11 @@ def gain_ratio(first: float, reference: float, cost: float) -> float | None:
     return (first - cost) / (first - reference) if reference < first else None
 
 
+def same_program(task: Task[Any], first: Any, second: Any) -> bool:
+    """Say whether two states are one program, whatever led to it."""
+    return task.key(first) == task.key(second)
+
+
 def measure_anew(bench: Bench, task: Task[Any], state: Any) -> Measurement:
     """Measure a state without the cost cache."""
     [measurement] = bench.measure([task.job(state)])
@@ -177,15 +183,30 @@ def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
     Raises:
         IrgymError: The program fails.
     """
-    known = task.job(state).known
+    [cost] = least_costs(bench, task, [state])
+    return cost
+
+
+def least_costs(bench: Bench, task: Task[Any], states: Sequence[Any]) -> list[float]:
+    """Return for each state the least of some costs measured anew, in turn, or the cost that it knows.
+
+    In turn, since what slows the machine down may last for longer than all measurements of one state.
+
+    Raises:
+        IrgymError: A program fails.
+    """
     repeats = 1 if task.objective.exact else ROUNDS
-    rounds = [known] if known else [measure_anew(bench, task, state) for _ in range(repeats)]
-    failed = next((measurement for measurement in rounds if not measurement.ok), None)
-    if failed is not None:
+    rounds = [[_cost(bench, task, state) for state in states] for _ in range(repeats)]
+    return [min(costs) for costs in zip(*rounds, strict=True)]
+
+
+def _cost(bench: Bench, task: Task[Any], state: Any) -> float:
+    measurement = task.job(state).known or measure_anew(bench, task, state)
+    if not measurement.ok:
         raise IrgymError(
-            f"{task.uri} does not run with this schedule: {failed.outcome.value} {failed.detail}"
+            f"{task.uri} does not run with this schedule: {measurement.outcome.value} {measurement.detail}"
         )
-    return min(measurement.cost for measurement in rounds)
+    return measurement.cost
 
 
 def confirm(
@@ -211,9 +232,8 @@ def confirm(
     """
     state = replay(task, schedule)
     validation = validator(task, state)
-    cost_as_written = least_cost(bench, task, task.initial())
-    written = task.key(state) == task.key(task.initial())
-    cost = cost_as_written if written else least_cost(bench, task, state)
+    first = task.initial()
+    costs = least_costs(bench, task, [first] if same_program(task, state, first) else [first, state])
     # Baselines are timed: beside other costs they say nothing.
     baseline = environment.reference_baseline if task.objective.timed else None
     versus, no_baseline = None, ""
@@ -228,8 +248,8 @@ def confirm(
     return Finding(
         schedule,
         state,
-        cost,
-        cost_as_written,
+        costs[-1],
+        costs[0],
         validation,
         baseline,
         versus,
