@@ -31,7 +31,8 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     assert policy.environment == "passes" and seen == [1, 2]
     assert said == ["ppo on 4 programs of all; a toy"]
     comparison = irgym.evaluate(run, limit=2)
-    assert comparison.methods == [f"policy:{run}"] and comparison.programs == [URIS[0], URIS[2]]
+    assert comparison.methods == [f"policy:{run}", f"raw:{run}"]
+    assert comparison.programs == [URIS[0], URIS[2]]
     assert json.loads(RunFolder(run).evaluation.read_text()) == comparison.to_json()
     assert RunFolder(run).steps.exists()
     result = irgym.tune(URIS[0], policy=run, evaluations=5)

@@ -171,6 +171,8 @@ METHODS = tuple(
             "random:x",
             "policy",
             "policy:",
+            "raw:",
+            "raw:nowhere",
             ":x",
             "guided",
             "guided:nonsense",

@@ -159,17 +159,20 @@ def test_imitation_gives_a_policy_to_start_from(irgym: Command, tmp_path: Path):
     assert irgym("train", "loops", *arguments).code == 0
 
 
-def test_evaluate_shows_final_and_best_state(irgym: Command, run_folder: Path, tmp_path: Path):
+def test_evaluate_shows_the_result_and_the_raw_policy(irgym: Command, run_folder: Path, tmp_path: Path):
     result = irgym(
         "evaluate", run_folder, "--split", "train", "--limit", "2", "--json", tmp_path / "evaluation.json"
     )
     assert result.code == 0 and "best state seen" in result.out and "geometric mean" in result.out
+    assert "raw policy: speedup" in result.out
     data = read(tmp_path / "evaluation.json")
     assert data == read(run_folder / "evaluation.json")
-    assert len(data["rows"]) == 2 and set(data["rows"][0]) >= ROW_KEYS
-    assert all(row["validated"] and row["best_seen"] <= row["cost"] for row in data["rows"])
+    assert len(data["rows"]) == 4 and set(data["rows"][0]) >= ROW_KEYS
+    mine, raw = ([row for row in data["rows"] if row["method"] == name] for name in data["summary"])
+    assert all(row["validated"] and row["best_seen"] <= row["cost"] for row in mine)
+    assert all(row["speedup"] >= 1 for row in mine) and all(row["validated"] for row in raw)
     steps = read(run_folder / "steps.json")
-    best = max(data["rows"], key=lambda row: row["speedup"])
+    best = max(mine, key=lambda row: row["speedup"])
     assert " ".join(step["action"] for step in steps[1:]) == best["schedule"] and steps[0]["action"] == ""
 
 
@@ -183,6 +186,7 @@ def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):
     )
     assert result.code == 0 and "geometric means" in result.out
     data = read(tmp_path / "compare.json")
+    methods.insert(3, f"raw:{run_folder}")
     assert [row["method"] for row in data["rows"]] == methods and set(data["summary"]) == set(methods)
     assert all(set(row) >= ROW_KEYS for row in data["rows"])
     base, random, *_ = data["rows"]

@@ -14,7 +14,8 @@ from irgym.core.objective import TIME
 from irgym.envs.hlo.task import FLOPS, OPS
 from irgym.evaluation.comparison import ComparisonPlan, run_comparison
 from irgym.evaluation.html import further_tables, rows_table, summary_table
-from irgym.evaluation.methods import Pipelined, parse_method
+from irgym.evaluation.method_names import parse_method
+from irgym.evaluation.methods import Pipelined
 from irgym.evaluation.results import Comparison
 from irgym.evaluation.rows import Row
 from irgym.evaluation.statistics import Verdict

@@ -58,7 +58,7 @@ def test_rows_of_another_basis_are_computed_anew_and_it_is_said(compare, part, w
     ]
     again, computed, said = compare(dataclasses.replace(first, rows=tuple(rows)))
     assert computed == [(URIS[0], "policy:mine")]
-    assert said == [f"1 of 8 earlier results are of {words}, and computed anew"]
+    assert said == [f"1 of 10 earlier results are of {words}, and computed anew"]
     assert again.rows[2].basis == first.rows[2].basis
 
 
@@ -66,7 +66,7 @@ def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monk
     first, _, _ = compare()
     _, computed, said = compare(first, identify=lambda name: "changed")
     assert {method for _, method in computed} == {"policy:mine", "guided:mine"}
-    assert said == ["4 of 8 earlier results are of another policy, and computed anew"]
+    assert said == ["6 of 10 earlier results are of another policy, and computed anew"]
     _, computed, said = compare(first, identify=lambda name: None)
     assert len(computed) == 4 and "policies that cannot be told apart" in said[0]
     monkeypatch.setattr(type(bench), "conditions", "elsewhere")

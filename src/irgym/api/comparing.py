@@ -44,7 +44,8 @@ def compare(
     Args:
         environment: Name of the environment.
         programs: URIs or files; by default a split of the data set.
-        methods: `base`, a default schedule, a search, `policy:NAME`, `guided:NAME`, or a baseline; by
+        methods: `base`, a default schedule, a search, `policy:NAME` (never worse than `base`), `raw:NAME`
+            (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline; by
             default the environment's own choice.
         dataset: Name of a data set; by default the environment's own.
         split: Which programs of the data set, `train` or `test`.

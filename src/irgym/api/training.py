@@ -190,6 +190,10 @@ def evaluate(
 ) -> Comparison:
     """Run a trained policy on every program of a split, greedily and without a search.
 
+    The result is never worse than the program as written: it is the best of the final state, the best state
+    seen on the way, and the original. The policy's final state as it is, by which to judge it, is a method of
+    its own.
+
     Writes the comparison into the folder, and the schedule of the greatest speedup, step by step.
 
     Args:
@@ -204,7 +208,7 @@ def evaluate(
         observer: Is told of each result and of the progress.
 
     Returns:
-        A comparison with one method: the policy.
+        A comparison with two methods: `policy:FOLDER`, and the raw policy, `raw:FOLDER`.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense.
@@ -231,7 +235,8 @@ def evaluate(
     with lock_for(folder.evaluation), found.bench(farm, problem.backend) as bench:
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(folder.evaluation, comparison.to_json())
-        rows = [row for row in comparison.rows if row.speedup is not None]
+        mine = [row for row in comparison.rows if row.method == plan.methods[0]]
+        rows = [row for row in mine if row.speedup is not None]
         best = max(rows, key=lambda row: row.speedup or 0.0, default=None)
         if best is None:  # the policy failed everywhere
             write_steps(folder.steps, [])

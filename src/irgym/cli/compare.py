@@ -22,7 +22,8 @@ class Compare:
     """Name of the environment."""
     methods: str | None = None
     """Methods, separated by commas: base (the program as written), a default schedule of the compiler, a
-    search, policy:NAME, guided:NAME, or a baseline such as numpy.
+    search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is; comes with
+    policy:NAME), guided:NAME, or a baseline such as numpy.
 
     By default the environment's own choice.
     """

@@ -11,13 +11,18 @@ from irgym.api.training import evaluate
 from irgym.cli.output import console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.evaluation.results import Comparison
-from irgym.evaluation.tables import conditions, interval_text, ratio_headings
+from irgym.evaluation.rows import RAW, Row
+from irgym.evaluation.summary import Summary
+from irgym.evaluation.tables import NO_GAIN, cell, conditions, failures, interval_text, ratio_headings
 from irgym.evaluation.units import cost_text, gain_word
 
 
 @dataclass(frozen=True)
 class Evaluate:
     """Run a trained policy on every program of a split, greedily and without a search.
+
+    The result is the best of the final state, the best state seen on the way, and the program as written.
+    What the policy comes to by itself stands beside it, as `raw policy`.
 
     Writes evaluation.json into the run folder, and steps.json: the schedule of the greatest speedup, step by
     step.
@@ -58,21 +63,24 @@ class Evaluate:
                 observer=Shown(out, status, with_method=False),
             )
         out.print(_table(comparison))
-        out.print(_mean(comparison))
+        for reason in failures(comparison):
+            out.print(reason)
+        policy, raw = comparison.summary
+        out.print(f"geometric mean over {policy.programs} programs: {_means(comparison, policy)}")
+        out.print(f"raw policy: {_means(comparison, raw)}")
         out.print(conditions(comparison), style="dim")
         write_json_to(self.json, comparison.to_json())
 
 
-def _mean(comparison: Comparison) -> str:
-    """Return the geometric means in words."""
-    [line] = comparison.summary
+def _means(comparison: Comparison, line: Summary) -> str:
+    """Return the geometric means of the policy, or of the raw policy, in words."""
     means = [f"{gain_word(comparison.objective)} {interval_text(line.speedup, 'x')}"]
     if comparison.baseline:
         means.append(f"ratio to {comparison.baseline} {interval_text(line.baseline_ratio)}")
     if comparison.reference:
         means.append(f"ratio to {comparison.reference} {interval_text(line.reference_ratio)}")
         means.append(f"gain ratio {interval_text(line.gain_ratio)}")
-    return f"geometric mean over {line.programs} programs: {', '.join(means)}"
+    return ", ".join(means)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -80,20 +88,27 @@ def _table(comparison: Comparison) -> Table:
     objective = comparison.objective
     ratios = ratio_headings(comparison)
     heads = ["program", "schedule", "result", "best state seen", gain_word(objective)]
-    table = Table(*heads, *ratios, "decided in")
+    table = Table(*heads, *ratios, "raw policy", "decided in")
+    raw = {row.program: row for row in comparison.rows if row.method.startswith(f"{RAW}:")}
     for row in comparison.rows:
-        if row.cost is None or row.best_seen is None:
-            table.add_row(row.program, f"failed: {row.detail}")
-            continue
-        values = [row.baseline_ratio] if comparison.baseline else []
-        values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
-        table.add_row(
-            row.program,
-            row.schedule,
-            cost_text(row.cost, objective),
-            cost_text(row.best_seen, objective),
-            "-" if row.speedup is None else f"{row.speedup:.2f}x",
-            *("-" if value is None else f"{value:.2f}" for value in values),
-            "-" if row.seconds is None else f"{row.seconds * 1e3:.1f} ms",
-        )
+        if row is not raw[row.program]:
+            table.add_row(row.program, *_cells(comparison, row, raw[row.program]))
     return table
+
+
+def _cells(comparison: Comparison, row: Row, raw: Row) -> list[str]:
+    """Return what there is to say of a program, beside the raw policy."""
+    objective = comparison.objective
+    if row.cost is None or row.best_seen is None:
+        return ["failed"]
+    values = [row.baseline_ratio] if comparison.baseline else []
+    values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
+    return [
+        NO_GAIN if row.no_gain else row.schedule,
+        cost_text(row.cost, objective),
+        cost_text(row.best_seen, objective),
+        "-" if row.speedup is None else f"{row.speedup:.2f}x",
+        *("-" if value is None else f"{value:.2f}" for value in values),
+        cell(raw),
+        "-" if raw.seconds is None else f"{raw.seconds * 1e3:.1f} ms",
+    ]

@@ -14,7 +14,8 @@ from irgym.core.objective import Objective
 from irgym.core.policy import Policy
 from irgym.core.task import Task
 from irgym.evaluation.basis import Basis, basis_of
-from irgym.evaluation.methods import Conditions, Method, Outcome, parse_method, policy_of
+from irgym.evaluation.method_names import parse_method, policy_of, with_raw
+from irgym.evaluation.methods import Conditions, Method, Outcome
 from irgym.evaluation.policies import Policies, PolicyFiles
 from irgym.evaluation.reference_costs import ReferenceCosts
 from irgym.evaluation.results import Comparison, Trace
@@ -34,7 +35,7 @@ class ComparisonPlan:
     Attributes:
         environment: Where the programs come from.
         programs: URIs.
-        methods: Texts as `parse_method` reads them.
+        methods: Texts as `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
         budget: What each search may spend on each program.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
@@ -99,7 +100,7 @@ def run_comparison(
     others = [environment.objective(name) for name in dict.fromkeys(plan.also)]
     tasks = [task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs]
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
-    chosen = [parse_method(text, environment, loaded.load) for text in dict.fromkeys(plan.methods)]
+    chosen = [parse_method(text, environment, loaded.load) for text in with_raw(plan.methods)]
     others = [one for one in others if one != tasks[0].objective]
     inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
     conditions = Conditions(environment, bench, plan.budget, plan.seed, Validator(bench, inputs, plan.seed))
@@ -206,10 +207,12 @@ class _Running:
 
     def add(self, task: Task[Any], method: Method, outcome: Outcome, reference_costs: ReferenceCosts) -> None:
         """Add what a method made of a program, and let it be kept."""
-        row = replace(reference_costs.complete(outcome), basis=self._basis(task, method))
-        self.rows[row.program, row.method] = row
+        for one in (outcome, outcome.raw):
+            if one is not None:
+                row = replace(reference_costs.complete(one), basis=self._basis(task, method))
+                self.rows[row.program, row.method] = row
         if outcome.trace is not None:
-            self.traces[row.program, row.method] = outcome.trace
+            self.traces[outcome.row.program, outcome.row.method] = outcome.trace
         self.settings["baseline"] = self.settings["baseline"] or outcome.baseline
         self.observer.record(self.results(list(self.rows)))
 

@@ -161,7 +161,7 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
         number(row.seconds, ".3g"),
         "" if row.evaluations is None else count(row.evaluations),
         "yes" if row.validated else "not checkable" if row.not_checkable else "no",
-        row.schedule,
+        " ".join(part for part in (row.schedule, row.no_gain and f"({row.no_gain})") if part),
     ]
 
 

@@ -1,8 +1,7 @@
-"""The methods of a comparison: the program as written, default schedules, searches, policies, baselines."""
+"""The methods of a comparison: the program as written, default schedules, searches, baselines."""
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,11 +15,9 @@ from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.results import Trace
 from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
-from irgym.evaluation.tuning import Finding, Validator, confirm, measure_anew
-from irgym.search import SEARCHES
+from irgym.evaluation.tuning import Finding, Validator, confirm
 from irgym.search.budget import Budget
-from irgym.search.session import Strategy, needs_policy, run_search
-from irgym.search.strategies.rollout import candidates, outcome, rollout
+from irgym.search.session import Strategy, run_search
 
 PEER_TIMEOUT_S = 900.0
 """What a baseline may take for a program, its own tuning included."""
@@ -54,12 +51,14 @@ class Outcome:
         trace: The course of a search.
         baseline: What the reference baseline ran on, where it was timed in turn with the result.
         state: The task's state that the row is about; None where it is about none.
+        raw: What the method's `RawPolicy` made of the program, where that is known with it.
     """
 
     row: Row
     trace: Trace | None = None
     baseline: str = ""
     state: Any = None
+    raw: "Outcome | None" = None
 
 
 class Method(Protocol):
@@ -87,8 +86,8 @@ class AsWritten:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check and measure the program."""
-        finding = _confirm(conditions, task, Schedule())
-        return _outcome(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
+        finding = confirmed(conditions, task, Schedule())
+        return outcome_of(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Pipelined:
         started = time.perf_counter()
         schedule = capabilities.pipeline(task, self.name)
         seconds = time.perf_counter() - started
-        return _outcome(self.name, task, _confirm(conditions, task, schedule), seconds, evaluations=0)
+        return outcome_of(self.name, task, confirmed(conditions, task, schedule), seconds, evaluations=0)
 
 
 @dataclass(frozen=True)
@@ -124,37 +123,7 @@ class Searched:
         finding = confirm_best(conditions.environment, bench, task, result, conditions.validator)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
-        return _outcome(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
-
-
-@dataclass(frozen=True)
-class RolledOut:
-    """A policy's most probable episode, without any search: its final state.
-
-    Where states know their costs, as with op counts, the result is the best state of that one episode.
-    """
-
-    name: str
-    policy: Policy
-
-    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
-        """Roll out, check and measure; the time is that of inference and of one compilation."""
-        started = time.perf_counter()
-        [path] = rollout(task, self.policy, 1, None)
-        inference_s = time.perf_counter() - started
-        node = outcome(task, path)
-        final = measure_anew(conditions.bench, task, node.state)
-        finding = _confirm(conditions, task, node.schedule)
-        jobs = {job.schedule: job for job in (task.job(one.state) for one in candidates(task, path))}
-        seen = [measurement.cost for measurement in conditions.bench.evaluator.evaluate(list(jobs.values()))]
-        return _outcome(
-            self.name,
-            task,
-            finding,
-            inference_s + final.compile_s,
-            evaluations=0,
-            best_seen=min(finding.cost, *seen),
-        )
+        return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
 
 
 @dataclass(frozen=True)
@@ -194,11 +163,12 @@ def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> 
     return of_baseline(versus, task, call)
 
 
-def _confirm(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
+def confirmed(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
+    """Validate and measure what a schedule makes of a program; see `irgym.evaluation.tuning.confirm`."""
     return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
 
 
-def _outcome(
+def outcome_of(
     method: str,
     task: Task[Any],
     finding: Finding,
@@ -208,6 +178,18 @@ def _outcome(
     best_seen: float | None = None,
     trace: Trace | None = None,
 ) -> Outcome:
+    """Return what a method found, as its outcome.
+
+    Args:
+        method: Name of the method.
+        task: The program.
+        finding: What was found.
+        seconds: See `Row`, and so are the others.
+        evaluations: Candidates evaluated.
+        speedup: By default that of the finding.
+        best_seen: The least cost on the way of a policy.
+        trace: The course of a search.
+    """
     gained = finding.speedup if speedup is None else speedup
     row = Row(
         program=task.uri,
@@ -221,56 +203,10 @@ def _outcome(
         schedule=finding.actions.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
-        detail=finding.no_gain or finding.no_baseline,
+        detail=finding.no_baseline,
+        no_gain=finding.no_gain,
         not_checkable="" if finding.validation is None else finding.validation.blind,
     )
     versus = finding.versus
     baseline = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
     return Outcome(row, trace, baseline, finding.state)
-
-
-def policy_of(method: Method) -> str:
-    """Return the name of the policy that decides or leads in a method; empty where none does."""
-    led = isinstance(method, RolledOut) or (isinstance(method, Searched) and method.policy is not None)
-    return method.name.partition(":")[2] if led else ""
-
-
-def parse_method(text: str, environment: Environment, load_policy: Callable[[str], Policy]) -> Method:
-    """Return the method that a text names.
-
-    Args:
-        text: `base`, a default schedule or a baseline of the environment, a search, `policy:NAME` (a policy
-            without search) or `SEARCH:NAME` (a search led by a policy), NAME being a policy that ships or a
-            run folder.
-        environment: Where the programs come from.
-        load_policy: Returns the policy of a name.
-
-    Raises:
-        IrgymError: There is no such method or policy.
-    """
-    name, colon, policy = text.partition(":")
-    baselines = [baseline.name for baseline in environment.baselines()]
-    pipelines = [pipeline.name for pipeline in environment.pipelines()]
-    if text == BASE:
-        return AsWritten()
-    if text in pipelines:
-        return Pipelined(text)
-    if text in baselines:
-        return BaselineMethod(text)
-    if colon and not policy:
-        raise IrgymError(
-            f"{text!r} names no policy: write {text}NAME with a policy that ships, or a run folder"
-        )
-    if name == "policy" and colon:
-        return RolledOut(text, load_policy(policy))
-    if name not in SEARCHES.names():
-        known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "guided:NAME", *baselines]
-        raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
-    strategy = SEARCHES.load(name)()
-    if needs_policy(strategy) and not colon:
-        raise IrgymError(
-            f"{text!r} needs a policy: write {text}:NAME with a policy that ships, or a run folder"
-        )
-    if colon and not needs_policy(strategy):
-        raise IrgymError(f"the search {name} takes no policy: write {name}, or guided:{policy}")
-    return Searched(text, strategy, load_policy(policy) if colon else None)

@@ -16,13 +16,13 @@ from irgym.evaluation.rows import BASE
 Axes: TypeAlias = Any
 Figure: TypeAlias = Any
 
-SERIES = tuple(f"#0102{place:02x}" for place in range(10))
-"""Stand-ins for the style sheet's series colours `--s0` to `--s9`."""
+SERIES = tuple(f"#0102{place:02x}" for place in range(11))
+"""Stand-ins for the style sheet's series colours `--s0` to `--s10`; the last is that of `base`."""
 
 INK, RULE = "#010301", "#010302"
 """Stand-ins for the colours of text and of rules."""
 
-MARKERS = "osD^vPX<>*"
+MARKERS = "osD^vPX<>*h"
 
 BAR_LIMIT = 48
 """Most bars that a bar chart holds; beyond it programs are shown as dots."""

@@ -10,6 +10,8 @@ from irgym.evaluation.basis import Basis
 BASE = "base"
 """The method that leaves every program as written."""
 
+POLICY, RAW = "policy", "raw"
+"""What the methods `policy:NAME` and `raw:NAME` begin with: a policy without a search, or its bare result."""
 
 VAST = 1e30
 """Costs, times and ratios are less: what a damaged file has beyond it could not be drawn."""
@@ -47,17 +49,18 @@ class Row:
         speedup: Cost of the program as written over `cost`.
         baseline_ratio: The baseline's time over ours; above 1, we are faster. None without a baseline.
         seconds: Wall-clock time that the method took, without the final measurement.
-        evaluations: Candidates that it evaluated.
+        evaluations: Candidates that it evaluated; for a policy, the states on its way that were measured.
         validated: Whether the results agree with the original program's, and wrong ones would not have.
         schedule: Text of the schedule; empty for baselines.
         detail: For a failure, why; otherwise what should be known about the numbers.
-        best_seen: For a policy, the least cost of the states that it passed through.
+        best_seen: For a policy that is not raw, the least cost of the states that it passed through.
         peak_share: Share of the machine's peak, timed in turn with it; None where no peak bounds the cost.
         reference_ratio: Cost after the reference pipeline over ours; None without a reference.
         gain_ratio: Our reduction of the cost over the reference's, see `gain_ratio`; None without a
             reference, and where the reference reduces nothing.
         family: Family of the program; empty where programs are not grouped.
         also: The cost under other objectives, by their names.
+        no_gain: See `irgym.evaluation.tuning.Finding.no_gain`.
         not_checkable: The wrong answer that would have agreed too, in words; empty where those tried show.
         basis: What else it depends on.
     """
@@ -78,5 +81,6 @@ class Row:
     gain_ratio: Annotated[float | None, Range(-VAST, VAST)] = None
     family: str = ""
     also: Mapping[str, Side] = field(default_factory=dict[str, Side])
+    no_gain: str = ""
     not_checkable: str = ""
     basis: Basis = field(default_factory=Basis)

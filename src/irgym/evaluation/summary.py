@@ -32,6 +32,7 @@ class Summary:
         method: Name of the method.
         programs: Programs that it was run on.
         failed: How many of them it failed on; they are left out of the following.
+        no_gain: On how many of them it found nothing better than the program as written, or the baseline.
         speedup: Over the programs as written; None where all failed.
         baseline_ratio: Over the baseline; None without a baseline.
         verdict: What `baseline_ratio` shows; without one `reference_ratio`, without either `speedup`.
@@ -47,6 +48,7 @@ class Summary:
     method: str
     programs: int
     failed: int
+    no_gain: int
     speedup: Interval | None
     baseline_ratio: Interval | None
     verdict: Verdict | None
@@ -95,6 +97,7 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
         method=method,
         programs=len(rows),
         failed=len(rows) - len(solved),
+        no_gain=sum(bool(row.no_gain) for row in rows),
         speedup=speedup,
         baseline_ratio=baseline_ratio,
         verdict=decisive.verdict if decisive else None,

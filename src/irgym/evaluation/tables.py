@@ -8,11 +8,14 @@ from rich.text import Text
 
 from irgym.core.objective import Objective
 from irgym.evaluation.results import Comparison
-from irgym.evaluation.rows import Row
+from irgym.evaluation.rows import RAW, Row
 from irgym.evaluation.statistics import Interval
 from irgym.evaluation.summary import FLOOR, Summary
 from irgym.evaluation.tuning import ROUNDS
 from irgym.evaluation.units import gain_word, verdict_word
+
+NO_GAIN = "*"
+"""Marks programs for which nothing better was found."""
 
 
 def table(comparison: Comparison) -> Group:
@@ -58,7 +61,18 @@ def conditions(comparison: Comparison) -> str:
             f"Ratios to {comparison.baseline}{runs_on} are medians of timings in turn; "
             "above 1, we are faster."
         )
-    return " ".join([*sentences, *_references(comparison), *_sides(comparison)])
+    parts = [*sentences, *_references(comparison), *_sides(comparison), *_never_worse(comparison)]
+    return " ".join(parts)
+
+
+def _never_worse(comparison: Comparison) -> list[str]:
+    """Return what an asterisk means, and what a policy is that is raw."""
+    notes = dict.fromkeys(row.no_gain for row in comparison.rows if row.no_gain)
+    raw = any(method.startswith(f"{RAW}:") for method in comparison.methods)
+    return [
+        *(f"{NO_GAIN}: {note}." for note in notes),
+        *(["A raw policy's result is its final state, even where that is worse."] if raw else []),
+    ]
 
 
 def _checks(comparison: Comparison) -> str:
@@ -117,7 +131,7 @@ def _programs(comparison: Comparison) -> Table:
     for program in comparison.programs:
         rows = [cells.get((program, method)) for method in comparison.methods]
         mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
-        result.add_row(Text(program + mark), *(_cell(row) for row in rows))
+        result.add_row(Text(program + mark), *(cell(row) for row in rows))
     return result
 
 
@@ -127,6 +141,7 @@ def _title(text: str) -> Text:
 
 
 def _beside(comparison: Comparison) -> str:
+    """Return what the second number of a cell is."""
     if comparison.baseline:
         return f", and ratio to {comparison.baseline}"
     return f", and gain ratio to {comparison.reference}" if comparison.reference else ""
@@ -148,14 +163,16 @@ def failures(comparison: Comparison) -> list[str]:
     return [*failed, *dict.fromkeys([*unchecked, *no_baseline])]
 
 
-def _cell(row: Row | None) -> str:
+def cell(row: Row | None) -> str:
+    """Return what a method comes to on a program: what it gains, and its ratio to the baseline if any."""
     if row is None:
         return ""
     if row.cost is None:
         return "failed"
     speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
     beside = row.gain_ratio if row.baseline_ratio is None else row.baseline_ratio
-    return speedup if beside is None else f"{speedup}  {beside:.2f}"
+    mark = NO_GAIN if row.no_gain else ""
+    return speedup + mark if beside is None else f"{speedup}{mark}  {beside:.2f}"
 
 
 def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -186,9 +203,13 @@ def headings(comparison: Comparison) -> list[str]:
 def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
     """Return a line of the summary."""
     reference = [interval_text(line.reference_ratio), interval_text(line.gain_ratio)]
+    apart = [
+        *([f"{line.failed} failed"] if line.failed else []),
+        *([f"{line.no_gain}{NO_GAIN}"] if line.no_gain else []),
+    ]
     return [
         line.method,
-        str(line.programs) + (f" ({line.failed} failed)" if line.failed else ""),
+        str(line.programs) + (f" ({', '.join(apart)})" if apart else ""),
         interval_text(line.speedup, "x"),
         *([interval_text(line.baseline_ratio)] if comparison.baseline else []),
         *(reference if comparison.reference else []),
