@@ -1,0 +1,103 @@
+"""`tune` never reports a program that is slower than the one as written."""
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import irgym
+from irgym.core.cost import Evaluator, Job, Measurement
+from irgym.core.environment import Bench
+from irgym.envs.loops.datasets import generate
+from irgym.envs.loops.environment import LOOPS, LoopsEnvironment
+from irgym.evaluation.finalists import KEPT
+from irgym.evaluation.statistics import NOISE
+from irgym.evaluation.tuned import Tuned
+from irgym.evaluation.tuning import least_costs
+
+PROGRAMS = (
+    *generate("mm", 70, 4, 48, 1),
+    *generate("bmm", 65, 4, 32, 1),
+    *generate("conv", 65, 4, 32, 1),
+)
+SEARCHES = (None, "random", "greedy", "beam", "evolutionary", "annealing")
+"""None is what `tune` chooses: `guided` where torch is installed."""
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch):
+    """One bench for all programs: to start one takes longer than to tune, and so does to say what it is."""
+    with LOOPS.bench() as shared:
+        monkeypatch.setattr(LoopsEnvironment, "bench", lambda *_: nullcontext(shared))
+        monkeypatch.setattr(type(shared), "machine", "this machine")
+        yield shared
+
+
+def is_slower(bench: Bench, result: Tuned) -> bool:
+    """Say whether a result is slower than the program as written beyond the noise, at all of some times.
+
+    Something else on the machine may slow down one of two programs, and not the other, for a tenth of a
+    second.
+    """
+    states = [result.task.initial(), result.state]
+    for _ in range(6):
+        written, cost = least_costs(bench, result.task, states)
+        if cost <= (1.0 + NOISE) * written:
+            return False
+        time.sleep(0.3)
+    return True
+
+
+def check(bench: Bench, result: Tuned) -> None:
+    assert result.validated
+    if result.no_gain:
+        assert (result.no_gain, result.schedule, result.speedup) == (KEPT, "", 1.0), result.program
+    else:
+        assert result.cost < result.cost_as_written and result.schedule, result.program
+        assert not is_slower(bench, result), result
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(bench):
+    assert len(set(PROGRAMS)) == 200
+    found = 0
+    for number, program in enumerate(PROGRAMS):
+        result = irgym.tune(program, search=SEARCHES[number % len(SEARCHES)], seconds=0.1, seed=number)
+        check(bench, result)
+        found += not result.no_gain
+    assert 50 < found < 200, "some programs are improved, and on some there is nothing to find so soon"
+
+
+class Flattering:
+    """An evaluator that makes slow programs look fast, as noise does to a few."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self.planted = 0
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        return [
+            self._flattered(job, one) for job, one in zip(jobs, self._evaluator.evaluate(jobs), strict=True)
+        ]
+
+    def _flattered(self, job: Job, measurement: Measurement) -> Measurement:
+        if job.original or not measurement.ok:
+            return measurement
+        self.planted += 1
+        return replace(measurement, samples=(1.0 / measurement.cost,))
+
+
+@pytest.mark.timed
+def test_programs_that_look_faster_by_noise_alone_are_not_reported(bench, monkeypatch: pytest.MonkeyPatch):
+    flattering: Any = Flattering(bench.evaluator)
+    monkeypatch.setattr(type(bench), "evaluator", flattering)
+    kept = 0
+    for number, program in enumerate(PROGRAMS[::20]):
+        result = irgym.tune(program, search="random", evaluations=40, seed=number)
+        check(bench, result)
+        kept += bool(result.no_gain)
+    assert flattering.planted > 200 and kept >= 7, "of ten"
