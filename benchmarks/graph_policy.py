@@ -84,7 +84,7 @@ def main(options: Options) -> None:
     """Print the episode's speeds, or those of searches: each network when it is done, then the means."""
     print(fingerprint().text())
     programs = options.programs or tuple(spread(GRAPH.dataset(options.dataset).test, options.limit))
-    episode, guided = f"policy:{options.policy}", f"guided:{options.policy}"
+    episode, guided = f"raw:{options.policy}", f"guided:{options.policy}"
     methods = (episode,) if options.seconds is None else (guided, *options.searches)
     print(f"{'of the speed of ALL':45s} " + " ".join(f"{one.partition(':')[0]:>12s}" for one in methods))
     of: dict[str, dict[str, float]] = {method: {} for method in methods}

@@ -1,4 +1,4 @@
-"""A policy without search against numpy, and against the best ten-second search of each program.
+"""A raw policy against numpy, and against the best ten-second search of each program.
 
 python benchmarks/loops_policy.py --limit 8
 """
@@ -33,7 +33,7 @@ class Options:
 
 def compare(options: Options) -> dict[str, Any]:
     """Run `irgym compare` and return its JSON."""
-    methods = f"policy:{options.policy},{options.searches.format(policy=options.policy)}"
+    methods = f"raw:{options.policy},{options.searches.format(policy=options.policy)}"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "comparison.json"
         command = [sys.executable, "-m", "irgym", "compare", "loops", "--methods", methods]
@@ -51,14 +51,14 @@ def main(options: Options) -> None:
     ratios: list[float] = []
     print("program                    numpy ratio   share of peak   best search        of the best   seconds")
     for program, rows in programs.items():
-        policy = rows.pop("policy")
+        policy = rows.pop("raw")
         best = max(rows.values(), key=lambda row: row["peak_share"])
         ratios.append(policy["peak_share"] / best["peak_share"])
         print(
             f"{program:26s} {policy['baseline_ratio']:11.2f} {policy['peak_share']:14.1%}   "
             f"{best['method']:18s} {ratios[-1]:10.3f} {policy['seconds']:11.4f}"
         )
-    rows = [row for row in data["rows"] if row["method"].startswith("policy:")]
+    rows = [row for row in data["rows"] if row["method"].startswith("raw:")]
     numpy = statistics.geometric_mean(row["baseline_ratio"] for row in rows)
     print(
         f"geometric means over {len(rows)} programs: {numpy:.3f} of numpy's speed, "
