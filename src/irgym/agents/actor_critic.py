@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
+from irgym.agents.archive import Archive
 from irgym.agents.episodes import Outcomes
 from irgym.agents.hyperparameters import (
     Positive,
@@ -19,13 +20,13 @@ from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, privileged_of, rollout
-from irgym.agents.trajectories import Trajectories
+from irgym.agents.trajectories import Trajectories, select_episodes
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.nets import heads
 from irgym.nets.actor_critic import ActorCritic, pair_scores_of
 from irgym.nets.encoders import Batch
-from irgym.nets.layout import LAYOUTS
+from irgym.nets.layout import LAYOUTS, IntArray
 from irgym.nets.policy import TorchPolicy
 
 
@@ -114,12 +115,20 @@ class ActorCriticLearner(Generic[C]):
         if config.start:
             start_from(Path(config.start), self.network.actor)
 
-    def collect(self, epsilon: float = 0.0, group: int = 1) -> tuple[Trajectories, Outcomes]:
+    def collect(
+        self, epsilon: float = 0.0, group: int = 1, archive: Archive | None = None, started: int = 0
+    ) -> tuple[Trajectories, Outcomes]:
         """Run the episodes of an iteration.
 
         Args:
             epsilon: Share of uniformly random legal actions.
             group: Episodes on each program that is drawn, one after the other.
+            archive: Where the cheapest episodes are kept.
+            started: Further episodes, that start from the archive's; what comes of them is for the archive
+                alone.
+
+        Returns:
+            The episodes without those that were started from the archive, and how all of them went.
         """
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
@@ -128,12 +137,30 @@ class ActorCriticLearner(Generic[C]):
             pair_scores = pair_scores_of(self.network.actor)
             return heads.sample(scores, legal, self.layout, self.rng, epsilon, pair_scores)
 
-        drawn = draw_tasks(self.problem.tasks, self.config.episodes // group, self.rng)
-        tasks = [task for task in drawn for _ in range(group)]
-        privileged = self.config.value_features
-        collected = rollout(tasks, self.problem, self.encoder, self.layout, choose, privileged=privileged)
-        self.scale.update(collected[0])
-        return collected
+        programs = range(len(self.problem.tasks))
+        drawn = draw_tasks(programs, self.config.episodes // group, self.rng)
+        places = [place for place in drawn for _ in range(group)]
+        own = len(places)
+        scripts: list[IntArray] = []
+        if archive is not None and started:
+            others = draw_tasks(programs, started, self.rng)
+            scripts = archive.scripts(others, self.rng)
+            places += others[: len(scripts)]
+        trajectories, outcomes = rollout(
+            [self.problem.tasks[place] for place in places],
+            self.problem,
+            self.encoder,
+            self.layout,
+            choose,
+            privileged=self.config.value_features,
+            scripts=dict(enumerate(scripts, start=own)),
+        )
+        if archive is not None:
+            archive.add(places, trajectories, outcomes.last, own)
+        if scripts:
+            trajectories = select_episodes(trajectories, np.arange(own), self.encoder)
+        self.scale.update(trajectories)
+        return trajectories, outcomes
 
     def values(self, trajectories: Trajectories) -> FloatArray:
         """Return the values of all states of the trajectories, shape [M]."""

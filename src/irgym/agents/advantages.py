@@ -69,6 +69,24 @@ def group_advantages(returns: NDArray[np.float64], group: int) -> FloatArray:
     return (groups - groups.mean(axis=1, keepdims=True)).reshape(-1).astype(np.float32)
 
 
+def risk_seeking_advantages(returns: NDArray[np.float64], group: int, share: float) -> FloatArray:
+    """Return by how much an episode's return passes what the best share of its group reaches; 0 for the rest.
+
+    The risk-seeking policy gradient (Petersen et al., arXiv 1912.04871): the best found counts, not the mean.
+
+    Args:
+        returns: Shape [N]; every `group` after each other are on one program.
+        group: Episodes on a program; it divides N.
+        share: Of the episodes that are learnt from, above 0.
+
+    Returns:
+        Shape [N].
+    """
+    groups = returns.reshape(-1, group)
+    threshold = np.quantile(groups, 1 - share, axis=1, keepdims=True)
+    return np.maximum(groups - threshold, 0).reshape(-1).astype(np.float32)
+
+
 def normalise(advantages: FloatArray, how: Normalisation) -> FloatArray:
     """Return the advantages with mean 0 and deviation 1, a greatest absolute value of 1, or as they are."""
     if how == "standard":
@@ -103,10 +121,7 @@ class ReturnScale:
 
     def update(self, trajectories: Trajectories) -> None:
         """Take the returns of some more episodes into account."""
-        to_go = trajectories.grid(trajectories.rewards).astype(np.float64)
-        for t in reversed(range(len(to_go) - 1)):
-            to_go[t] += self.gamma * to_go[t + 1]
-        returns = to_go[trajectories.step, trajectories.episode]
+        returns = trajectories.returns_to_go(self.gamma).astype(np.float64)
         self._count += len(returns)
         share = len(returns) / self._count
         distance = float(returns.mean()) - self._mean

@@ -13,9 +13,16 @@ import torch
 from torch import Tensor
 
 from irgym.agents.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
-from irgym.agents.advantages import FloatArray, advantages_and_returns, group_advantages, normalise
+from irgym.agents.advantages import (
+    FloatArray,
+    advantages_and_returns,
+    group_advantages,
+    normalise,
+    risk_seeking_advantages,
+)
+from irgym.agents.archive import Archive
 from irgym.agents.episodes import Outcomes
-from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Limit, Positive
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Limit, Positive, Share, Weight
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
@@ -75,6 +82,15 @@ class PPOConfig(Reuse, ActorCriticConfig):
     value_clip: Limit = None
     """How far a value may move from the old one before its loss is clipped (arXiv 2005.12729; MLIR RL's code
     has 0.2); None for no limit."""
+    risk: Share = 0.0
+    """With a group: learn only from this share of its episodes, the best ones, by how far they are above the
+    rest (risk-seeking policy gradient, arXiv 1912.04871); 0 for all."""
+    started: CountOrNone = 0
+    """Further episodes of an iteration, that start from the cheapest ones so far, of their own program or of
+    another: see `irgym.agents.archive`."""
+    imitation: Weight = 0.0
+    """Weight of self-imitation in each gradient step: the likelihood of the cheapest episodes so far, where
+    they were better than the value function expects (arXiv 1806.05635)."""
     target_kl: Limit = None
     """The epochs of an iteration end when the divergence from the old policy passes this, as in OpenAI's
     Spinning Up and Stable-Baselines3; None: never."""
@@ -92,6 +108,8 @@ class PPOConfig(Reuse, ActorCriticConfig):
             )
         if self.group > 1 and self.reuse != "none":
             raise IrgymError("reuse and groups exclude each other: set reuse to none or group to 1")
+        if self.risk > 0 and self.group == 1:
+            raise IrgymError("risk is a share of the episodes on a program: set group to 2 or more")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
                 "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"
@@ -117,6 +135,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
 
     Attributes:
         past: Episodes kept to be learnt from again.
+        archive: The cheapest episode of each program, where the configuration makes use of it.
     """
 
     def __init__(self, config: PPOConfig, problem: Problem) -> None:
@@ -128,12 +147,16 @@ class PPO(ActorCriticLearner[PPOConfig]):
         if not joint:
             self.value_descent = Descent(self.network.critic_parameters(), config.lr, config.max_grad_norm)
         self.past: Trajectories | None = None
+        self.archive: Archive | None = None
+        if config.started or config.imitation > 0:
+            kinds = [task.target_text for task in self.problem.tasks]
+            self.archive = Archive(kinds, self.layout, self.encoder, config.gamma)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
-        fresh, outcomes = self.collect(epsilon, config.group)
+        fresh, outcomes = self.collect(epsilon, config.group, self.archive, config.started)
         trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
         lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
         self.descent.set_lr(lr)
@@ -188,7 +211,12 @@ class PPO(ActorCriticLearner[PPOConfig]):
             )
         )
         if config.group > 1:
-            advantages = group_advantages(trajectories.returns(), config.group)[trajectories.episode]
+            returns_of = trajectories.returns()
+            advantages = (
+                risk_seeking_advantages(returns_of, config.group, config.risk)
+                if config.risk > 0
+                else group_advantages(returns_of, config.group)
+            )[trajectories.episode]
         # With r = new / behaviour and w = old / behaviour, clipping r to w (1 - clip) .. w (1 + clip)
         # equals w times the usual clipped objective, so w goes into the advantages.
         weighted = np.minimum(ratios, config.importance_limit) * normalise(advantages, config.advantages)
@@ -260,12 +288,31 @@ class PPO(ActorCriticLearner[PPOConfig]):
         value_loss = self._value_loss(values, steps)
         if joint:
             loss = loss + config.value_coefficient * value_loss
+        if self.archive is not None and config.imitation > 0:
+            loss = loss + config.imitation * self._imitation_loss(self.archive)
         self.descent.step(loss)
         with torch.no_grad():
             # The low-variance estimator of Schulman's "Approximating KL divergence".
             kl = (ratio - 1 - log_ratio).mean()
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
+
+    def _imitation_loss(self, archive: Archive) -> Tensor:
+        """Return the self-imitation loss on as many steps of the archive as a minibatch has.
+
+        It is the negative log-likelihood, weighted by how far the return is above the value.
+        """
+        kept = archive.sample(self.config.minibatch, self.rng)
+        if kept is None:
+            return torch.zeros(())
+        returns = torch.as_tensor(kept.rewards * np.float32(self.scale.factor))
+        with torch.no_grad():
+            values = self.network.values(kept.observations, torch.as_tensor(kept.privileged))
+        scores = self.network.actor.forward(kept.observations)
+        legal, choices = torch.as_tensor(kept.legal), torch.as_tensor(kept.choices)
+        pair_scores = self.network.actor.pair_scores
+        evaluated = heads.evaluate(scores, legal, choices, self.layout, pair_scores)
+        return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
 
     def _values(self, steps: Steps) -> Tensor:
         return self.network.values(steps.observations, steps.privileged)
@@ -285,6 +332,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             "descent": self.descent.state_dict(),
             "value_descent": None if self.value_descent is None else self.value_descent.state_dict(),
             "past": None if self.past is None else trajectories_state(self.past),
+            "archive": None if self.archive is None else self.archive.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -294,3 +342,5 @@ class PPO(ActorCriticLearner[PPOConfig]):
         if self.value_descent is not None:
             self.value_descent.load_state_dict(state["value_descent"])
         self.past = None if state["past"] is None else trajectories_from_state(state["past"])
+        if self.archive is not None:
+            self.archive.load_state_dict(state["archive"])

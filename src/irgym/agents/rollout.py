@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.agents.archive import Following
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import FloatArray, Trajectories, join_legal
@@ -22,7 +23,7 @@ from irgym.core.reward import Reward, asks
 from irgym.core.task import Task
 from irgym.nets.encoders import Batch, Encoder
 from irgym.nets.heads import Draw
-from irgym.nets.layout import ActionLayout
+from irgym.nets.layout import ActionLayout, IntArray
 
 Choose = Callable[[Batch, BoolArray], Draw]
 T = TypeVar("T")
@@ -68,6 +69,7 @@ def rollout(
     choose: Choose,
     *,
     privileged: bool = False,
+    scripts: Mapping[int, IntArray] | None = None,
 ) -> tuple[Trajectories, Outcomes]:
     """Run one episode on each of `tasks`.
 
@@ -78,11 +80,12 @@ def rollout(
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
         privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
+        scripts: Choices that episodes begin with, by the episode's place among `tasks`; see `Following`.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
     """
-    episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged)
+    episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged, scripts=scripts)
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 
@@ -111,6 +114,7 @@ def play(
     choose: Choose,
     *,
     privileged: bool = False,
+    scripts: Mapping[int, IntArray] | None = None,
 ) -> Episodes:
     """Play one episode on each of `tasks`, without asking for any cost.
 
@@ -123,12 +127,13 @@ def play(
         analysed = {id(task): capabilities.analysed(task) for task in tasks}
         tasks = [analysed[id(task)] for task in tasks]
     steps: list[_Step] = []
+    following = Following(scripts or {}, layout)
 
     def take(turn: Turn) -> list[Action]:
         batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
-        draw = choose(batch, legal)
+        draw = following.draw(turn.episodes, legal, choose(batch, legal))
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 

@@ -1,7 +1,7 @@
 """Trajectories: what episodes leave for a learner, and how they are selected, joined and kept."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,13 @@ class Trajectories:
         np.add.at(returns, self.episode, self.rewards)
         return returns
 
+    def returns_to_go(self, gamma: float) -> FloatArray:
+        """Return the discounted sum of the rewards from each step on, shape [M]."""
+        to_go = self.grid(self.rewards).astype(np.float64)
+        for t in reversed(range(len(to_go) - 1)):
+            to_go[t] += gamma * to_go[t + 1]
+        return to_go[self.step, self.episode].astype(np.float32)
+
 
 ARRAYS = ("legal", "choices", "policy_logp", "behaviour_logp", "rewards", "episode", "step", "privileged")
 
@@ -78,9 +85,13 @@ def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Enc
     """Return the given episodes, numbered anew in that order."""
     numbers = np.full(trajectories.episodes, -1, dtype=np.int64)
     numbers[episodes] = np.arange(len(episodes))
-    rows = np.flatnonzero(numbers[trajectories.episode] >= 0)
+    chosen = select_steps(trajectories, np.flatnonzero(numbers[trajectories.episode] >= 0), encoder)
+    return replace(chosen, episode=numbers[chosen.episode])
+
+
+def select_steps(trajectories: Trajectories, rows: IntArray, encoder: Encoder) -> Trajectories:
+    """Return the given steps, of episodes that are numbered as before."""
     arrays = {name: getattr(trajectories, name)[rows] for name in ARRAYS}
-    arrays["episode"] = numbers[arrays["episode"]]
     return Trajectories(encoder.select(trajectories.observations, torch.as_tensor(rows)), **arrays)
 
 

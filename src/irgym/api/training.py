@@ -18,10 +18,11 @@ from irgym.api.checks import (
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import Bench, reward_of, spread
+from irgym.core.environment import Bench, Environment, reward_of, spread
 from irgym.core.errors import IrgymError
 from irgym.core.files import lock_for
 from irgym.core.json_files import write_json
+from irgym.core.reward import Reward
 from irgym.core.run_folder import RunFolder, RunProblem
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
@@ -35,6 +36,7 @@ from irgym.search.budget import Budget
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
+    from irgym.agents.problem import Problem
     from irgym.nets.policy import TorchPolicy
 
 
@@ -112,7 +114,6 @@ def train(
         check_share(screen)
     require_torch("training")
     from irgym.agents import AGENTS
-    from irgym.agents.problem import Problem, makers_of
     from irgym.agents.training import train as run_training
 
     found = environment_named(environment)
@@ -126,38 +127,64 @@ def train(
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     folder.check(resume)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
-    recorded = folder.problem() if resume else None
+    peaks = folder.problem().peaks if resume else None
     with found.bench(farm, backend) as bench:
-        pairs = [(uri, one) for uri in programs.train for one in targets]
-        tasks = [task_of(found, uri, backend, one, objective) for uri, one in pairs]
+        problem = _problem(found, bench, programs.train, rewarded, (backend, targets, objective), peaks)
         if note is not None:
-            machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in tasks[: len(targets)]))
+            firsts = problem.tasks[: len(targets)]
+            machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in firsts))
             note(f"{agent} on {len(programs.train)} programs of {programs.name}; {machine}")
-        names = targets_of(tasks)
-        peaks = recorded.peaks if recorded is not None else _peaks(bench, tasks[: len(targets)])
-        makers = makers_of(environment, programs.train, backend, targets, objective)
         return run_training(
             config,
-            Problem(tasks, bench.evaluator, rewarded, dict(zip(names, peaks, strict=False)), makers),
+            problem,
             folder.path,
             resume=resume,
             iterations=iterations,
             seconds=seconds,
             progress=progress,
-            validation=spread(tasks, validate),
+            validation=spread(problem.tasks, validate),
             environment=found.name,
             details={
                 "dataset": programs.name,
                 "objective": objective,
                 "reward": reward,
                 "backend": backend,
-                "targets": names,
+                "targets": targets_of(problem.tasks),
                 "validate": validate,
-                "peaks": peaks,
+                "peaks": tuple(problem.peaks.values()),
                 "screen": screen,
             },
-            screen=None if screen is None else Screen(bench.evaluator, tasks, screen, seed),
+            screen=None if screen is None else Screen(bench.evaluator, problem.tasks, screen, seed),
         )
+
+
+def _problem(
+    environment: Environment,
+    bench: Bench,
+    uris: Sequence[str],
+    reward: Reward,
+    choices: tuple[str | None, Sequence[str | None], str | None],
+    peaks: Sequence[float] | None,
+) -> "Problem":
+    """Return what is learnt.
+
+    Args:
+        environment: The programs' environment.
+        bench: Where costs are measured.
+        uris: The programs; each is learnt for every target.
+        reward: What is rewarded.
+        choices: Back end, targets and objective; None for the environment's own.
+        peaks: The targets' peaks in GFLOP/s, those of a run that is resumed; None to measure them.
+    """
+    from irgym.agents.problem import Problem, makers_of
+
+    backend, targets, objective = choices
+    tasks = [task_of(environment, uri, backend, target, objective) for uri in uris for target in targets]
+    if peaks is None:
+        peaks = _peaks(bench, tasks[: len(targets)])
+    of_target = dict(zip(targets_of(tasks), peaks, strict=False))
+    makers = makers_of(environment.name, uris, backend, targets, objective)
+    return Problem(tasks, bench.evaluator, reward, of_target, makers)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:

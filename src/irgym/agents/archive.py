@@ -1,0 +1,234 @@
+"""The archive: the cheapest episode of each program so far, to learn from, and to start new ones from.
+
+What counts is the best schedule found, not the mean of many. Learning the best ones again keeps what an
+update would forget (self-imitation: Oh et al., arXiv 1806.05635), and since an episode can be followed again
+at no cost, exploration starts from what is good rather than from nothing (Go-Explore: Ecoffet et al., arXiv
+2004.12919). Programs of one kind share what they find: a schedule is tried on others too.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.agents.trajectories import (
+    Trajectories,
+    join,
+    select_episodes,
+    select_steps,
+    trajectories_from_state,
+    trajectories_state,
+)
+from irgym.core.actions import BoolArray
+from irgym.nets.encoders import Encoder
+from irgym.nets.heads import Draw
+from irgym.nets.layout import ActionLayout, IntArray
+
+OTHERS = 0.5
+"""Share of the scripts that are made of another program's episode."""
+
+TOURNAMENT = 8
+"""Programs of which the one with the greatest return is that other."""
+
+ALIKE = 0.5
+"""Share of these tournaments that are held among programs of the same kind; the others are among all."""
+
+WHOLE = 0.5
+"""Share of those that are taken over as they are."""
+
+MORE = 0.5
+"""Probability of another edit after each."""
+
+AS_GOOD = 1.02
+"""Factor above the least cost up to which an episode that the policy chose by itself is kept in its place."""
+
+FREE = -1
+"""Stands in a script for a choice that is left to the policy."""
+
+
+class Archive:
+    """The cheapest episodes.
+
+    Attributes:
+        costs: Least cost of each program, by its number.
+        episodes: One episode of each of these programs, in the order of `costs`, with the return from each
+            step on in place of its reward; None as long as there is none.
+    """
+
+    def __init__(
+        self, kinds: Sequence[str], layout: ActionLayout, encoder: Encoder, gamma: float = 1.0
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            kinds: The kind of each program, such as its target: they share more with their own.
+            layout: The meaning of choices.
+            encoder: Of the observations.
+            gamma: Discount of the returns.
+        """
+        self.costs: dict[int, float] = {}
+        self.episodes: Trajectories | None = None
+        self._kinds = tuple(kinds)
+        self._layout = layout
+        self._encoder = encoder
+        self._gamma = gamma
+
+    def add(
+        self, programs: Sequence[int], episodes: Trajectories, costs: NDArray[np.float64], own: int
+    ) -> None:
+        """Keep what is cheaper than before.
+
+        Of several that are about as good, a shorter one is kept, or else the latest that the policy chose by
+        itself: what it is likely to do is easier to learn, and alike for programs that are alike.
+
+        Args:
+            programs: The program of each episode.
+            episodes: As many episodes.
+            costs: Their last costs; those that are not finite are left out.
+            own: How many of them, the first ones, the policy chose by itself.
+        """
+        chosen: dict[int, int] = {}
+        least = dict(self.costs)
+        lengths = np.bincount(episodes.episode, minlength=len(programs)).tolist()
+        shortest = dict(zip(self.costs, self._lengths(), strict=True))
+        for number, (program, cost, length) in enumerate(zip(programs, costs.tolist(), lengths, strict=True)):
+            limit, before = least.get(program, np.inf), shortest.get(program, 0)
+            simpler = length < before or (number < own and length == before)
+            if np.isfinite(cost) and cost < limit * (AS_GOOD if simpler else 1.0):
+                chosen[program] = number
+                least[program] = min(cost, limit)
+                shortest[program] = length
+        if not chosen:
+            return
+        new = select_episodes(episodes, np.array(list(chosen.values())), self._encoder)
+        new = replace(new, rewards=new.returns_to_go(self._gamma))
+        kept = [place for place, program in enumerate(self.costs) if program not in chosen]
+        order = [program for program in self.costs if program not in chosen]
+        if self.episodes is not None and kept:
+            old = select_episodes(self.episodes, np.array(kept), self._encoder)
+            new = join(old, new, self._encoder)
+        self.episodes = new
+        self.costs = {program: least[program] for program in (*order, *chosen)}
+
+    def _lengths(self) -> list[int]:
+        """Return the steps of each episode."""
+        return [] if self.episodes is None else np.bincount(self.episodes.episode).tolist()
+
+    def sample(self, count: int, rng: np.random.Generator) -> Trajectories | None:
+        """Return some steps of the episodes, none twice; None where there are no episodes."""
+        if self.episodes is None:
+            return None
+        steps = len(self.episodes)
+        return select_steps(self.episodes, rng.choice(steps, min(count, steps), replace=False), self._encoder)
+
+    def scripts(self, programs: Sequence[int], rng: np.random.Generator) -> list[IntArray]:
+        """Return choices to begin an episode of each of some programs with, shape [steps, S] each.
+
+        They are those of the program's own episode, or of a better one's, half the time one of its kind, with
+        some edits: cut off somewhere, or with an action less, one more, or another one. That is the policy's,
+        one of the archive's, or random.
+        """
+        if self.episodes is None:
+            return []
+        order = np.lexsort((self.episodes.step, self.episodes.episode))
+        choices = self.episodes.choices[order]
+        bounds = np.searchsorted(self.episodes.episode[order], np.arange(self.episodes.episodes + 1))
+        places = {program: place for place, program in enumerate(self.costs)}
+        returns = self.episodes.rewards[order][bounds[:-1]]
+        alike: dict[str, list[int]] = {}
+        for program, place in places.items():
+            alike.setdefault(self._kinds[program], []).append(place)
+        everyone = list(places.values())
+        scripts: list[IntArray] = []
+        for program in programs:
+            other = program not in places or rng.random() < OTHERS
+            near = alike.get(self._kinds[program]) if rng.random() < ALIKE else None
+            drawn = rng.choice(near or everyone, TOURNAMENT)
+            place = int(drawn[np.argmax(returns[drawn])]) if other else places[program]
+            script = choices[bounds[place] : bounds[place + 1]]
+            edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
+            for _ in range(edits):
+                script = self._edited(script, choices, rng)
+            scripts.append(script)
+        return scripts
+
+    def _edited(self, script: IntArray, pool: IntArray, rng: np.random.Generator) -> IntArray:
+        if not len(script):
+            return script
+        place = int(rng.integers(len(script)))
+        edit = int(rng.integers(4))
+        if edit == 0:
+            return script[:place]
+        if edit == 1:
+            return np.delete(script, place, axis=0)
+        new = self._other(pool, rng)
+        if edit == 2:
+            return np.insert(script, place, new, axis=0)
+        changed = script.copy()
+        changed[place] = new
+        return changed
+
+    def _other(self, pool: IntArray, rng: np.random.Generator) -> IntArray:
+        source = int(rng.integers(3))
+        if source == 0:
+            return np.full(self._layout.segments, FREE, dtype=np.int64)
+        if source == 1:
+            return pool[rng.integers(len(pool))]
+        return rng.integers(self._layout.width, size=self._layout.segments)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as tensors and plain values."""
+        kept = None if self.episodes is None else trajectories_state(self.episodes)
+        return {"costs": dict(self.costs), "episodes": kept}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        self.costs = {int(program): cost for program, cost in state["costs"].items()}
+        kept = state["episodes"]
+        self.episodes = None if kept is None else trajectories_from_state(kept)
+
+
+class Following:
+    """Episodes that follow scripts: each as far as its choices apply, leaving out those that do not.
+
+    After its script, and where it leaves a choice free, an episode goes on as the policy chooses.
+    """
+
+    def __init__(self, scripts: Mapping[int, IntArray], layout: ActionLayout) -> None:
+        """Begin.
+
+        Args:
+            scripts: Choices of shape [steps, S], by the number of the episode.
+            layout: Their meaning.
+        """
+        self._left = {episode: list(script) for episode, script in scripts.items()}
+        self._layout = layout
+
+    def draw(self, episodes: Sequence[int], legal: BoolArray, draw: Draw) -> Draw:
+        """Return a draw for some episodes, in which scripts take the place of the policy's choices."""
+        choices = draw.choices.copy()
+        followed = np.zeros(len(choices), dtype=np.bool_)
+        for row, episode in enumerate(episodes):
+            left = self._left.get(episode)
+            while left:
+                wanted = left.pop(0)
+                if wanted[0] == FREE:
+                    break
+                if self._applies(wanted, legal[row]):
+                    choices[row] = wanted
+                    followed[row] = True
+                    break
+        return Draw(
+            choices,
+            np.where(followed, np.float32(0), draw.policy_logp),
+            np.where(followed, np.float32(0), draw.behaviour_logp),
+        )
+
+    def _applies(self, choices: IntArray, legal: BoolArray) -> bool:
+        first = min(int(choices[0]), self._layout.width) if self._layout.pointed else int(choices[0])
+        if choices[0] >= legal.shape[-1] or first >= len(self._layout.active):
+            return False
+        segments = np.flatnonzero(self._layout.active[first])
+        return bool(legal[segments, choices[segments]].all())

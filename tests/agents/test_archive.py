@@ -1,0 +1,180 @@
+from dataclasses import replace
+from pathlib import Path
+
+import dials
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trainings import check_resuming, learns
+
+from irgym.agents.advantages import risk_seeking_advantages
+from irgym.agents.archive import FREE, Archive, Following
+from irgym.agents.ppo import PPOConfig
+from irgym.agents.rollout import rollout
+from irgym.agents.trajectories import select_episodes
+from irgym.core.errors import IrgymError
+from irgym.nets import heads
+
+CONFIG = PPOConfig(
+    iterations=60,
+    episodes=48,
+    started=48,
+    imitation=0.3,
+    epochs=6,
+    minibatch=128,
+    lr=3e-3,
+    entropy=0.1,
+    hidden=(64, 64),
+)
+CODES = dials.CODES[7::30]
+
+
+def choices_of(trajectories, episode):
+    rows = np.flatnonzero(trajectories.episode == episode)
+    return trajectories.choices[rows[np.argsort(trajectories.step[rows])]]
+
+
+def random_episodes(learner, places, scripts=None, seed=0):
+    """Episodes on some programs by a policy that chooses at random."""
+    rng = np.random.default_rng(seed)
+
+    def choose(batch, legal):
+        scores = np.zeros(legal.shape, dtype=np.float32)
+        return heads.sample(scores, legal, learner.layout, rng)
+
+    tasks = [learner.problem.tasks[place] for place in places]
+    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, scripts=scripts)
+
+
+@pytest.fixture
+def learner():
+    return CONFIG.build(dials.problem(CODES))
+
+
+def test_learns_the_dials():
+    assert learns(CONFIG, dials.problem(CODES), 0.9 * dials.BEST_RETURN)
+
+
+@pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, episodes=96, started=0, group=8, risk=0.25)])
+def test_a_training_resumes_exactly(config, tmp_path: Path):
+    check_resuming(replace(config, epochs=1), dials.problem(CODES), 3, tmp_path / "state.pt")
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**16))
+def test_an_episode_follows_its_script_to_the_end(seed):
+    learner = CONFIG.build(dials.problem(CODES))
+    first, outcomes = random_episodes(learner, [0, 1, 2], seed=seed)
+    script = choices_of(first, 1)
+    again, anew = random_episodes(learner, [2, 1], {1: script}, seed=seed + 1)
+    np.testing.assert_array_equal(choices_of(again, 1), script)
+    assert anew.last[1] == outcomes.last[1]
+
+
+def test_what_does_not_apply_is_left_out_and_what_is_free_is_the_policys(learner):
+    layout = learner.layout
+    legal = np.ones((2, layout.segments, layout.width), dtype=np.bool_)
+    legal[0, 0, 1] = False
+    wanted = np.zeros((2, layout.segments), dtype=np.int64)
+    wanted[0, 0] = 1
+    beyond = np.full((1, layout.segments), layout.width, dtype=np.int64)
+    free = np.full((1, layout.segments), FREE, dtype=np.int64)
+    following = Following({7: np.concatenate([beyond, wanted]), 8: free}, layout)
+    own = heads.Draw(
+        np.full((2, layout.segments), 2, dtype=np.int64), np.float32([-1, -2]), np.float32([-1, -2])
+    )
+    drawn = following.draw([7, 8], legal, own)
+    assert drawn.choices[0].tolist() == wanted[1].tolist()
+    assert drawn.choices[1].tolist() == own.choices[1].tolist()
+    assert drawn.behaviour_logp.tolist() == [0, -2]
+    assert following.draw([7, 8], legal, own).choices.tolist() == own.choices.tolist()
+
+
+def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):
+    archive = Archive([""] * 9, learner.layout, learner.encoder)
+    least: dict[int, float] = {}
+    for seed in range(5):
+        places = [0, 1, 1, 2, 0, 3]
+        trajectories, outcomes = random_episodes(learner, places, seed=seed)
+        archive.add(places, trajectories, outcomes.last, own=0)
+        for place, cost in zip(places, outcomes.last.tolist(), strict=True):
+            least[place] = min(cost, least.get(place, np.inf))
+    assert archive.costs == least
+    scripts = {place: choices_of(archive.episodes, place) for place in range(4)}
+    _, again = random_episodes(learner, list(archive.costs), scripts, seed=9)
+    assert again.last.tolist() == list(archive.costs.values())
+
+
+def test_failed_episodes_are_not_kept(learner):
+    archive = Archive([""] * 9, learner.layout, learner.encoder)
+    trajectories, outcomes = random_episodes(learner, [0, 1])
+    archive.add([0, 1], trajectories, np.array([np.inf, outcomes.last[1]]), own=2)
+    assert list(archive.costs) == [1]
+
+
+def test_of_equally_good_episodes_a_shorter_one_is_kept_and_then_the_policys(learner):
+    archive = Archive([""] * 9, learner.layout, learner.encoder)
+    trajectories, _ = random_episodes(learner, [0] * 12)
+    lengths = np.bincount(trajectories.episode)
+    longer, shorter = int(np.argmax(lengths)), int(np.argmin(lengths))
+    assert lengths[longer] > lengths[shorter]
+
+    def add(episode, cost, own):
+        one = select_episodes(trajectories, np.array([episode]), learner.encoder)
+        archive.add([0], one, np.array([cost]), own)
+        return archive.episodes.choices.tolist() == choices_of(trajectories, episode).tolist()
+
+    assert add(longer, 100.0, own=1)
+    assert not add(shorter, 103.0, own=1), "a cost that is higher by more than the noise"
+    assert add(shorter, 101.0, own=0)
+    assert not add(longer, 101.0, own=1)
+    alike = [place for place in np.flatnonzero(lengths == lengths[shorter]) if place != shorter]
+    assert alike and add(int(alike[0]), 101.0, own=1) and not add(shorter, 101.0, own=0)
+    assert archive.costs == {0: 100.0}
+
+
+def test_an_empty_archive_starts_nothing(learner):
+    assert Archive([""] * 9, learner.layout, learner.encoder).scripts([0], np.random.default_rng(0)) == []
+
+
+def test_a_script_is_made_by_edits_of_an_episode(learner):
+    archive = Archive([""] * 9, learner.layout, learner.encoder)
+    trajectories, outcomes = random_episodes(learner, [0, 1])
+    archive.add([0, 1], trajectories, outcomes.last, own=0)
+    episodes = [choices_of(archive.episodes, place).tolist() for place in range(2)]
+    scripts = [one.tolist() for one in archive.scripts([0] * 400, np.random.default_rng(0))]
+    assert 50 < sum(script in episodes for script in scripts) < 300, "many are another's as they are"
+    once = sum(any(edited(episode, script) for episode in episodes) for script in scripts)
+    assert 250 < once < 400, "most are edited at most once, some further"
+
+
+def test_programs_share_more_with_their_kind(learner):
+    archive = Archive(["wide", "wide", "narrow", "narrow"], learner.layout, learner.encoder)
+    trajectories, outcomes = random_episodes(learner, [0, 2], seed=3)
+    archive.add([0, 2], trajectories, outcomes.last, own=0)
+    wide, narrow = (choices_of(archive.episodes, place).tolist() for place in range(2))
+    assert wide != narrow
+    for program, own, other in ((1, wide, narrow), (3, narrow, wide)):
+        scripts = [one.tolist() for one in archive.scripts([program] * 400, np.random.default_rng(0))]
+        assert scripts.count(own) > 80, "half of the tournaments are among the kind"
+        assert scripts.count(own) + scripts.count(other) > 140
+
+
+def edited(before: list, after: list) -> bool:
+    """Whether at most one action was changed, inserted or deleted, or the end cut off."""
+    same = 0
+    while same < min(len(before), len(after)) and before[same] == after[same]:
+        same += 1
+    rest, new = before[same:], after[same:]
+    return not new or rest == new or rest[1:] in (new, new[1:]) or rest == new[1:]
+
+
+def test_only_the_best_share_of_a_group_is_learnt_from():
+    advantages = risk_seeking_advantages(np.array([1.0, 2.0, 3.0, 5.0, 9.0, 9.0, 9.0, 9.0]), 4, 0.25)
+    assert advantages.tolist() == [0, 0, 0, 1.5, 0, 0, 0, 0]
+
+
+def test_risk_needs_a_group():
+    with pytest.raises(IrgymError, match="set group to 2 or more"):
+        PPOConfig(risk=0.1).build(dials.problem(CODES))
