@@ -89,6 +89,23 @@ class Demonstrations(Protocol):
 
 
 @runtime_checkable
+class Parts(Protocol):
+    """Programs that are made of smaller ones, whose schedules can be found apart and put together."""
+
+    def parts(self) -> Sequence[Task[Any]]:
+        """Return the smaller programs, equal ones as one and the same task; none where there are no two."""
+        ...
+
+    def joined(self, schedules: Sequence[Schedule]) -> Schedule:
+        """Return the schedule that does to each part what its own does.
+
+        Args:
+            schedules: One for each of `parts`.
+        """
+        ...
+
+
+@runtime_checkable
 class Counted(Protocol):
     """How many programs there are, so that small tasks can be searched exhaustively."""
 
@@ -136,8 +153,11 @@ class Endings(Protocol):
 class Peak(Protocol):
     """A peak of the machine that bounds times."""
 
-    def peak_call(self, state: Any) -> Call:
-        """Return the call that times the state in turn with the peak: it returns a `Versus`."""
+    def peak_call(self, state: Any) -> Call | None:
+        """Return the call that times the state in turn with the peak: it returns a `Versus`.
+
+        None where no peak bounds the times of this program.
+        """
         ...
 
 

@@ -148,6 +148,27 @@ class Session:
             raise Exhausted
         return [self._costs[job.schedule] for job in jobs]
 
+    def search_part(
+        self, strategy: "Strategy", part: Task[Any], share: float, rng: np.random.Generator
+    ) -> SearchResult:
+        """Search a part of the program, on a share of the budget; its evaluations count as this session's.
+
+        Raises:
+            Exhausted: The budget is spent.
+        """
+        evaluations, seconds = self._budget.evaluations, self._budget.seconds
+        if evaluations is not None:
+            evaluations = min(max(1, int(share * evaluations)), evaluations - self.evaluations)
+        if seconds is not None:
+            seconds = min(share * seconds, seconds - self.seconds)
+        if (evaluations is not None and evaluations < 1) or (seconds is not None and seconds <= 0):
+            raise Exhausted
+        budget = Budget(evaluations, seconds)
+        seed = int(rng.integers(2**31))
+        found = run_search(strategy, part, self._evaluator, budget, seed, self.policy, self.history)
+        self.evaluations += found.evaluations
+        return found
+
     def identity(self, node: Node) -> Hashable:
         """Return what tells a node's state apart from others."""
         return self.task.identity(node.state)

@@ -2,8 +2,9 @@
 
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.uri import renamed
 from irgym.envs.linalg import actions, datasets
-from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, SLEEPING, threads_of, toolchain_with
+from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
 from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs.sources import Sources, answer
@@ -34,6 +35,9 @@ from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
 from irgym.measure.target import target_of
+from irgym.measure.variables import SLEEPING
+
+IMPORTING = "irgym.envs.linalg.importing"
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
@@ -101,9 +105,13 @@ class LinalgEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        described = self._described(self._sources.text(source), source.uri)
-        task = LinalgTask(source.uri, *described, target=made_for, threads=threads, space=self.space)
-        return under(task, objective)
+        text, program = self._described(self._sources.text(source), source.uri)
+
+        def divide() -> list[LinalgTask]:
+            return self._divided(text, source.uri, partial(LinalgTask, **made))
+
+        made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
+        return under(LinalgTask(source.uri, text, program, divide=divide, **made), objective)
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.
@@ -130,12 +138,22 @@ class LinalgEnvironment(Environment):
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""
         if text not in self._programs:
-            if self._reader is None:
-                self._reader = Child(LIMITS)
-                weakref.finalize(self, self._reader.close)
-            call = Call("irgym.envs.linalg.importing.description:describe", (text,))
-            self._programs[text] = answer(self._reader, call, uri)
+            self._programs[text] = self._read(f"{IMPORTING}.description:describe", text, uri)
         return self._programs[text]
+
+    def _divided(self, text: str, uri: str, make: Callable[..., LinalgTask]) -> list[LinalgTask]:
+        """Return the task of each operation that has a turn, equal ones once made."""
+        parts: list[tuple[int, str]] = self._read(f"{IMPORTING}.parts:parts_of", text, uri)
+        places = {part: place for place, part in reversed(parts)}
+        tasks = {part: make(f"{uri}#{place}", *self._described(part, uri)) for part, place in places.items()}
+        return [tasks[part] for _, part in parts]
+
+    def _read(self, function: str, text: str, uri: str) -> Any:
+        """Return what a function says of a program's text; it runs in the child process."""
+        if self._reader is None:
+            self._reader = Child(LIMITS)
+            weakref.finalize(self, self._reader.close)
+        return answer(self._reader, Call(function, (text,)), uri)
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

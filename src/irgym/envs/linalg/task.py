@@ -1,7 +1,7 @@
 """The task: a program's operations, scheduled one after the other, the last first."""
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.cost import Call, Job
 from irgym.core.observation import ObservationView
+from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
@@ -41,6 +42,8 @@ class LinalgTask(Transitions, Task[LinalgState]):
         target: What its code is made for.
         threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
         space: The actions: one of those that `actions.space_with` returns.
+        divide: Returns the task of each operation that has a turn, in the program's order, equal ones once
+            made; None where that is not known.
     """
 
     forms = FORMS
@@ -54,6 +57,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         target: Target,
         threads: int | None = None,
         space: ActionSpace = actions.SPACE,
+        divide: "Callable[[], Sequence[LinalgTask]] | None" = None,
     ) -> None:
         super().__init__(program, space)
         self.uri = uri
@@ -61,6 +65,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         self._content = hashlib.sha256(text.encode()).hexdigest()[:16]
         self._target = target
         self.threads = threads
+        self._divide = divide
         self.timing = PARALLEL_TIMING if threads else TIMING
         deepest = max(operation.loops for operation in program.operations)
         self.horizon = len(self.order) * (STEPS + deepest)
@@ -77,6 +82,16 @@ class LinalgTask(Transitions, Task[LinalgState]):
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule of tiles for registers and caches, and of vectors."""
         return sketch(self, self.target, rng)
+
+    def parts(self) -> Sequence[Task[LinalgState]]:
+        """Return the operations as programs of their own; none where only one has a turn."""
+        return () if self._divide is None or len(self.order) < 2 else self._divide()
+
+    def joined(self, schedules: Sequence[Schedule]) -> Schedule:
+        """Return the schedule that does to each operation what its own schedule does."""
+        turn = Action(actions.NEXT)
+        alone = [[action for action in one.actions if action != turn] for one in schedules]
+        return Schedule(tuple(action for one in reversed(alone) for action in (*one, turn)))
 
     def cost_features(self, state: LinalgState) -> NDArray[np.float64]:
         """Return what `cost_features` makes of the operations as they are now, shape [COST_FEATURES]."""

@@ -9,7 +9,8 @@ from irgym.core import capabilities
 from irgym.search.mutation import mutate, pick
 from irgym.search.session import Node, Session
 from irgym.search.strategies.evolutionary import select
-from irgym.search.strategies.rollout import candidates, policy_of, rollout
+from irgym.search.strategies.parts import by_parts
+from irgym.search.strategies.rollout import Rollout, candidates, policy_of, rollout
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Guided:
 
     Of an episode its end is evaluated, and the states on the way where they may be better (`candidates`). The
     sampling temperature rises from round to round, from 1 (the policy itself) to `hottest`, and falls back
-    to 1.
+    to 1. A program that is made of smaller ones is searched part by part before that: see `by_parts`.
 
     Attributes:
         rollouts: Episodes sampled in a round, in lockstep.
@@ -46,6 +47,7 @@ class Guided:
         policy = policy_of(session)
         [greedy] = rollout(session.task, policy, 1, None)
         elite = select(session, list(candidates(session.task, greedy)), self.elite)
+        elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
         temperature = 1.0
         while True:
             paths = rollout(session.task, policy, self.rollouts, rng, temperature)

@@ -1,0 +1,58 @@
+"""Programs that are made of smaller ones: search each of those, and put together what was found.
+
+A network takes seconds to compile, and each of its operators hundredths of one. So operators are tuned apart,
+each for as long as it matters to the whole, as Ansor does (arXiv 2006.06762, section 6).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irgym.core import capabilities
+from irgym.core.task import Task
+from irgym.search.session import Node, Session, Strategy
+
+SHARE = 0.7
+"""Share of the budget for the parts; the rest is for the whole program."""
+
+LOOK = 0.25
+"""Share of that for a first look at each part, by which the rest is shared out."""
+
+
+def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.Generator) -> list[Node]:
+    """Return the program with the best schedule that was found for each part; none where it has no parts.
+
+    Args:
+        session: Of the whole program.
+        first: Takes a first look at each part.
+        then: Searches it further, the longer the more of the program's time it takes.
+        rng: Source of randomness.
+
+    Raises:
+        Exhausted: The budget is spent.
+    """
+    divided = capabilities.ask(session.task, capabilities.Parts)
+    parts: Sequence[Task[Any]] = () if divided is None else divided.parts()
+    if divided is None or not parts:
+        return []
+    tasks = {id(part): part for part in parts}
+    counts = Counter(id(part) for part in parts)
+    found = {
+        name: session.search_part(first, task, SHARE * LOOK / len(tasks), rng) for name, task in tasks.items()
+    }
+    weights = {
+        name: counts[name] * result.cost for name, result in found.items() if math.isfinite(result.cost)
+    }
+    left = SHARE - session.progress
+    for name in sorted(weights, key=lambda name: -weights[name]):
+        if session.progress >= SHARE:
+            break
+        share = left * weights[name] / sum(weights.values())
+        further = session.search_part(then, tasks[name], share, rng)
+        if further.cost < found[name].cost:
+            found[name] = further
+    schedule = divided.joined([found[id(part)].schedule for part in parts])
+    return session.follow(session.root, schedule.actions)[-1:]

@@ -1,0 +1,129 @@
+"""A program that is made of smaller ones is searched part by part."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.kinds import ActionKind
+from irgym.core.observation import array_view, views_of
+from irgym.core.schedule import Schedule, replay
+from irgym.core.task import Task
+from irgym.search.budget import Budget
+from irgym.search.session import run_search
+from irgym.search.strategies.guided import Guided
+
+VALUES = 24
+SPACE = ActionSpace((ActionKind("set", (tuple(range(VALUES)),)),))
+Values = tuple[int, ...]
+
+
+class Row(Task[Values]):
+    """Cells that are set one after the other; only the right value of a cell is any better than another."""
+
+    space = SPACE
+    views = views_of(array_view("cells", "", (0,), lambda task, state: state))
+
+    def __init__(self, wanted: Values, divided: bool) -> None:
+        self.wanted = wanted
+        self.uri = f"row://{'-'.join(map(str, wanted))}"
+        self.horizon = len(wanted)
+        self._parts = [Row((one,), False) for one in range(VALUES)] if divided else []
+
+    def initial(self) -> Values:
+        return ()
+
+    def mask(self, state: Values) -> Mask:
+        return SPACE.mask([not self.terminal(state)], [True] * VALUES)
+
+    def step(self, state: Values, action: Action) -> Values:
+        return (*state, *action.params)
+
+    def terminal(self, state: Values) -> bool:
+        return len(state) == len(self.wanted)
+
+    def parts(self) -> Sequence["Row"]:
+        return [self._parts[one] for one in self.wanted] if self._parts else []
+
+    def joined(self, schedules: Sequence[Schedule]) -> Schedule:
+        return Schedule(tuple(action for one in schedules for action in one.actions))
+
+    def key(self, state: Values) -> str:
+        return " ".join(map(str, state))
+
+    def job(self, state: Values) -> Job:
+        return Job(Call("row:cost", (state, self.wanted)), self.uri, self.key(state), "none", target="")
+
+    def validation(self, state: Values, inputs: int, seed: int) -> Call:
+        raise NotImplementedError
+
+    def describe(self, state: Values) -> str:
+        return str(state)
+
+    def export(self, state: Values, path: Path) -> list[Path]:
+        raise NotImplementedError
+
+
+class Costs:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
+        self.asked += [f"{job.program} {job.schedule}" for job in jobs]
+        return [Measurement(Outcome.OK, (self.cost(*job.call.arguments),)) for job in jobs]
+
+    @staticmethod
+    def cost(state: Values, wanted: Values) -> float:
+        right = sum(a == b for a, b in zip(state, wanted, strict=False))
+        return 1.0 + 9.0 * (len(wanted) - right)
+
+
+class Uniform:
+    observation = ""
+
+    def act(self, observations: Any, masks: Sequence[Mask], rng: Any, temperature: float = 1.0) -> Any:
+        rng = rng or np.random.default_rng(0)
+        return [SPACE.sample(mask, rng) for mask in masks]
+
+
+WANTED = (3, 17, 3, 3, 20, 9, 17, 3)
+
+
+def found(divided: bool, budget: Budget, seed: int = 0):
+    task, costs = Row(WANTED, divided), Costs()
+    return task, costs, run_search(Guided(sketches=0), task, costs, budget, seed, Uniform())
+
+
+def test_parts_are_found_where_the_whole_is_out_of_reach():
+    for seed in range(3):
+        task, _, result = found(True, Budget(evaluations=400), seed)
+        assert replay(task, result.schedule) == WANTED
+        _, _, other = found(False, Budget(evaluations=400), seed)
+        assert result.cost < other.cost
+
+
+def test_equal_parts_are_searched_once():
+    _, costs, _ = found(True, Budget(evaluations=200))
+    looks = [asked for asked in costs.asked if asked == "row://3 "]
+    assert len(looks) == 2, "one look at first, and one search: not one for each of the four"
+
+
+@pytest.mark.parametrize("evaluations", [1, 2, 5, 17, 90])
+def test_evaluations_of_parts_count(evaluations):
+    _, costs, result = found(True, Budget(evaluations=evaluations))
+    assert len(costs.asked) == result.evaluations <= evaluations
+
+
+@pytest.mark.timed
+def test_time_for_parts_counts():
+    _, _, result = found(True, Budget(seconds=0.3))
+    assert 0.25 < result.seconds < 0.6
+
+
+def test_equal_seeds_give_equal_results():
+    first, second = (found(True, Budget(evaluations=150), seed=4)[2] for _ in range(2))
+    assert first.schedule == second.schedule and first.evaluations == second.evaluations
