@@ -1,0 +1,174 @@
+"""Learning without a teacher: PPO with an archive, beside PPO alone, several seeds, on both instruction sets.
+
+Trains each recipe with each seed in a run folder of its own, where it goes on if it was interrupted; then
+lets all policies act greedily on the same programs of the test split, beside the one that ships, which began
+as a clone of what searches found. Writes NAME.md and NAME.svg: validations against evaluations, a line for
+each seed. The validation is the mean return on training programs, of greedy episodes.
+
+    python benchmarks/learning_alone.py --seeds 3 --iterations 450
+    python benchmarks/learning_alone.py --environment linalg --iterations 300 --options --screen 0.08
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from irgym.core.run_folder import RunFolder
+from irgym.evaluation.statistics import geometric_interval
+
+COMMON = (
+    "episodes=256",
+    "minibatch=1024",
+    "lr=1e-3",
+    "lr_end=1e-4",
+    "entropy=0.02",
+    "entropy_end=0.001",
+    "epsilon=0.05",
+    "epsilon_end=0.01",
+    "gae_lambda=0.98",
+)
+RECIPES: dict[str, tuple[str, ...]] = {
+    "archive": ("episodes=96", "started=160", "imitation=1.0"),
+    "PPO": (),
+    "risk": ("group=16", "risk=0.25"),
+    "imitation": ("episodes=256", "imitation=1.0"),
+}
+"""What differs from `COMMON`; as many episodes in an iteration each."""
+
+OWN: dict[str, tuple[str, ...]] = {
+    "loops": (),
+    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
+}
+"""What an environment's networks are."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to train, and where to write."""
+
+    environment: str = "loops"
+    """Environment to learn in."""
+    recipes: tuple[str, ...] = ("archive", "PPO")
+    """Recipes to train by: archive, PPO, risk, imitation."""
+    seeds: int = 3
+    """Seeds of each."""
+    iterations: int = 450
+    """Iterations of each, of 256 episodes."""
+    targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
+    """Targets that are learnt together."""
+    limit: int = 54
+    """Programs of the test split, evenly spread."""
+    runs: Path = Path("runs/alone")
+    """Folder of the run folders."""
+    out: Path = Path("docs/measured")
+    """Folder of the results."""
+    options: tuple[str, ...] = ()
+    """Further options of `irgym train`."""
+
+
+def folder_of(options: Options, recipe: str, seed: int) -> Path:
+    """Return the run folder of a training."""
+    return options.runs / f"{options.environment}-{recipe}-{seed}"
+
+
+def irgym(*arguments: str) -> None:
+    """Run a command; its progress is shown."""
+    subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True)
+
+
+def train(options: Options, recipe: str, seed: int) -> Path:
+    """Train, or go on with a training that was interrupted; return its run folder."""
+    path = folder_of(options, recipe, seed)
+    begun = ["--resume"] if RunFolder(path).metrics.exists() else []
+    settings = [*COMMON, *RECIPES[recipe], *OWN[options.environment], f"iterations={options.iterations}"]
+    values = dict(one.split("=") for one in (*settings, "validate_every=30"))
+    irgym(
+        *("train", options.environment, "--run", str(path), "--agent", "ppo", *begun),
+        *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),
+        *("--seed", str(seed), "--iterations", str(options.iterations), *options.options),
+        *("--set", *(f"{name}={value}" for name, value in values.items())),
+    )
+    return path
+
+
+def rows_of(options: Options, folders: list[Path], target: str) -> list[dict[str, Any]]:
+    """Return the rows of a comparison of all policies, raw, and the one that ships."""
+    methods = ",".join(["raw:default", *(f"raw:{folder}" for folder in folders)])
+    out = options.runs / f"{options.environment}-{target}.json"
+    irgym(
+        *("compare", options.environment, "--target", target, "--methods", methods),
+        *("--limit", str(options.limit), "--json", str(out)),
+    )
+    return json.loads(out.read_text())["rows"]
+
+
+def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
+    """Compare all policies, and return the table as markdown."""
+    lines = [
+        "| recipe | seed | evaluations | "
+        + " | ".join(f"speed over the policy that ships, {target}" for target in options.targets)
+        + " |",
+        "|---|---|---|" + "---|" * len(options.targets),
+    ]
+    rows = {target: rows_of(options, list(trained.values()), target) for target in options.targets}
+    for (recipe, seed), path in trained.items():
+        cells: list[str] = []
+        for target in options.targets:
+            costs: dict[str, dict[str, float]] = {}
+            for row in rows[target]:
+                costs.setdefault(row["program"], {})[row["method"]] = row["cost"]
+            both = [(one["raw:default"], one.get(f"raw:{path}")) for one in costs.values()]
+            found = geometric_interval([theirs / ours for theirs, ours in both if ours])
+            failed = f", {len(both) - found.n} failed" if found.n < len(both) else ""
+            cells.append(f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]{failed}")
+        evaluations = RunFolder(path).read_metrics()[-1]["evaluations"]
+        lines.append(f"| {recipe} | {seed} | {evaluations:,} | {' | '.join(cells)} |")
+    lines += ["", f"Written by `python benchmarks/learning_alone.py`, {time.strftime('%Y-%m-%d')}."]
+    return "\n".join(lines) + "\n"
+
+
+def plot(trained: dict[tuple[str, int], Path], path: Path) -> None:
+    """Draw the validations of each training against its evaluations."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5))
+    axes = figure.add_subplot()
+    recipes = list(dict.fromkeys(recipe for recipe, _ in trained))
+    for (recipe, seed), folder in trained.items():
+        points = [
+            (row["evaluations"] / 1000, row["validation"])
+            for row in RunFolder(folder).read_metrics()
+            if row["validation"] is not None
+        ]
+        label = recipe if seed == 0 else None
+        axes.plot(*np.array(points).T, label=label, color=f"C{recipes.index(recipe)}", linewidth=1.4)
+    axes.set_xlabel("evaluations, thousands")
+    axes.set_ylabel("mean return of greedy episodes")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path)
+
+
+def main(options: Options) -> None:
+    """Train, compare, write."""
+    pairs = [(recipe, seed) for recipe in options.recipes for seed in range(options.seeds)]
+    trained = {(recipe, seed): train(options, recipe, seed) for recipe, seed in pairs}
+    options.out.mkdir(parents=True, exist_ok=True)
+    name = f"{options.environment}_alone"
+    plot(trained, options.out / f"{name}.svg")
+    written = table(options, trained)
+    (options.out / f"{name}.md").write_text(written)
+    print(written)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
