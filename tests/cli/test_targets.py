@@ -8,6 +8,7 @@ import pytest
 from commands import Command
 from disassembly import functions, needs_avx512, needs_objdump
 
+from irgym.measure.machine import core_count
 from irgym.measure.target import host_target
 
 PROGRAM = "loops://mm/64x64x64"
@@ -156,3 +157,37 @@ def test_counts_depend_on_no_target(irgym: Command, tmp_path: Path):
     result = irgym("replay", "passes://mlp/40-0-20-0-0-7-0-0", "fold0", *V3, "--json", tmp_path / "a.json")
     data = json.loads((tmp_path / "a.json").read_text())
     assert result.code == 0 and data["target"] is None and "code for" not in data["machine"]
+
+
+@pytest.mark.parametrize(
+    "program", ["loops://mm/24x24x24", "linalg://matmul/16x16x16"], ids=["loops", "linalg"]
+)
+def test_threads_are_those_of_code_and_baseline(irgym: Command, program: str, tmp_path: Path):
+    if core_count() < 2:
+        pytest.skip("one core")
+    data = tmp_path / "data.json"
+    result = irgym(
+        "tune", program, "--threads", "2", "--search", "random", "--evaluations", "2", "--json", data
+    )
+    assert result.code == 0, result.err
+    told = json.loads(data.read_text())
+    assert "2 threads" in told["machine"] and "2 threads" in result.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--threads", "0"), "give at least 1"),
+        (("--threads", "2", "--backend", "avx2:2"), "leave one out"),
+        (("--threads", "9999"), "cores may be used"),
+        (("--threads", "2", "--export", "k.so"), "this back end exports nothing"),
+    ],
+)
+def test_threads_that_make_no_sense_are_refused(irgym: Command, options: tuple[str, ...], said: str):
+    result = irgym("tune", "loops://mm/24x24x24", "--evaluations", "2", *options)
+    assert result.code == 2 and said in result.err
+
+
+def test_an_environment_without_threads_says_so(irgym: Command):
+    result = irgym("tune", "hlo://gpt2?layers=1", "--threads", "2", "--evaluations", "2")
+    assert result.code == 2 and "one thread: leave out --threads" in result.err

@@ -73,7 +73,7 @@ class Compare:
                 seed=self.seed,
                 also=(*self.also, *(["time"] if self.time else [])),
                 inputs=self._inputs(),
-                **vars(self.measuring),
+                **self.measuring.arguments,
                 json=self.json,
                 run_folder=self.run_folder,
                 resume=self.resume,

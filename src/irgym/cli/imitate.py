@@ -73,7 +73,7 @@ class Imitate:
                 programs=self.programs,
                 values=self.values,
                 seed=self.seed,
-                **vars(self.measuring),
+                **self.measuring.arguments,
                 hyperparameters=settings_of(self.set, "values" if self.values else "imitation"),
                 note=out.print,
                 progress=status.update,

@@ -1,8 +1,20 @@
 """Options that several commands share."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from tyro.conf import OmitArgPrefixes, configure
+
+from irgym.core.errors import IrgymError
+
+
+class Arguments(TypedDict):
+    """What Python functions take of these options."""
+
+    objective: str | None
+    backend: str | None
+    target: str | None
+    farm: str | None
 
 
 @configure(OmitArgPrefixes)
@@ -18,3 +30,27 @@ class Measuring:
     """What code is made for, such as x86-64-v3 (AVX2); by default this machine."""
     farm: str | None = None
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    threads: int | None = None
+    """Threads that programs run on, in loops, linalg and graph; as `--backend NAME:N`. By default one."""
+
+    @property
+    def arguments(self) -> Arguments:
+        """What Python functions take of these options.
+
+        Raises:
+            IrgymError: The number of threads makes no sense, or the back end names one too.
+        """
+        backend = self.backend
+        if self.threads is not None:
+            if self.threads < 1:
+                raise IrgymError(f"programs cannot run on {self.threads} threads: give at least 1")
+            if backend is not None and ":" in backend:
+                raise IrgymError(f"--backend {backend} and --threads both name threads: leave one out")
+            if self.threads > 1:
+                backend = f"{backend or ''}:{self.threads}"
+        return {
+            "objective": self.objective,
+            "backend": backend,
+            "target": self.target,
+            "farm": self.farm,
+        }

@@ -33,11 +33,11 @@ class Replay:
         """Replay, print, export."""
         what = self.measuring
         check_file(self.report)
-        check_export_of(self.uri, what.backend, what.target, what.objective, self.export)
+        check_export_of(self.uri, what.arguments["backend"], what.target, what.objective, self.export)
         result = replay(
             self.uri,
             self.schedule,
             seed=self.seed,
-            **vars(self.measuring),
+            **self.measuring.arguments,
         )
         show(result, self.json, self.export, self.report)

@@ -71,7 +71,7 @@ class Train:
             resume=self.resume,
             reward=self.reward,
             observation=self.observation,
-            **vars(self.measuring),
+            **self.measuring.arguments,
             validate=self.validate,
             screen=self.screen,
             hyperparameters=settings_of(self.set, self.agent),

@@ -50,7 +50,7 @@ class Tune:
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "seed": self.seed,
-            **vars(what),
+            **what.arguments,
         }
         check_file(self.report)
         home, uri = locate(self.uri)
@@ -64,7 +64,7 @@ class Tune:
                 parts = tune_parts(uri, **options, note=status.update)
             show_parts(parts, self.json, self.export)
             return
-        check_export_of(uri, what.backend, what.target, what.objective, self.export)
+        check_export_of(uri, what.arguments["backend"], what.target, what.objective, self.export)
         with console().status(uri) as status:
             result = tune(uri, **options, note=status.update)
         show(result, self.json, self.export, self.report)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.reward import Reward
 from irgym.core.target import Target
@@ -386,3 +386,15 @@ def policies_in(folder: Path, default: str) -> dict[str, Path]:
     """Return the policies in a folder by name, the one that `default` names under that name too."""
     policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
     return policies | ({"default": policies[default]} if default in policies else {})
+
+
+def check_only_backend(environment: str, name: str | None, only: str) -> None:
+    """Make sure that a back end is the only one of an environment, on one thread, or none was asked for.
+
+    Raises:
+        BackendError: It is another one.
+    """
+    if name is not None and name.startswith(":"):
+        raise BackendError(f"{environment} runs programs on one thread: leave out --threads")
+    if name not in (None, only):
+        raise BackendError(f"{environment} has no back end {name!r}: choose {only}")

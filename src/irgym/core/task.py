@@ -26,8 +26,10 @@ def form_of(path: Path, forms: Mapping[str, str]) -> str:
         forms: What each suffix, in lower case, stands for, such as `C source` for `.c`.
 
     Raises:
-        IrgymError: It ends in none of them.
+        IrgymError: It ends in none of them, or there are none.
     """
+    if not forms:
+        raise IrgymError(f"cannot export to {path.name!r}: this back end exports nothing; choose another one")
     name = path.name.lower()
     matching = [suffix for suffix in forms if name.endswith(suffix) and len(name) > len(suffix)]
     if not matching:
@@ -56,7 +58,7 @@ class Task(ABC, Generic[S]):
     space: ActionSpace
     horizon: int
     objective: Objective = TIME
-    forms: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    forms: Mapping[str, str] = MappingProxyType({})
     gradual: ClassVar[bool] = True
 
     @abstractmethod

@@ -10,6 +10,10 @@ from irgym.measure.machine import Machine
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
+SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
+"""Environment in which threads that wait for work sleep: those of our code, of torch and of OpenBLAS would
+otherwise take the cores from each other where they are timed in turn."""
+
 REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
 

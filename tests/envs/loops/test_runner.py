@@ -175,7 +175,7 @@ def test_baselines_compute_the_same(uri: str, name: str):
         pytest.importorskip("torch")
     contraction = parse_uri(uri)
     a, b = contraction.random_inputs(3)
-    baseline = BASELINES[name](contraction, a, b)
+    baseline = BASELINES[name](contraction, a, b, 1)
     baseline.run(2)
     expected = tolerant(contraction, a, b)
     assert compare(expected, baseline.result().reshape(contraction.shapes[2])).ok
@@ -188,7 +188,7 @@ def test_a_wrong_baseline_is_refused(monkeypatch):
     monkeypatch.setitem(
         runner.BASELINES,
         "wrong",
-        lambda contraction, a, b: PreparedBaseline(lambda n: None, lambda: wrong, "wrong"),
+        lambda contraction, a, b, threads: PreparedBaseline(lambda n: None, lambda: wrong, "wrong"),
     )
     with pytest.raises(IrgymError, match="wrong gives a wrong result"):
         runner.compare(URI, nest_of(URI), preferred().name, host_target(), "wrong", 3)

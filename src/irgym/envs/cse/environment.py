@@ -12,6 +12,7 @@ from irgym.core.environment import (
     Dataset,
     Environment,
     Pipeline,
+    check_only_backend,
     policies_in,
     under,
 )
@@ -90,8 +91,7 @@ class CseEnvironment(Environment):
             BackendError: llvmlite or ziglang is missing, or there is no such back end or target.
             IrgymError: There is no such objective.
         """
-        if backend not in (None, BACKEND):
-            raise BackendError(f"cse has no back end {backend!r}: choose {BACKEND}")
+        check_only_backend("cse", backend, BACKEND)
         made_for = target_named(target)
         program = parse_uri(uri)
         module = self._opened().module(file_of(program), made_for.name)

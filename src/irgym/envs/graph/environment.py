@@ -216,7 +216,7 @@ def threads_of(backend: str | None) -> int:
     Raises:
         BackendError: There is no such back end.
     """
-    match = re.fullmatch(rf"{BACKEND}(?::([1-9]\d{{0,3}}))?", backend or BACKEND)
+    match = re.fullmatch(rf"(?:{BACKEND})?(?::([1-9]\d{{0,3}}))?", backend or BACKEND)
     if match is None:
         raise BackendError(f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N")
     threads = int(match[1] or 1)

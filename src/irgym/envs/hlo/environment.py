@@ -14,6 +14,7 @@ from irgym.core.environment import (
     Dataset,
     Environment,
     Pipeline,
+    check_only_backend,
     policies_in,
     under,
 )
@@ -97,8 +98,7 @@ class HloEnvironment(Environment):
             IrgymError: There is no such objective.
         """
         code_for = None if target is None else target_of(target, runs=False)
-        if backend not in (None, BACKEND):
-            raise BackendError(f"hlo has no back end {backend!r}: choose {BACKEND}")
+        check_only_backend("hlo", backend, BACKEND)
         program = parse_program(uri)
         pool = self.pool()
         if self._sources is None:

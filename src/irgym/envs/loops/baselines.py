@@ -12,6 +12,7 @@ from irgym.core.errors import BackendError, IrgymError
 from irgym.envs.loops.contraction import Contraction, Floats
 from irgym.measure.arrays import aligned
 from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
+from irgym.measure.machine import threads_text
 
 
 def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
@@ -29,8 +30,12 @@ def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
     return min(candidates, key=lambda name: least(candidates[name]))
 
 
-def numpy_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
-    """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls."""
+def numpy_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
+    """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls.
+
+    The process's environment gives its BLAS the threads.
+    """
+    del threads
     c = aligned(contraction.shapes[2])
     family = contraction.uri.split("/")[2]
     candidates: dict[str, Callable[[], Any]]
@@ -67,13 +72,13 @@ def _shifted_matmuls(contraction: Contraction, a: Floats, b: Floats, c: Floats) 
     return run
 
 
-def torch_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
-    """Return torch's own operator: mm, bmm, conv2d (channels last) or einsum; one thread, no gradients."""
+def torch_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
+    """Return torch's own operator: mm, bmm, conv2d (channels last) or einsum; no gradients."""
     try:
         torch: Any = import_module("torch")
     except ImportError:
         raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     left, right = torch.from_numpy(a), torch.from_numpy(b)
     family = contraction.uri.split("/")[2]
     results: list[Any] = [None]
@@ -98,7 +103,7 @@ def torch_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBa
         def run() -> None:
             results[0] = torch.einsum(subscripts, left, right)
 
-    detail = f"torch {torch.__version__}, 1 thread"
+    detail = f"torch {torch.__version__}, {threads_text(threads)}"
 
     def result() -> NDArray[np.floating]:
         return results[0].numpy()
@@ -111,8 +116,10 @@ def torch_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBa
     return PreparedBaseline(run_all, result, detail)
 
 
-def tvm_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBaseline:
+def tvm_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
     """Return what TVM's MetaSchedule finds in 64 trials; see `irgym.envs.loops.tvm_baseline`."""
+    if threads > 1:
+        raise BackendError("the baseline tvm has one thread: leave it out, or the back end's threads")
     from irgym.envs.loops.tvm_baseline import tune
 
     try:
@@ -125,7 +132,7 @@ def tvm_baseline(contraction: Contraction, a: Floats, b: Floats) -> PreparedBase
     return PreparedBaseline(repeat(run), result, detail)
 
 
-BASELINES: dict[str, Callable[[Contraction, Floats, Floats], PreparedBaseline]] = {
+BASELINES: dict[str, Callable[[Contraction, Floats, Floats, int], PreparedBaseline]] = {
     "numpy": numpy_baseline,
     "torch": torch_baseline,
     "tvm": tvm_baseline,

@@ -1,6 +1,7 @@
 """The loops environment: what `irgym` commands and Gymnasium reach by the name `loops`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from irgym.core.environment import (
@@ -18,11 +19,14 @@ from irgym.envs.loops import datasets
 from irgym.envs.loops.codegen import backends
 from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.task import LoopsTask
+from irgym.measure.isolation.protocol import Limits
+from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
+from irgym.measure.variables import SLEEPING
 
 
 class LoopsEnvironment(Environment):
-    """Loop nests of tensor contractions, float32, one thread."""
+    """Loop nests of tensor contractions, float32."""
 
     name = "loops"
     summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
@@ -74,17 +78,22 @@ class LoopsEnvironment(Environment):
         return datasets.dataset(name)
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start a child process on one pinned core, or what a farm has, with the user's cost cache."""
+        """Start a child process on as many pinned cores as the back end has threads, or what a farm has."""
         from irgym.measure.bench import MeasuringBench
 
-        del backend
-        return MeasuringBench(farm=farm)
+        limits = Limits(core=timing_core())
+        threads = backends.threads_of(backend)
+        if threads > 1:
+            limits = replace(limits, threads=threads, environment=SLEEPING)
+        return MeasuringBench(limits=limits, farm=farm)
 
     def baselines(self) -> list[Baseline]:
-        """Return numpy, torch and TVM, one thread each."""
+        """Return numpy and torch, on as many threads as the back end, and TVM on one."""
         return [
-            Baseline("numpy", "numpy's matmul or einsum, 1 thread"),
-            Baseline("torch", "torch's mm, bmm, conv2d or einsum, 1 thread", "pip install 'irgym[learn]'"),
+            Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
+            Baseline(
+                "torch", "torch's mm, bmm, conv2d or einsum, threads likewise", "pip install 'irgym[learn]'"
+            ),
             Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
         ]
 

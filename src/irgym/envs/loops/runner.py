@@ -10,7 +10,8 @@ from irgym.core.errors import IrgymError
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
 from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
-from irgym.envs.loops.codegen.backends import Backend, Executable, backend
+from irgym.envs.loops.codegen.backends import Backend, backend, threads_of
+from irgym.envs.loops.codegen.executable import Executable
 from irgym.envs.loops.codegen.lower import CodeTooLarge
 from irgym.envs.loops.contraction import parse_uri
 from irgym.envs.loops.nest import Nest
@@ -20,7 +21,7 @@ from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.peak import peak_kernel
 from irgym.measure.target import require
-from irgym.measure.timing import Timing, interleave, sample
+from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 SEED = 20230904
 """Seed of the inputs on which candidates are checked and timed."""
@@ -74,7 +75,15 @@ def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: in
     return validation(problems, agreements, TOLERANCE)
 
 
-def compare(uri: str, nest: Nest, backend_name: str, target: Target, baseline: str, rounds: int) -> Versus:
+def compare(
+    uri: str,
+    nest: Nest,
+    backend_name: str,
+    target: Target,
+    baseline: str,
+    rounds: int,
+    timing: Timing = DEFAULT_TIMING,
+) -> Versus:
     """Time a nest and a baseline in turn, on the same inputs, in this process.
 
     Raises:
@@ -82,14 +91,14 @@ def compare(uri: str, nest: Nest, backend_name: str, target: Target, baseline: s
     """
     program = prepared(uri, SEED, whole=True)
     contraction, (a, b) = program.contraction, program.buffers.inputs
-    theirs = BASELINES[baseline](contraction, a, b)
+    theirs = BASELINES[baseline](contraction, a, b, threads_of(backend_name))
     theirs.run(1)
     found = agreement.compare(tolerant(contraction, a, b), theirs.result().reshape(contraction.shapes[2]))
     if not found.ok:
         raise IrgymError(f"{baseline} gives a wrong result for {uri} ({found.detail}): leave it out")
     with closing(_generator(backend_name, target).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
-        pairs = interleave(ours, theirs.run, rounds)
+        pairs = interleave(ours, theirs.run, rounds, timing)
     return Versus.of(pairs, theirs.detail)
 
 

@@ -13,7 +13,7 @@ from irgym.core.observation import ObservationView
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import actions
-from irgym.envs.loops.codegen.backends import Backend
+from irgym.envs.loops.codegen.backends import Backend, threads_of
 from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
@@ -27,11 +27,14 @@ VERSUS_ROUNDS = 15
 """Rounds of an interleaved comparison (see the measuring guide)."""
 
 
+PARALLEL_TIMING = Timing(budget_ns=30_000_000, sample_ns=3_000_000, slow_ns=30_000_000, clock="process")
+"""How kernels on several threads are timed: in samples so long that the start of threads does not count."""
+
+
 class LoopsTask(Task[LoopsState]):
-    """Scheduling one contraction, compiled by one back end and timed on one core."""
+    """Scheduling one contraction, compiled by one back end and timed on one core for each of its threads."""
 
     space = actions.SPACE
-    forms = FORMS
 
     def __init__(
         self,
@@ -53,7 +56,9 @@ class LoopsTask(Task[LoopsState]):
         self.contraction = contraction
         self.backend = backend
         self._target = target
-        self.timing = timing or Timing()
+        self.threads = threads_of(backend.name)
+        self.forms = FORMS if self.threads == 1 else {}
+        self.timing = timing or (Timing() if self.threads == 1 else PARALLEL_TIMING)
         self.uri = contraction.uri
         self.horizon = horizon
         self._toolchain = backend.toolchain()
@@ -141,12 +146,14 @@ class LoopsTask(Task[LoopsState]):
 
     def baseline_call(self, name: str, state: LoopsState) -> Call:
         """Return the call that times a baseline and a nest in turn."""
-        arguments = (self.uri, state.nest, self.backend.name, self.target, name, VERSUS_ROUNDS)
+        arguments = (self.uri, state.nest, self.backend.name, self.target, name, VERSUS_ROUNDS, self.timing)
         held = held_to(self.target) if name in ("numpy", "torch") else ()
         return Call("irgym.envs.loops.runner:compare", arguments, held)
 
-    def peak_call(self, state: LoopsState) -> Call:
-        """Return the call that times a nest and the core's peak in turn."""
+    def peak_call(self, state: LoopsState) -> Call | None:
+        """Return the call that times a nest and the core's peak in turn; None on several threads."""
+        if self.threads > 1:
+            return None
         arguments = (self.uri, state.nest, self.backend.name, self.target, VERSUS_ROUNDS)
         return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
@@ -176,5 +183,5 @@ class LoopsTask(Task[LoopsState]):
         return export(self.contraction, state.nest, self.backend, path)
 
     def ideal_cost(self, peak_gflops: float) -> float:
-        """Return the nanoseconds that the floating-point operations take at the machine's peak."""
-        return self.contraction.flops / peak_gflops
+        """Return the nanoseconds that the floating-point operations take at the peak of the cores used."""
+        return self.contraction.flops / (peak_gflops * self.threads)

@@ -171,6 +171,7 @@ def general_cases() -> list[tuple[bytes, str]]:
         (asm.fill_with_eax(), "rep stos DWORD PTR es:[rdi],eax"),
         (asm.vzeroupper(), "vzeroupper"),
         (asm.ret(), "ret"),
+        (asm.pause(), "pause"),
     ]
     for register, name in enumerate(NAMES):
         cases += [
@@ -184,6 +185,14 @@ def general_cases() -> list[tuple[bytes, str]]:
             (asm.add_immediate(register, -128), f"add {name},0xffffffffffffff80"),
             (asm.add_immediate(register, -(1 << 31)), f"add {name},0xffffffff80000000"),
             (asm.decrement(register), f"dec {name}"),
+            (asm.load(register, asm.RBX, 8), f"mov {name},QWORD PTR [rbx+0x8]"),
+            (asm.load(asm.R9, register, -8), f"mov r9,QWORD PTR [{name}-0x8]"),
+            (asm.load_low(register, asm.RBX, 8), f"mov {DWORDS[register]},DWORD PTR [rbx+0x8]"),
+            (asm.add_to_memory(asm.RBX, 8, register), f"add DWORD PTR [rbx+0x8],{DWORDS[register]}"),
+            (asm.increment_memory_locked(register), f"lock inc DWORD PTR [{name}+0x0]"),
+            (asm.compare_memory(register, asm.RCX), f"cmp DWORD PTR [{name}+0x0],ecx"),
+            (asm.compare_memory(asm.RAX, register), f"cmp DWORD PTR [rax+0x0],{DWORDS[register]}"),
+            (asm.call_memory(register, 16), f"call QWORD PTR [{name}+0x10]"),
             (asm.kmovw(register & 7, register), f"kmovw k{register & 7},{DWORDS[register]}"),
         ]
     return cases

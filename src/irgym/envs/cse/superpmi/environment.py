@@ -5,8 +5,16 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 
-from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, Pipeline, under
-from irgym.core.errors import BackendError, ProgramError
+from irgym.core.environment import (
+    BackendStatus,
+    Bench,
+    Dataset,
+    Environment,
+    Pipeline,
+    check_only_backend,
+    under,
+)
+from irgym.core.errors import ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
@@ -71,8 +79,7 @@ class SuperPmiEnvironment(Environment):
             IrgymError: There is no such objective.
         """
         del target
-        if backend not in (None, BACKEND):
-            raise BackendError(f"superpmi has no back end {backend!r}: choose {BACKEND}")
+        check_only_backend("superpmi", backend, BACKEND)
         program = parse_uri(uri)
         if program.collection not in self._sessions:
             self._sessions[program.collection] = SuperPmi(program.collection)

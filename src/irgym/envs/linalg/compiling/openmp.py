@@ -43,10 +43,6 @@ CALLS = (
 )
 """What parallel loops call."""
 
-SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
-"""Environment in which threads that wait for work sleep: those of our code, of torch and of OpenBLAS would
-otherwise take the cores from each other where they are timed in turn."""
-
 PARALLEL_TIMING = Timing(clock="process")
 """How programs on threads are timed: threads that wait for others are no disturbance."""
 
@@ -54,15 +50,15 @@ PARALLEL_TIMING = Timing(clock="process")
 def threads_of(backend: str | None) -> int | None:
     """Return the threads of a back end; None for sequential code, as by default.
 
-    `openmp` means as many as there are cores that this process may use.
+    `openmp` means as many as there are cores that this process may use, `:N` the same as `openmp:N`.
 
     Raises:
         BackendError: There is no such back end.
     """
     if backend is None or backend == MLIR:
         return None
-    match = re.fullmatch(rf"{OPENMP}(?::([1-9]\d{{0,3}}))?", backend)
-    if match is None:
+    match = re.fullmatch(rf"(?:{OPENMP})?(?::([1-9]\d{{0,3}}))?", backend)
+    if match is None or not backend:
         raise BackendError(f"linalg has no back end {backend!r}: choose {NAMES}")
     return int(match[1] or core_count())
 

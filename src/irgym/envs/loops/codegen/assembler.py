@@ -117,6 +117,66 @@ def load_address(register: int, base: int, displacement: int) -> bytes:
     return bytes((head, 0x8D, 0x80 | (register & 7) << 3 | base & 7)) + sib + _int32(displacement)
 
 
+def load(register: int, base: int, displacement: int) -> bytes:
+    """Encode `mov r64, [base + displacement]`; the displacement is from -128 to 127."""
+    return bytes((0x48 | register >> 3 << 2 | base >> 3, 0x8B)) + _short(register, base, displacement)
+
+
+def load_low(register: int, base: int, displacement: int) -> bytes:
+    """Encode `mov r32, [base + displacement]`; the displacement is from -128 to 127."""
+    return _prefix(register, base) + b"\x8b" + _short(register, base, displacement)
+
+
+def add_to_memory(base: int, displacement: int, register: int) -> bytes:
+    """Encode `add dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
+    return _prefix(register, base) + b"\x01" + _short(register, base, displacement)
+
+
+def increment_memory_locked(base: int) -> bytes:
+    """Encode `lock inc dword ptr [base]`."""
+    return b"\xf0" + _prefix(0, base) + b"\xff" + _short(0, base, 0)
+
+
+def compare_memory(base: int, register: int) -> bytes:
+    """Encode `cmp dword ptr [base], r32`."""
+    return _prefix(register, base) + b"\x39" + _short(register, base, 0)
+
+
+def call_memory(base: int, displacement: int) -> bytes:
+    """Encode `call qword ptr [base + displacement]`; the displacement is from -128 to 127."""
+    return _prefix(0, base) + b"\xff" + _short(2, base, displacement)
+
+
+def pause() -> bytes:
+    """Encode `pause`, for loops that wait for another core."""
+    return b"\xf3\x90"
+
+
+def jump(distance: int) -> bytes:
+    """Encode `jmp`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    return b"\xeb" + (distance - 2).to_bytes(1, "little", signed=True)
+
+
+def jump_if_not_less(distance: int) -> bytes:
+    """Encode `jge`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    return b"\x7d" + (distance - 2).to_bytes(1, "little", signed=True)
+
+
+def _prefix(register: int, base: int) -> bytes:
+    """Return the REX prefix of an instruction on 32 bits; none where no register needs it."""
+    bits = register >> 3 << 2 | base >> 3
+    return bytes((0x40 | bits,)) if bits else b""
+
+
+def _short(register: int, base: int, displacement: int) -> bytes:
+    """Return the operand [base + displacement] with at most one byte of displacement, and a register."""
+    sib = b"\x24" if base & 7 == RSP else b""
+    bits = (register & 7) << 3 | base & 7
+    if displacement == 0 and base & 7 != RBP:
+        return bytes((bits,)) + sib
+    return bytes((0x40 | bits,)) + sib + displacement.to_bytes(1, "little", signed=True)
+
+
 def decrement(register: int) -> bytes:
     """Encode `dec r64`."""
     return bytes((0x48 | register >> 3, 0xFF, 0xC8 | register & 7))

@@ -1,6 +1,7 @@
 """Back ends: what turns a nest into a function in memory, and which of them this machine can run."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -12,12 +13,14 @@ from irgym.core.errors import BackendError
 from irgym.core.target import Target
 from irgym.envs.loops.codegen import assembler as asm
 from irgym.envs.loops.codegen import avx2, avx512, elf, llvm
+from irgym.envs.loops.codegen.executable import Compiled, Executable
 from irgym.envs.loops.codegen.kernel import Kernel
 from irgym.envs.loops.codegen.lower import lower
+from irgym.envs.loops.codegen.threads import Team, shares
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
 from irgym.measure.arrays import aligned
-from irgym.measure.machine import fingerprint
+from irgym.measure.machine import core_count, fingerprint, threads_text
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.sources import digest_of
 from irgym.measure.target import host_target
@@ -29,28 +32,8 @@ INSTALL_LLVM = "pip install 'irgym[loops]'"
 """The command that makes the llvm back end available."""
 
 
-class Executable(Protocol):
-    """A compiled kernel in memory."""
-
-    @property
-    def code(self) -> bytes | None:
-        """Its machine code; None where the back end does not give it away."""
-        ...
-
-    def run(self, a: int, b: int, c: int, repetitions: int) -> None:
-        """Compute C from A and B, float32 tensors at these addresses, `repetitions` >= 1 times.
-
-        Other Python threads run meanwhile.
-        """
-        ...
-
-    def close(self) -> None:
-        """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
-        ...
-
-
 class Backend(Protocol):
-    """A code generator for a target."""
+    """What compiles nests for a target."""
 
     @property
     def name(self) -> str:
@@ -88,11 +71,30 @@ class Backend(Protocol):
         ...
 
 
+class Generator(Backend, Protocol):
+    """A code generator, whose code runs on the thread that calls it."""
+
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> Compiled:
+        """Compile a nest.
+
+        Args:
+            contraction: The program.
+            nest: Its schedule.
+            rows: How many rows of C to compute, the first ones; by default all.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        ...
+
+
 class MachineCode:
     """Machine code of our own, in memory until it is closed.
 
     Attributes:
         code: The function's machine code.
+        address: Where it begins.
+        workspace: Address of the workspace.
     """
 
     def __init__(self, code: bytes, workspace: int) -> None:
@@ -103,12 +105,14 @@ class MachineCode:
         """
         self.code: bytes | None = code
         self._buffer = ExecutableBuffer(code)
-        self._function = llvm.PROTOTYPE(self._buffer.address)
+        self.address = self._buffer.address
+        self._function = llvm.PROTOTYPE(self.address)
         self._workspace = aligned((workspace,))
+        self.workspace = int(self._workspace.ctypes.data)
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._function(a, b, c, repetitions, self._workspace.ctypes.data)
+        self._function(a, b, c, repetitions, self.workspace)
 
     def close(self) -> None:
         """Free the machine code."""
@@ -143,13 +147,13 @@ class MachineCodeBackend:
             return BackendStatus(self.name, False, f"this processor lacks {', '.join(missing)}")
         return BackendStatus(self.name, True, f"own x86-64 generator, {self.target.lanes} lanes")
 
-    def compile(self, contraction: Contraction, nest: Nest) -> MachineCode:
-        """Compile a nest.
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> MachineCode:
+        """Compile a nest, or some rows of it.
 
         Raises:
             CodeTooLarge: Its code would be too long.
         """
-        kernel = lower(contraction, nest, self.target)
+        kernel = lower(contraction, nest, self.target, rows)
         return MachineCode(self.emit(kernel), kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
@@ -206,14 +210,14 @@ class LlvmBackend:
             return BackendStatus(self.name, False, "llvmlite is not installed", INSTALL_LLVM)
         return BackendStatus(self.name, True, f"{llvm.version()}, {self.target.lanes} lanes")
 
-    def compile(self, contraction: Contraction, nest: Nest) -> llvm.LlvmExecutable:
-        """Compile a nest.
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> llvm.LlvmExecutable:
+        """Compile a nest, or some rows of it.
 
         Raises:
             BackendError: llvmlite is not installed.
             CodeTooLarge: Its code would be too long.
         """
-        kernel = lower(contraction, nest, self.target)
+        kernel = lower(contraction, nest, self.target, rows)
         ir = llvm.emit(kernel, "kernel", repetitions=True)
         return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
 
@@ -242,6 +246,66 @@ class LlvmBackend:
         return llvm.processor_of(self.target)
 
 
+@dataclass(frozen=True)
+class ThreadedBackend:
+    """A code generator whose code runs on several threads, each of which computes some rows of C.
+
+    Attributes:
+        generator: Makes the code.
+        threads: How many threads there are, at least 2.
+    """
+
+    generator: Generator
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """The generator's name and the number of threads, as in `avx2:4`."""
+        return f"{self.generator.name}:{self.threads}"
+
+    @property
+    def target(self) -> Target:
+        """What it makes code for."""
+        return self.generator.target
+
+    def available(self) -> BackendStatus:
+        """Say whether the generator runs here, and each thread has a core."""
+        found, machine = self.generator.available(), fingerprint()
+        if found.available and machine.architecture.lower() not in ("x86_64", "amd64"):
+            return BackendStatus(
+                self.name, False, f"threads are for x86-64, and this is {machine.architecture}"
+            )
+        if found.available and core_count() < self.threads:
+            return BackendStatus(self.name, False, f"only {core_count()} cores may be used")
+        detail = f"{found.detail}, {threads_text(self.threads)}"
+        return BackendStatus(self.name, found.available, detail, found.remedy)
+
+    def compile(self, contraction: Contraction, nest: Nest) -> Team:
+        """Compile a nest.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        rows = shares(contraction, self.threads)
+        kernels = [self.generator.compile(contraction, nest, count) for count in rows]
+        return Team(contraction, rows, kernels)
+
+    def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
+        """Refuse: what is exported has no threads.
+
+        Raises:
+            BackendError: Always.
+        """
+        raise BackendError(ONE_THREAD.format(name=self.generator.name))
+
+    def toolchain(self) -> str:
+        """Return the generator's, and the number of threads."""
+        return f"{self.generator.toolchain()}; {threads_text(self.threads)}"
+
+
+ONE_THREAD = "exported code runs on the thread that calls it: choose the back end {name}"
+"""Why code with threads is not exported."""
+
 AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit)
 AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit)
 LLVM = LlvmBackend()
@@ -255,7 +319,7 @@ CODE = (
 )
 """The sources that turn a nest into code, check it and time it, beside those of all environments."""
 
-BACKENDS: tuple[Backend, ...] = (AVX512, AVX2, LLVM)
+BACKENDS: tuple[Generator, ...] = (AVX512, AVX2, LLVM)
 """All back ends, the preferred first."""
 
 
@@ -286,16 +350,23 @@ def backend(name: str, target: Target | None = None) -> Backend:
     """Return the back end of that name.
 
     Args:
-        name: Its name.
+        name: Its name; with a number of threads, if more than one: `avx2:4`, or `:4` for the preferred one's.
         target: What it shall make code for; by default what it is for, else this machine.
 
     Raises:
         BackendError: There is none, or it does not run here or makes no code for the target.
     """
     named = {candidate.name: candidate for candidate in BACKENDS}
-    if name not in named:
-        raise BackendError(f"there is no back end {name!r} in loops: choose among {', '.join(named)}")
-    found = LlvmBackend(target) if name == LLVM.name else named[name]
+    plain, count = _parted(name)
+    if name and not plain:
+        plain = preferred(target).name
+    if plain not in named:
+        raise BackendError(
+            f"there is no back end {name!r} in loops: choose among {', '.join(named)}, "
+            "or one of them with :N for N threads"
+        )
+    generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
+    found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
     status = _status(found)
     if not status.available:
         remedy = f"install it with {status.remedy}" if status.remedy else f"choose {preferred().name}"
@@ -306,3 +377,14 @@ def backend(name: str, target: Target | None = None) -> Backend:
             f"leave one out, or choose the back end {LLVM.name}"
         )
     return found
+
+
+def threads_of(name: str | None) -> int:
+    """Return the threads of the back end of a name; 1 for that of no name."""
+    return 1 if name is None else _parted(name)[1]
+
+
+def _parted(name: str) -> tuple[str, int]:
+    """Return a back end's name without its threads, and how many there are."""
+    match = re.fullmatch(r"(.*):([1-9]\d{0,3})", name)
+    return (match[1], int(match[2])) if match else (name, 1)

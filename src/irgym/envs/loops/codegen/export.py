@@ -10,7 +10,7 @@ from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageEr
 from irgym.core.files import write_files
 from irgym.core.task import form_of
 from irgym.envs.loops.codegen import c_source
-from irgym.envs.loops.codegen.backends import Backend
+from irgym.envs.loops.codegen.backends import ONE_THREAD, Backend, ThreadedBackend
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
@@ -48,6 +48,8 @@ def export(
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise IrgymError(f"{name!r} cannot name a C function: use letters, digits and underscores")
     form = form_of(path, FORMS)
+    if isinstance(backend, ThreadedBackend):
+        raise BackendError(ONE_THREAD.format(name=backend.generator.name))
     try:
         if form == ".c":
             source = c_source.emit(lower(contraction, nest, backend.target), contraction, nest, name)

@@ -376,18 +376,22 @@ class LlvmExecutable:
 
     Attributes:
         code: None: LLVM keeps the machine code to itself.
+        address: Where it begins.
+        workspace: Address of the workspace.
     """
 
     code: bytes | None = None
 
     def __init__(self, engine: Any, name: str, workspace: int) -> None:
         self._engine = engine
-        self._function = PROTOTYPE(engine.get_function_address(name))
+        self.address = int(engine.get_function_address(name))
+        self._function = PROTOTYPE(self.address)
         self._workspace = aligned((workspace,))
+        self.workspace = int(self._workspace.ctypes.data)
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._function(a, b, c, repetitions, self._workspace.ctypes.data)
+        self._function(a, b, c, repetitions, self.workspace)
 
     def close(self) -> None:
         """Free the machine code; `run` must not be called any more. Closing twice does nothing."""

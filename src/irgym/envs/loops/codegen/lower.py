@@ -28,8 +28,14 @@ class CodeTooLarge(ValueError):
     """A back end cannot hold the code of a nest: a failed compile, not an error of the user."""
 
 
-def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
+def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None = None) -> Kernel:
     """Lower `nest` for `target`.
+
+    Args:
+        contraction: The program.
+        nest: Its schedule.
+        target: What the code is for.
+        rows: How many rows of C to compute, the first ones; see `rows_of`. By default all.
 
     Raises:
         CodeTooLarge: The code would be too long.
@@ -48,15 +54,25 @@ def lower(contraction: Contraction, nest: Nest, target: Target) -> Kernel:
         )
     a, b, c = (direct(tiles, strides) for strides in contraction.strides)
     lowering = _Lowering(contraction, tiles, packed)
+    sizes, elements = contraction.sizes, math.prod(contraction.shapes[2])
+    if rows is not None:
+        dim = rows_of(contraction)
+        sizes, elements = {**sizes, dim: rows}, elements // sizes[dim] * rows
     return Kernel(
-        body=tuple(lowering.nodes(0, contraction.sizes, (0, 0, 0), (a, b, c), in_tile=False)),
+        body=tuple(lowering.nodes(0, sizes, (0, 0, 0), (a, b, c), in_tile=False)),
         lanes=tiles.lanes,
         a_vector=tiles.a_vector,
         b_vector=tiles.b_vector,
         sum_lanes=tiles.sum_lanes,
-        clear=math.prod(contraction.shapes[2]) if tiles.partial else 0,
+        clear=elements if tiles.partial else 0,
         workspace=workspace,
     )
+
+
+def rows_of(contraction: Contraction) -> str:
+    """Return the dimension of the rows of C: the first one with more than one index, or else the first."""
+    dims = [axis.terms[0][0] for axis in contraction.c]
+    return next((dim for dim in dims if contraction.sizes[dim] > 1), dims[0])
 
 
 @dataclass(frozen=True)
