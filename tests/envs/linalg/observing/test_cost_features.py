@@ -105,8 +105,9 @@ def test_a_search_measures_what_it_reports_and_leaves_records_to_learn_from(tmp_
         recorded = bench.evaluator.recall([task.job(replay(task, schedule)) for schedule in result.finalists])
     assert len(samples.targets) == result.evaluations - 1 == 71
     assert recorded[0] is not None and recorded[0].cost == result.cost < 0.5 * result.first_cost
-    rng = np.random.default_rng(0)
-    order = rng.permutation(71)
-    known, held = order[:48], order[48:]
-    model = CostModel(type(samples)(samples.cost_features[known], samples.targets[known]))
-    assert spearmanr(model.predict(samples.cost_features[held]), samples.targets[held]).statistic > 0.4
+    rows, targets = samples.cost_features, samples.targets
+    predicted = np.zeros(71)
+    for held in np.array_split(np.random.default_rng(0).permutation(71), 6):
+        known = np.setdiff1d(np.arange(71), held)
+        predicted[held] = CostModel(type(samples)(rows[known], targets[known])).predict(rows[held])
+    assert spearmanr(predicted, targets).statistic > 0.35
