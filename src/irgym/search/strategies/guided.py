@@ -1,6 +1,7 @@
 """Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
 
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -12,18 +13,23 @@ from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.parts import by_parts
 from irgym.search.strategies.rollout import Rollout, candidates, policy_of, rollout
 
+GROWTH = 2
+"""Changed schedules in the first round, and how many more there are in each further one."""
+
 
 @dataclass(frozen=True)
 class Guided:
     """First the most probable episode, then sampled episodes by turns with changes of the best schedules.
 
-    Of an episode its end is evaluated, and the states on the way where they may be better (`candidates`). The
-    sampling temperature rises from round to round, from 1 (the policy itself) to `hottest`, and falls back
+    Of an episode its end is evaluated; of the first one also the states on the way, where they may be better
+    (`candidates`), and of all where states know their costs. Changes are few at first, while what they start
+    from is still poor: where measuring is slow, most time then goes to episodes and sketches. The sampling
+    temperature rises from round to round, from 1 (the policy itself) to `hottest`, and falls back
     to 1. A program that is made of smaller ones is searched part by part before that: see `by_parts`.
 
     Attributes:
         rollouts: Episodes sampled in a round, in lockstep.
-        mutations: Changed schedules evaluated in a round.
+        mutations: Changed schedules evaluated in a round; fewer in the first ones, see `GROWTH`.
         sketches: Sketches evaluated in a round, where the task has some.
         elite: Number of schedules that changes start from.
         heating: Factor by which the temperature rises in a round.
@@ -48,12 +54,14 @@ class Guided:
         [greedy] = rollout(session.task, policy, 1, None)
         elite = select(session, list(candidates(session.task, greedy)), self.elite)
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
+        known = session.task.job(session.root.state).known is not None
         temperature = 1.0
-        while True:
+        for number in count(1):
             paths = rollout(session.task, policy, self.rollouts, rng, temperature)
-            sampled = [node for path in paths for node in candidates(session.task, path)]
-            elite = select(session, [*elite, *sampled, *self._sketched(session, rng)], self.elite)
-            changed = [mutate(session, pick(elite, rng), rng) for _ in range(self.mutations)]
+            sampled = [node for path in paths for node in (path if known else path[-1:])]
+            elite = select(session, [*elite, *self._sketched(session, rng), *sampled], self.elite)
+            mutations = min(self.mutations, GROWTH * number)
+            changed = [mutate(session, pick(elite, rng), rng) for _ in range(mutations)]
             elite = select(session, [*elite, *changed], self.elite)
             temperature *= self.heating
             if temperature > self.hottest:
