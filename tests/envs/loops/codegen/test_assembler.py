@@ -96,6 +96,24 @@ def memory_cases() -> list[tuple[bytes, str]]:
                 evex_memory(asm.VADDSS, 20, 21, base, displacement, length=asm.XMM),
                 f"vaddss xmm20,xmm21,DWORD PTR {where}",
             ),
+            (evex_memory(asm.VADDPS, 25, 4, base, displacement), f"vaddps zmm25,zmm4,ZMMWORD PTR {where}"),
+            (
+                evex_memory(asm.VADDPS, 25, 25, base, displacement, mask=2),
+                f"vaddps zmm25{{k2}},zmm25,ZMMWORD PTR {where}",
+            ),
+            (
+                evex_memory(asm.VADDPS, 25, 25, base, displacement, length=asm.YMM),
+                f"vaddps ymm25,ymm25,YMMWORD PTR {where}",
+            ),
+            (
+                evex_memory(asm.VADDPS, 25, 25, base, displacement, length=asm.XMM),
+                f"vaddps xmm25,xmm25,XMMWORD PTR {where}",
+            ),
+            (vex_memory(asm.VADDPS, 5, 14, base, displacement), f"vaddps ymm5,ymm14,YMMWORD PTR {where}"),
+            (
+                vex_memory(asm.VADDPS, 5, 14, base, displacement, length=asm.XMM),
+                f"vaddps xmm5,xmm14,XMMWORD PTR {where}",
+            ),
             (vex_memory(asm.VMOVUPS_LOAD, 12, 0, base, displacement), f"vmovups ymm12,YMMWORD PTR {where}"),
             (vex_memory(asm.VMOVUPS_STORE, 3, 0, base, displacement), f"vmovups YMMWORD PTR {where},ymm3"),
             (

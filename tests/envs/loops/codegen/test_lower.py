@@ -64,7 +64,7 @@ class Interpreter:
             place = at[2] + offset
             assert 0 <= place <= len(self.c) - lanes
             value = register.sum() if self.kernel.sum_lanes else register[:lanes]
-            before = self.c[place : place + lanes] if node.load else 0
+            before = self.c[place : place + lanes] if node.add else 0
             self.c[place : place + lanes] = before + value
 
 

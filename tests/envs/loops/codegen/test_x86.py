@@ -170,7 +170,7 @@ def deep_kernel(depth: int, width: int = 8) -> Kernel:
     node: Repeat | Block = Block((Fma(0, 0, 0, width),))
     for _ in range(depth):
         node = Repeat(2, (0, 0, 0), (node,))
-    tile = Tile((Accumulator(0, width),), load=False, body=(node,))
+    tile = Tile((Accumulator(0, width),), add=False, body=(node,))
     return Kernel((tile,), lanes=width, a_vector=False, b_vector=True, sum_lanes=False, clear=0)
 
 
@@ -237,7 +237,7 @@ def test_more_elements_than_registers(generator: ModuleType) -> None:
 
 def test_more_tail_widths_than_mask_registers_are_refused() -> None:
     fmas = tuple(Fma(0, 0, 0, lanes) for lanes in range(1, 10))
-    tile = Tile((Accumulator(0, 16),), load=False, body=(Block(fmas),))
+    tile = Tile((Accumulator(0, 16),), add=False, body=(Block(fmas),))
     with pytest.raises(ValueError, match="seven"):
         avx512.emit(Kernel((tile,), 16, False, True, False, 0))
 

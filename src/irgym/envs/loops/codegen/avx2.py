@@ -76,6 +76,13 @@ class _Vector:
             return None
         return vex_memory(asm.VFMADD231PS, accumulator, x, base, displacement)
 
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length)
+        return self.load(scratch, base, displacement, lanes) + vex(
+            asm.VADDPS, accumulator, accumulator, scratch
+        )
+
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
         if (length := _LENGTHS.get(lanes)) is not None:
             return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)

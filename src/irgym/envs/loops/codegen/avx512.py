@@ -76,6 +76,11 @@ class _Vector:
             asm.VFMADD231PS, accumulator, x, base, displacement, mask=mask, broadcast=broadcast
         )
 
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length)
+        return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, mask=self._mask(lanes))
+
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
         if (length := _LENGTHS.get(lanes)) is not None:
             return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)

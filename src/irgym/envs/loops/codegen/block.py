@@ -48,6 +48,10 @@ class InstructionSet(Protocol):
         """Add x times a vector, or an element, in memory; None where there is no such instruction."""
         ...
 
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
+        """Add a vector in memory to an accumulator, perhaps overwriting `scratch`."""
+        ...
+
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
         """Store an accumulator, perhaps overwriting `scratch`."""
         ...

@@ -215,15 +215,15 @@ def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterato
     c = pointers[2]
     zero, kind = ("0.0f", "float") if kernel.lanes == 1 else ("{0}", "vec")
     yield "{"
-    for index, (offset, lanes) in enumerate(tile.accumulators):
-        start = _load(kernel, c, offset, lanes) if tile.load and not kernel.sum_lanes else zero
-        yield f"    {kind} s{index} = {start};"
+    for index in range(len(tile.accumulators)):
+        yield f"    {kind} s{index} = {zero};"
     yield from _indented(_nodes(kernel, tile.body, pointers, depth))
     for index, (offset, lanes) in enumerate(tile.accumulators):
         if kernel.sum_lanes:
-            yield f"    {c}[{offset}] {'+=' if tile.load else '='} SUM(s{index});"
+            yield f"    {c}[{offset}] {'+=' if tile.add else '='} SUM(s{index});"
         else:
-            yield "    " + _store(kernel, c, offset, lanes, f"s{index}")
+            before = f"{_load(kernel, c, offset, lanes)} + " if tile.add else ""
+            yield "    " + _store(kernel, c, offset, lanes, f"{before}s{index}")
     yield "}"
 
 

@@ -216,14 +216,15 @@ class _Body:
         return self._loop(repeat.count, types, [*pointers, *sums], iteration)[3:]
 
     def _tile(self, tile: Tile, pointers: Pointers) -> None:
-        sums = [self.zero] * len(tile.accumulators)
-        if tile.load and not self.kernel.sum_lanes:
-            sums = [self._load(self._at(pointers[2], part.c), part.lanes) for part in tile.accumulators]
-        sums = self._nodes(tile.body, pointers, sums)
+        sums = self._nodes(tile.body, pointers, [self.zero] * len(tile.accumulators))
         for part, value in zip(tile.accumulators, sums, strict=True):
             place = self._at(pointers[2], part.c)
             if self.kernel.sum_lanes:
-                self._store_sum(value, place, tile.load)
+                self._store_sum(value, place, tile.add)
+            elif tile.add:
+                before = self._load(place, part.lanes)
+                total = self._value(f"fadd {self.vector} {before}, {value}")
+                self._store(total, place, part.lanes)
             else:
                 self._store(value, place, part.lanes)
 

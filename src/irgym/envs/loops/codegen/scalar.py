@@ -72,6 +72,11 @@ class Scalar:
         del lanes, broadcast
         return self.encode_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
 
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        """Add an element in memory to an accumulator."""
+        del lanes, scratch
+        return self.encode_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM)
+
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
         """Store an accumulator."""
         del lanes, scratch

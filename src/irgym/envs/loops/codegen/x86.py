@@ -145,19 +145,17 @@ class _Emitter:
         instructions, sum_lanes = self.instructions, self.kernel.sum_lanes
         self.accumulators = len(node.accumulators)
         pointer = POINTERS[2]
-        for register, (offset, lanes) in enumerate(node.accumulators):
-            if node.load and not sum_lanes:
-                displacement = 4 * offset + self.pending[2]
-                self.code += instructions.load(register, pointer, displacement, lanes)
-            else:
-                self.code += instructions.zero(register)
+        for register in range(self.accumulators):
+            self.code += instructions.zero(register)
         self._nodes(node.body, depth)
         scratch = self.accumulators
         for register, (offset, lanes) in enumerate(node.accumulators):
             displacement = 4 * offset + self.pending[2]
             if sum_lanes:
-                self.code += instructions.store_sum(register, pointer, displacement, node.load, scratch)
+                self.code += instructions.store_sum(register, pointer, displacement, node.add, scratch)
             else:
+                if node.add:
+                    self.code += instructions.add(register, pointer, displacement, lanes, scratch)
                 self.code += instructions.store(register, pointer, displacement, lanes, scratch)
 
     def _block(self, node: Block) -> None:
