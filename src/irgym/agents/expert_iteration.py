@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from irgym.agents.demonstrations import Demonstration
-from irgym.agents.hyperparameters import CountOrNone, Hyperparameters, Seed
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Seed
 from irgym.agents.imitation import ImitationConfig, actor_for, clone
 from irgym.agents.noise import noisy
 from irgym.core import capabilities
@@ -181,22 +181,38 @@ def transfer(
     tasks: Sequence[Task[Any]],
     evaluator: Evaluator,
     keep: int = 3,
+    near: int = 24,
+    places: Mapping[tuple[str, str], int] | None = None,
     progress: Report | None = None,
 ) -> list[Found]:
-    """Return for each program how the `keep` cheapest schedules of each searched one do on it.
+    """Return for each program how the `keep` cheapest schedules of searched ones do on it.
 
     A schedule found for one program often suits others; trying them all costs far less than searching
     each program, and few distinct schedules are easier to learn than many. Programs on which none runs are
     left out.
 
+    Args:
+        searched: Where the schedules come from.
+        tasks: Where they are tried.
+        evaluator: Measures.
+        keep: Schedules of each searched program.
+        near: How many searched programs a program takes schedules from, those that stand nearest to it.
+        places: Where each program stands in its data set, by `_name`; programs alike stand side by side. By
+            default all stand in one place, and the first of the searched ones are taken.
+        progress: Told in a line what is being done.
+
     Raises:
         IrgymError: None runs on any.
     """
-    schedules = list(dict.fromkeys(one for each in searched for one in list(each.costs)[:keep]))
     transferred: list[Found] = []
-    for place, task in enumerate(tasks):
+    for number, task in enumerate(tasks):
+        others = searched[:near]
+        if places is not None:
+            here = places[_name(task)]
+            others = sorted(searched, key=lambda one: abs(places[_name(one.task)] - here))[:near]
+        schedules = list(dict.fromkeys(one for each in others for one in list(each.costs)[:keep]))
         if progress is not None:
-            progress(f"transferring {len(schedules)} schedules to {task.uri} ({place + 1} of {len(tasks)})")
+            progress(f"transferring {len(schedules)} schedules to {task.uri} ({number + 1} of {len(tasks)})")
         fitting = [schedule for schedule in schedules if _applies(task, schedule)]
         one = _costs(task, fitting, evaluator)
         if any(map(math.isfinite, one.costs.values())):
@@ -227,6 +243,8 @@ class Searches(Hyperparameters):
         programs: Number of programs searched in a round, spread over all; each round takes others. 0 for
             what is recorded alone.
         transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
+        near: Number of searched programs that each of those takes schedules from: those that stand nearest
+            to it in the data set.
         recorded: Whether the first round shows, too, what the cost cache has of all programs.
         seed: Of the searches.
     """
@@ -237,6 +255,7 @@ class Searches(Hyperparameters):
     budget: Budget
     programs: CountOrNone
     transferred: CountOrNone = 0
+    near: Count = 24
     recorded: bool = False
     seed: Seed = 0
 
@@ -286,7 +305,14 @@ def expert_iteration(
         share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None
         shared: list[Found] = []
         if number == 0 and searches.transferred:
-            shared = transfer(searched, spread(tasks, searches.transferred), evaluator, progress=progress)
+            shared = transfer(
+                searched,
+                spread(tasks, searches.transferred),
+                evaluator,
+                near=searches.near,
+                places={_name(task): place for place, task in enumerate(tasks)},
+                progress=progress,
+            )
         for one in (*searched, *shared):
             known[_name(one.task)] = one.joined(known.get(_name(one.task)))
         if progress is not None:

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from irgym.core.environment import Dataset
 from irgym.core.errors import ProgramError
@@ -119,11 +119,34 @@ def _attention() -> Dataset:
     return _split("bmm_attention", "the two batched matmuls of attention: heads, length, width", uris)
 
 
+MOST_FLOPS = 3_000_000_000
+"""Greatest number of operations of a program of `contractions`: what takes so long is seldom measured."""
+
+
+def _contractions() -> Dataset:
+    """Return programs of all kinds, those of a kind side by side, the smallest first."""
+    kinds = (
+        [*_every(_mm_range("", 64, 256))[::12], *generate("mm", 180, 16, 1100, 0)],
+        [*_every(_attention()), *generate("bmm", 90, 16, 256, 0)],
+        [*_every(_convolutions()), *generate("conv", 120, 16, 256, 0)],
+    )
+    uris: list[str] = []
+    for kind in kinds:
+        flops = {uri: parse_uri(uri).flops for uri in kind}
+        uris += sorted((uri for uri in flops if flops[uri] <= MOST_FLOPS), key=flops.__getitem__)
+    return _split("contractions", "matmuls, batched matmuls and convolutions of all sizes", uris)
+
+
+def _every(dataset: Dataset) -> Sequence[str]:
+    return (*dataset.train, *dataset.test)
+
+
 FIXED: dict[str, Callable[[], Dataset]] = {
     "mm64_256_16_range": lambda: _mm_range("mm64_256_16_range", 64, 256),
     "mm64_128_16_range": lambda: _mm_range("mm64_128_16_range", 64, 128),
     "conv_networks": _convolutions,
     "bmm_attention": _attention,
+    "contractions": _contractions,
 }
 """The data sets with a fixed list of programs."""
 

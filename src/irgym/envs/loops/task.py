@@ -42,7 +42,7 @@ class LoopsTask(Task[LoopsState]):
         backend: Backend,
         target: Target,
         timing: Timing | None = None,
-        horizon: int = 40,
+        horizon: int = 50,
     ) -> None:
         """Make the task.
 
@@ -51,7 +51,8 @@ class LoopsTask(Task[LoopsState]):
             backend: What compiles it.
             target: What it compiles for.
             timing: How a candidate is timed.
-            horizon: Steps of an episode; LoopTune's 10 are too few for cache blocks and packing.
+            horizon: Steps of an episode; LoopTune's 10 are too few for cache blocks and packing, and 40 cut
+                off one in ten sketches of a convolution.
         """
         self.contraction = contraction
         self.backend = backend
