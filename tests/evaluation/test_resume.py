@@ -19,7 +19,7 @@ URIS = ["toy://easy", "toy://hard"]
 
 @pytest.fixture
 def compare(environment, bench, load_policy):
-    def run(done=None, uris=URIS, identify=lambda name: f"digest of {name}", **options):
+    def run(done=None, uris=URIS, identify=lambda name, _: f"digest of {name}", **options):
         seen = Kept()
         if done is not None:
             done = Comparison.from_json(json.loads(json.dumps(done.to_json())))  # as it comes from a file
@@ -64,10 +64,10 @@ def test_rows_of_another_basis_are_computed_anew_and_it_is_said(compare, part, w
 
 def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monkeypatch):
     first, _, _ = compare()
-    _, computed, said = compare(first, identify=lambda name: "changed")
+    _, computed, said = compare(first, identify=lambda name, _: "changed")
     assert {method for _, method in computed} == {"policy:mine", "guided:mine"}
     assert said == ["6 of 10 earlier results are of another policy, and computed anew"]
-    _, computed, said = compare(first, identify=lambda name: None)
+    _, computed, said = compare(first, identify=lambda name, _: None)
     assert len(computed) == 4 and "policies that cannot be told apart" in said[0]
     monkeypatch.setattr(type(bench), "conditions", "elsewhere")
     _, computed, said = compare(first)
@@ -76,10 +76,10 @@ def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monk
 
 def test_a_policy_that_is_trained_meanwhile_is_the_one_that_was_loaded(compare):
     digests = iter(["1", "1", "1", "1"] + ["2"] * 20)  # before and after each of two is loaded
-    first, _, _ = compare(identify=lambda name: next(digests))
+    first, _, _ = compare(identify=lambda name, _: next(digests))
     assert {row.basis.policy for row in first.rows} == {"", "1"}
     digests = iter(str(number) for number in range(20))
-    first, _, _ = compare(identify=lambda name: next(digests))
+    first, _, _ = compare(identify=lambda name, _: next(digests))
     assert {row.basis.policy for row in first.rows} == {""}, "nobody knows which one was loaded"
     assert len(compare(first)[1]) == 4
 

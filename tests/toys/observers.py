@@ -31,7 +31,7 @@ class Given:
     def __init__(
         self,
         load: Callable[[str, Task[Any]], Policy],
-        identify: Callable[[str], str | None] = lambda name: None,
+        identify: Callable[[str, Task[Any]], str | None] = lambda name, task: None,
     ) -> None:
         self.load = load
         self.identify = identify

@@ -11,6 +11,7 @@ from irgym.core.environment import BackendStatus, Environment
 from irgym.core.errors import IrgymError, PluginError
 from irgym.core.task import Task
 from irgym.evaluation.policies import read_policy
+from irgym.measure.target import target_of
 
 if TYPE_CHECKING:
     from irgym.nets.policy import TorchPolicy
@@ -56,21 +57,25 @@ def environment_named(name: str) -> Environment:
     return ENVIRONMENTS.load(name)
 
 
-def load_policy(name: str | Path, environment: str | None = None) -> "TorchPolicy":
+def load_policy(name: str | Path, environment: str | None = None, target: str | None = None) -> "TorchPolicy":
     """Return a trained policy.
 
     Args:
         name: A run folder, a policy's file, or the name of a policy that ships with `environment`, such as
             `default`.
         environment: Name of the environment.
+        target: What is to be scheduled for, such as `x86-64-v3`; by default this machine. In place of a
+            policy that ships another may ship for a target.
 
     Raises:
         IrgymError: There is no such policy.
-        BackendError: torch is not installed.
+        BackendError: There is no such target, or torch is not installed.
     """
+    check_options(target=target)
     return read_policy(
         name if isinstance(name, str) else path_of(name, "a policy"),
         None if environment is None else environment_named(environment),
+        target_of(target, runs=False).name,
     )
 
 

@@ -8,14 +8,14 @@ from irgym.api.checks import budget, check_options
 from irgym.core.capabilities import Counted, ask
 from irgym.core.catalogue import locate, task_of
 from irgym.core.cost import CostHistory
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import DEFAULT, Bench, Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.parts import TunedParts
-from irgym.evaluation.policies import DEFAULT, has_torch, policy_for, policy_name
+from irgym.evaluation.policies import has_torch, policy_for, policy_name
 from irgym.evaluation.tuned import Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.search import SEARCHES

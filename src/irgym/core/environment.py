@@ -382,10 +382,27 @@ class Versus:
         return median(self.ratios)
 
 
-def policies_in(folder: Path, default: str) -> dict[str, Path]:
-    """Return the policies in a folder by name, the one that `default` names under that name too."""
+DEFAULT = "default"
+"""Name of the policy that an environment recommends, where one ships."""
+
+
+def policies_in(folder: Path, default: str, of_targets: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """Return the policies in a folder by name, those that are recommended under that name too.
+
+    Args:
+        folder: Where they are.
+        default: The one that `DEFAULT` means, where it ships.
+        of_targets: By targets, others that are recommended there: see `name_on`.
+    """
     policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
-    return policies | ({"default": policies[default]} if default in policies else {})
+    names = {DEFAULT: default}
+    names |= {name_on(DEFAULT, target): name for target, name in (of_targets or {}).items()}
+    return policies | {name: policies[stem] for name, stem in names.items() if stem in policies}
+
+
+def name_on(name: str, target: str) -> str:
+    """Return the name of the policy that stands in for another on a target, where there is one."""
+    return f"{name}-{target}"
 
 
 def check_only_backend(environment: str, name: str | None, only: str) -> None:

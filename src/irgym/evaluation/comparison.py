@@ -145,9 +145,9 @@ class _Loaded:
         return self._loaded[name]
 
     def _anew(self, name: str) -> Policy:
-        before = self._policies.identify(name)
+        before = self._policies.identify(name, self._task)
         policy = self._policies.load(name, self._task)
-        if before is not None and self._policies.identify(name) == before:
+        if before is not None and self._policies.identify(name, self._task) == before:
             self.digests[name] = before
         return policy
 

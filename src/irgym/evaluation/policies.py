@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irgym.core.environment import Environment
+from irgym.core.environment import Environment, name_on
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.policy import Policy
 from irgym.core.run_folder import RunFolder
@@ -17,9 +17,6 @@ from irgym.evaluation.basis import file_digest
 
 if TYPE_CHECKING:
     from irgym.nets.policy import TorchPolicy
-
-DEFAULT = "default"
-"""Name of the policy that an environment recommends, where one ships."""
 
 
 class Policies(Protocol):
@@ -33,8 +30,8 @@ class Policies(Protocol):
         """
         ...
 
-    def identify(self, name: str) -> str | None:
-        """Return a digest of the policy of a name; None where nobody can tell it from another."""
+    def identify(self, name: str, task: Task[Any]) -> str | None:
+        """Return a digest of what `load` returns; None where nobody can tell it from another."""
         ...
 
 
@@ -52,28 +49,34 @@ class PolicyFiles:
         """Return the policy of a name that suits a task; see `load_policy`."""
         return load_policy(self.environment, name, task)
 
-    def identify(self, name: str) -> str:
-        """Return a digest of a policy's file.
+    def identify(self, name: str, task: Task[Any]) -> str:
+        """Return a digest of the file of the policy that suits a task.
 
         Raises:
             IrgymError: There is no such policy, or it cannot be read.
         """
-        path = policy_path(name, self.environment)
+        path = policy_path(name, self.environment, _target(task))
         try:
             return file_digest(path)
         except OSError as error:
             raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
 
 
-def policy_path(name: str | Path, environment: Environment | None) -> Path:
+def policy_path(name: str | Path, environment: Environment | None, target: str | None = None) -> Path:
     """Return the file of a policy that ships, of a run folder, or the file itself.
+
+    Args:
+        name: Its name.
+        environment: Where policies that ship are looked for.
+        target: What is to be scheduled for; where a policy ships for this target, it is taken in place of
+            the one of that name.
 
     Raises:
         IrgymError: There is no such policy.
     """
     shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
     if name in shipped:
-        return shipped[str(name)]
+        return shipped.get(name_on(str(name), target or ""), shipped[str(name)])
     path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
     if path is None:
         ask = ", or say of which environment it is" if environment is None else ""
@@ -84,14 +87,21 @@ def policy_path(name: str | Path, environment: Environment | None) -> Path:
     return path
 
 
-def read_policy(name: str | Path, environment: Environment | None) -> "TorchPolicy":
-    """Return the policy of a name, of whatever actions.
+def _target(task: Task[Any]) -> str | None:
+    """Return the name of a task's target."""
+    return None if task.target is None else task.target.name
+
+
+def read_policy(
+    name: str | Path, environment: Environment | None, target: str | None = None
+) -> "TorchPolicy":
+    """Return the policy of a name, of whatever actions; on a target as `policy_path` says.
 
     Raises:
         IrgymError: There is no such policy.
         BackendError: torch is not installed.
     """
-    path = policy_path(name, environment)
+    path = policy_path(name, environment, target)
     require_torch("a policy")
     from irgym.nets.policy import TorchPolicy
 
@@ -105,11 +115,12 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
         IrgymError: There is no such policy, or it was trained on other actions or observations.
         BackendError: torch is not installed.
     """
-    policy = read_policy(name, environment)
-    if task.target is not None and policy.targets and task.target.name not in policy.targets:
+    target = _target(task)
+    policy = read_policy(name, environment, target)
+    if target is not None and policy.targets and target not in policy.targets:
         print(
             f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
-            f"{task.target.name}: its schedules may be poor here",
+            f"{target}: its schedules may be poor here",
             file=sys.stderr,
         )
     state = task.initial()

@@ -37,6 +37,9 @@ BACKEND = "llvm"
 DEFAULT_POLICY = "packages"
 """The shipped policy that `--policy default` means."""
 
+POLICIES_OF_TARGETS = {"i686": "packages-i686"}
+"""Those that it means on other targets."""
+
 LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
 """What scoring a choice may take."""
 
@@ -122,7 +125,7 @@ class CseEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
 
     def _opened(self) -> Sources:
         if self._sources is None:
