@@ -297,9 +297,10 @@ def expert_iteration(
         chosen = rotated(tasks, number, searches.programs)
         strategy = searches.strategy if policy is None else Guided()
         seed = searches.seed + number * len(tasks)
-        searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if number == 0 and searches.recorded:
+            # First, since there may be none: then no time is spent on searching.
             known |= {_name(one.task): one for one in recalled(tasks, evaluator, progress)}
+        searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
         share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None

@@ -58,6 +58,22 @@ def test_recorded_texts_lead_back_to_their_nests(uri: str, seed: int):
         assert task.cost_features(state).shape == (FEATURES,)
 
 
+@pytest.mark.parametrize("uri", PROGRAMS)
+def test_actions_lead_to_recorded_nests(uri: str):
+    task = LOOPS.task(uri, "llvm")
+    sketched = [task.sketch(np.random.default_rng(seed)) for seed in range(20)]
+    wandered = [random_actions(uri, seed) for seed in range(20)]
+    found = 0
+    for drawn in (*sketched, *wandered):
+        text = task.key(replay(task, Schedule(tuple(drawn[: task.horizon]))))
+        way = task.recorded_actions(text)
+        if way is not None:
+            found += 1
+            assert task.key(replay(task, Schedule(tuple(way)))) == text
+    assert found > 25
+    assert task.recorded_actions("m n") is None
+
+
 @pytest.mark.parametrize("text", ["", "m n", "m/8 n k", "m n k b", "m:w n k", "m//8 m n k", "m n k ;"])
 def test_texts_of_no_nest_are_not_read(text: str):
     assert LOOPS.task("loops://mm/32x32x32", "llvm").recorded(text) is None

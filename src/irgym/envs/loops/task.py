@@ -18,7 +18,7 @@ from irgym.envs.loops.codegen.export import FORMS, export
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.features import features
 from irgym.envs.loops.nest import initial_nest, parse_nest
-from irgym.envs.loops.sketches import sketch
+from irgym.envs.loops.sketches import route, sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.baselines import held_to
 from irgym.measure.timing import Timing
@@ -123,6 +123,17 @@ class LoopsTask(Task[LoopsState]):
         dims = {loop.dim for loop in initial_nest(self.contraction).loops}
         whole = {loop.dim for loop in nest.loops if loop.step == 1} == dims
         return LoopsState(nest) if whole and {loop.dim for loop in nest.loops} == dims else None
+
+    def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
+        """Return the actions to the nest of a text; None where they lead elsewhere, or are too many."""
+        state = self.recorded(schedule)
+        if state is None:
+            return None
+        actions = list(route(self.contraction, state.nest, self.target))
+        reached = self.initial()
+        for action in actions:
+            reached = self.step(reached, action)
+        return actions if reached.nest == state.nest and len(actions) < self.horizon else None
 
     def key(self, state: LoopsState) -> str:
         """Return the nest as text; cursor and history do not matter to its code."""
