@@ -74,6 +74,12 @@ def test_actions_lead_to_recorded_nests(uri: str):
     assert task.recorded_actions("m n") is None
 
 
+def test_steps_that_no_split_makes_are_not_led_to():
+    task = LOOPS.task("loops://mm/128x128x128", "llvm")
+    assert task.recorded_actions("m/66 m/22 n/16 k m n") is None
+    assert task.recorded_actions("m/60 n/16 m/6 k m n")
+
+
 @pytest.mark.parametrize("text", ["", "m n", "m/8 n k", "m n k b", "m:w n k", "m//8 m n k", "m n k ;"])
 def test_texts_of_no_nest_are_not_read(text: str):
     assert LOOPS.task("loops://mm/32x32x32", "llvm").recorded(text) is None

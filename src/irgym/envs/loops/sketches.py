@@ -201,6 +201,6 @@ def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:
     if step // present in actions.FACTORS:
         return [step // present]
     through = [other for other in inner if present < other < step]
-    if not through or step % through[0]:
+    if not through or step % through[0] or step // through[0] not in actions.FACTORS:
         return []
     return [*_factors(through[0], present, through[1:]), step // through[0]]
