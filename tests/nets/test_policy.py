@@ -256,12 +256,16 @@ def test_a_policy_whose_file_names_no_targets(tmp_path):
 
 def test_policies_that_ship_name_their_targets():
     shipped = {
-        name: ENVIRONMENTS.load(name).policies()["default"] for name in ("loops", "linalg", "graph", "hlo")
+        (name, policy): path
+        for name in ("loops", "linalg", "graph", "hlo")
+        for policy, path in ENVIRONMENTS.load(name).policies().items()
+        if policy.startswith("default")
     }
-    targets = {name: TorchPolicy.load(path).targets for name, path in shipped.items()}
+    targets = {names: TorchPolicy.load(path).targets for names, path in shipped.items()}
     assert targets == {
-        "loops": ("x86-64-v4", "x86-64-v3"),
-        "linalg": ("x86-64-v4", "x86-64-v3"),
-        "graph": ("x86-64-v4",),
-        "hlo": (),
+        ("loops", "default"): ("x86-64-v4", "x86-64-v3"),
+        ("loops", "default-x86-64-v3"): ("x86-64-v3",),
+        ("linalg", "default"): ("x86-64-v4", "x86-64-v3"),
+        ("graph", "default"): ("x86-64-v4",),
+        ("hlo", "default"): (),
     }

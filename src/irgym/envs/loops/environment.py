@@ -99,11 +99,14 @@ class LoopsEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
 
 
 DEFAULT_POLICY = "mm64_256_16_range"
 """The shipped policy that `--policy default` means."""
+
+POLICIES_OF_TARGETS = {"x86-64-v3": "contractions-x86-64-v3"}
+"""Those that it means on other targets."""
 
 LOOPS = LoopsEnvironment()
 """The environment."""
