@@ -53,6 +53,7 @@ def test_the_actions_of_linalg_are_as_they_were():
         ("interchange", 1, None),
         ("img2col", 0, None),
         ("vectorise", 1, None),
+        ("pack", 1, None),
     ]
     assert space.kinds[actions.INTERCHANGE].slots == (tuple(range(12)),)
     others = [place for place in range(len(space.kinds)) if place != actions.INTERCHANGE]

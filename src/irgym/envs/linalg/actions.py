@@ -22,7 +22,10 @@ LANES = (0, 1)
 SWAPPED = tuple((outer, inner) for outer in range(LOOPS) for inner in range(outer + 1, min(outer + 4, LOOPS)))
 """Pairs of loops at a distance of at most 3: 3 N - 6 of N loops, where there are three or more."""
 
-NEXT, TILE, TILE_PARALLEL, FUSE, INTERCHANGE, IMG2COL, VECTORISE = range(7)
+INPUTS = (0, 1)
+"""The inputs of a product that can be packed."""
+
+NEXT, TILE, TILE_PARALLEL, FUSE, INTERCHANGE, IMG2COL, VECTORISE, PACK = range(8)
 
 
 class Interchange(Protocol):
@@ -97,6 +100,7 @@ def space_with(interchange: str) -> ActionSpace:
             INTERCHANGES[interchange].kind,
             ActionKind("img2col"),
             ActionKind("vectorise", (LANES,)),
+            ActionKind("pack", (INPUTS,)),
         )
     )
 

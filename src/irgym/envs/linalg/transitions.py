@@ -15,6 +15,7 @@ from irgym.envs.linalg.scheduling.transformations import (
     Transformation,
     as_matmul,
     can_img2col,
+    can_pack,
     can_tile,
     can_tile_in_parallel,
     can_vectorise,
@@ -90,6 +91,10 @@ class Transitions:
         kinds[actions.INTERCHANGE] = can_tile(scheduled) and operation.loops > 1
         kinds[actions.IMG2COL] = can_img2col(scheduled)
         kinds[actions.VECTORISE] = can_vectorise(scheduled)
+        begin_inputs = self.space.slot_offsets[actions.PACK][0]
+        for operand in actions.INPUTS:
+            params[begin_inputs + operand] = can_pack(scheduled, operand)
+        kinds[actions.PACK] = params[begin_inputs : begin_inputs + len(actions.INPUTS)].any()
         kinds[list(state.barred)] = False
         params[self.space.slot_offsets[actions.VECTORISE][0]] = True
         params[self.space.slot_offsets[actions.VECTORISE][0] + 1] = is_product(operation)
@@ -118,8 +123,9 @@ class Transitions:
         if action.kind == actions.INTERCHANGE:
             return self._interchanged(state, action.params[0])
         changed: Mapping[int, Scheduled] = {}
-        if action.kind == actions.VECTORISE:
-            changed = {place: scheduled.then(Transformation("vectorise", action.params))}
+        if action.kind in (actions.VECTORISE, actions.PACK):
+            name = self.space.kinds[action.kind].name
+            changed = {place: scheduled.then(Transformation(name, action.params))}
         elif action.kind == actions.IMG2COL:
             changed = {place: scheduled.then(Transformation("img2col"), as_matmul(operation))}
         else:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch_mlir")
@@ -10,6 +11,7 @@ from irgym.core.errors import ProgramError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.environment import LINALG
+from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.task import LinalgTask
 
 
@@ -42,6 +44,54 @@ TURNED = "interchange_1 interchange_0 interchange_2 interchange_3 interchange_4"
 )
 def test_vectorised_operations_have_vectors(uri: str, schedule: str):
     assert "vector." in code(LINALG.task(uri), schedule)
+
+
+@pytest.mark.parametrize(
+    ("uri", "schedule", "copies"),
+    [
+        ("linalg://matmul/24x64x32", "tile_0_16 pack_1 tile_4_0_1 vectorise_0", ["32x16"]),
+        ("linalg://matmul/24x64x32", "tile_8_0_16 pack_0 tile_0_16 pack_1", ["8x16", "16x16"]),
+        ("linalg://matmul/25x40x32", "tile_0_16 pack_1 tile_6_0_1 vectorise_0", ["32x16", "32x8"]),
+        ("linalg://batch_matmul/3x24x32x40", "tile_1_0_16 pack_1", ["1x40x16"]),
+        ("linalg://conv2d/1x8x10x10x16x3x3", "tile_0_4 pack_1 tile_0_0_1_0_1_1_1", ["4x8x3x3"]),
+        ("linalg://conv2d/1x8x10x10x16x3x3", "img2col tile_0_0_16_24 pack_1", ["1x24x16"]),
+        ("linalg://matmul/24x64x32", "tile-parallel_8_16 pack_0 pack_1", ["8x32", "32x16"]),
+    ],
+)
+def test_packed_inputs_are_copied_tile_by_tile(uri: str, schedule: str, copies: list[str]):
+    task = LINALG.task(uri)
+    written = code(task, schedule)
+    for shape in copies:
+        assert f"bufferization.alloc_tensor() : tensor<{shape}xf32>" in written
+
+
+def test_an_input_is_packed_once_within_a_tile_and_before_vectors():
+    task = LINALG.task("linalg://matmul/24x64x32")
+
+    def packs(schedule: str) -> list[str]:
+        state = replay(task, Schedule.parse(schedule, task.space))
+        return [one for one in ("pack_0", "pack_1") if allowed(task, state, one)]
+
+    assert packs("") == []
+    assert packs("tile_8_16") == ["pack_0", "pack_1"]
+    assert packs("tile_8_16 pack_1 tile_4_0_1") == ["pack_0"]
+    assert packs("tile_8_16_1 vectorise_0") == []
+    sums = LINALG.task("linalg://add/8x32")
+    assert not allowed(sums, replay(sums, Schedule.parse("tile_4_8", sums.space)), "pack_0")
+
+
+def allowed(task: LinalgTask, state: LinalgState, text: str) -> bool:
+    return task.space.allows(task.mask(state), task.space.parse(text))
+
+
+def test_a_policy_sees_what_is_packed():
+    task = LINALG.task("linalg://matmul/24x64x32")
+    plain, copied = (
+        task.observe(replay(task, Schedule.parse(text, task.space)))
+        for text in ("tile_8_16", "tile_8_16 pack_1")
+    )
+    changed = np.flatnonzero(plain[0] != copied[0])
+    assert 2.0 in copied[0][changed] and len(changed) == 2  # and the steps spent
 
 
 NHWC = """

@@ -27,7 +27,7 @@ KINDS = tuple(OperationKind)
 
 _TILES = ("tile", "tile-parallel", "fuse")
 _LOOP = 5
-_OPERATION = 23 + 2 * INNER * _LOOP
+_OPERATION = 25 + 2 * INNER * _LOOP
 
 COST_FEATURES = 3 + (1 + HEAVIEST) * _OPERATION
 """Number of figures."""
@@ -67,7 +67,7 @@ def _bytes(operation: Operation) -> int:
 def _described(original: Operation, state: Scheduled) -> list[float]:
     """Return the figures of one operation, shape [_OPERATION]."""
     tile = state.operation
-    levels = _levels(original, state)
+    levels, copied = _levels(original, state)
     reduced = [bound for bound, parallel in zip(tile.bounds, tile.parallel, strict=True) if not parallel]
     lanes = _lanes(state)
     figures = [
@@ -82,6 +82,7 @@ def _described(original: Operation, state: Scheduled) -> list[float]:
         _work(original) / _bytes(original) / 8.0,
         float(state.vectorised) + float(state.vectorised and state.steps[-1].numbers[0]),
         float(any(step.name == "img2col" for step in state.steps)),
+        *copied,
         float(state.consumer >= 0),
         float(state.parallel),
         float(sum(step.name in _TILES for step in state.steps)),
@@ -105,12 +106,13 @@ def _described(original: Operation, state: Scheduled) -> list[float]:
     return figures
 
 
-def _levels(original: Operation, state: Scheduled) -> list[Operation]:
-    """Return an operation as a whole and within each of its tiles, all with the loops in today's order.
+def _levels(original: Operation, state: Scheduled) -> tuple[list[Operation], list[float]]:
+    """Return an operation as a whole and within each of its tiles, and the size of what is packed.
 
-    The last one is the operation as it is now, which for one that was fused is what its consumer wants.
+    All levels have the loops in today's order. The last one is the operation as it is now, which for one that
+    was fused is what its consumer wants. Sizes are those of the copies of two inputs, 0 for none.
     """
-    levels = [original]
+    levels, copied = [original], [0.0, 0.0]
     for step in state.steps:
         if step.name == "img2col":
             levels = [as_matmul(original)]
@@ -118,7 +120,11 @@ def _levels(original: Operation, state: Scheduled) -> list[Operation]:
             levels = [level.interchanged(step.numbers) for level in levels]
         elif step.name in _TILES:
             levels.append(levels[-1].tiled(step.numbers))
-    return [levels[0], *levels[1:-1], state.operation]
+        elif step.name == "pack":
+            [operand] = step.numbers
+            read = levels[-1].loads[operand].extents(levels[-1].bounds)
+            copied[operand] = 1.0 + _log(math.prod(read))
+    return [levels[0], *levels[1:-1], state.operation], copied
 
 
 def _lanes(state: Scheduled) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from irgym.envs.linalg.actions import LOOPS, divisors
 from irgym.envs.linalg.scheduling.operations import Access, OperationKind
-from irgym.envs.linalg.scheduling.transformations import STEPS, Scheduled, can_vectorise
+from irgym.envs.linalg.scheduling.transformations import STEPS, Scheduled, can_vectorise, packed
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
@@ -34,8 +34,9 @@ def features(task: Transitions, state: LinalgState) -> NDArray[np.float32]:
     does most arithmetic. For each operation: whether it is there, its kind; for each loop whether it is
     there, the logarithm of its bound, whether it is parallel, how much of it the last tile left, when an
     interchange under way placed it, and how well its bound divides: by powers of two up to 64, and by the
-    greatest tile size up to 16; for each of three loads and the store, whether it is there and, for each
-    loop, whether it moves along the tensor and whether along its last dimension; arithmetic; sizes; history.
+    greatest tile size up to 16; for each of three loads and the store, whether it is there (2 where it is
+    packed) and, for each loop, whether it moves along the tensor and whether along its last dimension;
+    arithmetic; sizes; history.
     """
     rows = np.zeros((OPERATIONS, FEATURES), dtype=np.float32)
     if task.terminal(state):
@@ -88,6 +89,8 @@ def _describe(
     for number, access in enumerate((*operation.loads[:LOADS], operation.store)):
         slot = LOADS if number == len(operation.loads[:LOADS]) else number
         _describe_access(row[begin + slot * width : begin + (slot + 1) * width], access, count)
+        if slot < LOADS and packed(scheduled, number):
+            row[begin + slot * width] = 2.0
     begin += (LOADS + 1) * width
     row[begin : begin + 5] = np.log1p(operation.arithmetic)
     touched = [math.prod(access.extents(operation.bounds)) for access in operation.accesses]

@@ -92,6 +92,9 @@ class _Writer:
             parts = [self._interchanged(part, step.numbers) for part in parts]
         elif step.name == "img2col":
             parts = [self._img2col(parts[0])]
+        elif step.name == "pack":
+            for part in parts:
+                self._pack(part, step.numbers[0])
         else:
             turned = step.numbers == (1,)
             for part in parts:
@@ -185,6 +188,14 @@ class _Writer:
             f"{product} = transform.get_producer_of_operand {expanded}[0] : ({ANY}) -> {ANY}",
         ]
         return _Part(product, as_matmul(part.operation), generic=True)
+
+    def _pack(self, part: _Part, operand: int) -> None:
+        """Copy what a part reads of an input into memory of its own, where that slice of it is taken."""
+        read, copied = self._fresh("read"), self._fresh("copied")
+        self.lines += [
+            f"{read} = transform.get_operand {part.handle}[{operand}] : ({ANY}) -> !transform.any_value",
+            f"{copied} = transform.structured.promote_tensor {read} : !transform.any_value",
+        ]
 
     def _whole_vectors(self, part: _Part, turned: bool) -> list[_Part]:
         """Split a part until the lanes of each are a power of two: LLVM takes others element by element."""

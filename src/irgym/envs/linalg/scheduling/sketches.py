@@ -105,7 +105,7 @@ def _product(pen: _Pen) -> None:
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
     ]
-    if lanes is not None and reductions and pen.chance(0.5):
+    if lanes is not None and reductions and pen.chance(0.6):
         _panel(pen, lanes, sizes[lanes], reductions)
     elif reductions and pen.chance(0.3):
         loop = int(pen.rng.choice(reductions))
@@ -121,7 +121,10 @@ def _panel(pen: _Pen, lanes: int, size: int, reductions: Sequence[int]) -> None:
     longest = max(reductions, key=lambda loop: bounds[loop])
     if pen.chance(0.7):
         sizes[longest] = pen.size(bounds[longest], 32, 256)
-    pen.tile(actions.TILE, sizes)
+    loads = pen.operation.loads
+    if pen.tile(actions.TILE, sizes) and pen.chance(0.7):
+        along = [place for place, load in enumerate(loads) if any(form[lanes] for form in load.forms)]
+        pen.take(actions.PACK, along[:1])
 
 
 def _others(pen: _Pen) -> None:

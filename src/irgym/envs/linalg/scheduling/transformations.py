@@ -27,8 +27,9 @@ class Transformation:
     """A transformation that was applied.
 
     Attributes:
-        name: Name of its action: `tile`, `tile-parallel`, `fuse`, `interchange`, `img2col` or `vectorise`.
-        numbers: Tile sizes, or the order of the loops.
+        name: Name of its action: `tile`, `tile-parallel`, `fuse`, `interchange`, `img2col`, `vectorise` or
+            `pack`.
+        numbers: Tile sizes, the order of the loops, what lanes run along, or the input.
     """
 
     name: str
@@ -197,6 +198,17 @@ def can_vectorise(state: Scheduled) -> bool:
     if operation.points > VECTOR_POINTS or operation.points < 2:
         return False
     return all(_is_vector(access, operation.bounds) for access in operation.accesses)
+
+
+def can_pack(state: Scheduled, operand: int) -> bool:
+    """Say whether what a tile reads of an input can be copied: of a product, and of each input once."""
+    within = (state.tiled or state.parallel) and not state.vectorised
+    return within and is_product(state.operation) and not packed(state, operand)
+
+
+def packed(state: Scheduled, operand: int) -> bool:
+    """Say whether the operation reads a copy of an input."""
+    return Transformation("pack", (operand,)) in state.steps
 
 
 def _is_vector(access: Access, bounds: tuple[int, ...]) -> bool:
