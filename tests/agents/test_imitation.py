@@ -69,6 +69,15 @@ def test_transfer_takes_the_cheapest_schedule_that_applies():
     assert [demo.cost for demo in shown] == [100.0] * len(PROBLEM.tasks)
 
 
+def test_schedules_come_from_the_programs_that_stand_nearest():
+    tasks = dials.problem(dials.CODES[:6]).tasks
+    searched = [found(task, {one: 1.0}) for task, one in zip(tasks, EVERY, strict=False)]
+    places = {(task.uri, task.target_text): place for place, task in enumerate(tasks)}
+    [near] = transfer(searched, tasks[5:], PROBLEM.evaluator, near=2, places=places)
+    [every] = transfer(searched, tasks[5:], PROBLEM.evaluator)
+    assert set(near.costs) == set(EVERY[4:6]) and set(every.costs) == set(EVERY[:6])
+
+
 def test_transfer_says_when_nothing_runs():
     with pytest.raises(IrgymError, match="no schedule runs"):
         transfer([found(PROBLEM.tasks[0], {schedule("stop"): 1.0})], PROBLEM.tasks, PROBLEM.evaluator)

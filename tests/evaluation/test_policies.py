@@ -12,7 +12,7 @@ from irgym.evaluation.policies import policy_path
 @pytest.fixture
 def shipping(environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
     """An environment with a policy for all targets, one for x86-64-v3, and none of that for aarch64."""
-    for name in ("all", "narrow"):
+    for name in ("all", "all-x86-64-v3", "narrow"):
         (tmp_path / f"{name}.pt").write_bytes(b"policy")
     shipped = policies_in(tmp_path, "all", {"x86-64-v3": "narrow", "aarch64": "gone"})
     monkeypatch.setattr(environment, "policies", lambda: shipped)
@@ -33,6 +33,6 @@ def test_a_policy_that_is_named_itself_is_taken_on_every_target(shipping: Enviro
 
 def test_a_target_whose_policy_does_not_ship_has_the_general_one(shipping: Environment) -> None:
     assert policy_path(DEFAULT, shipping, "aarch64").stem == "all"
-    assert sorted(shipping.policies()) == ["all", "default", "default-x86-64-v3", "narrow"]
-    with pytest.raises(IrgymError, match="one of all, narrow, default"):
+    assert sorted(shipping.policies()) == ["all", "all-x86-64-v3", "default", "default-x86-64-v3", "narrow"]
+    with pytest.raises(IrgymError, match="one of all-x86-64-v3, all, narrow, default"):
         policy_path("best", shipping, "x86-64-v3")

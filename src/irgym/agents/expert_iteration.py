@@ -181,24 +181,24 @@ def transfer(
     tasks: Sequence[Task[Any]],
     evaluator: Evaluator,
     keep: int = 3,
-    near: int = 24,
+    near: int | None = None,
     places: Mapping[tuple[str, str], int] | None = None,
     progress: Report | None = None,
 ) -> list[Found]:
     """Return for each program how the `keep` cheapest schedules of searched ones do on it.
 
-    A schedule found for one program often suits others; trying them all costs far less than searching
-    each program, and few distinct schedules are easier to learn than many. Programs on which none runs are
-    left out.
+    A schedule found for one program often suits others; trying those of similar programs costs far less than
+    searching each program, and few distinct schedules are easier to learn than many. Programs on which none
+    runs are left out.
 
     Args:
         searched: Where the schedules come from.
         tasks: Where they are tried.
         evaluator: Measures.
         keep: Schedules of each searched program.
-        near: How many searched programs a program takes schedules from, those that stand nearest to it.
-        places: Where each program stands in its data set, by `_name`; programs alike stand side by side. By
-            default all stand in one place, and the first of the searched ones are taken.
+        near: How many searched programs a program takes schedules from, those that stand nearest to it; by
+            default all.
+        places: Where each program stands in its data set, by `_name`: needed for `near`.
         progress: Told in a line what is being done.
 
     Raises:
@@ -206,8 +206,8 @@ def transfer(
     """
     transferred: list[Found] = []
     for number, task in enumerate(tasks):
-        others = searched[:near]
-        if places is not None:
+        others = searched
+        if near is not None and places is not None:
             here = places[_name(task)]
             others = sorted(searched, key=lambda one: abs(places[_name(one.task)] - here))[:near]
         schedules = list(dict.fromkeys(one for each in others for one in list(each.costs)[:keep]))

@@ -64,8 +64,8 @@ def load_policy(name: str | Path, environment: str | None = None, target: str | 
         name: A run folder, a policy's file, or the name of a policy that ships with `environment`, such as
             `default`.
         environment: Name of the environment.
-        target: What is to be scheduled for, such as `x86-64-v3`; by default this machine. In place of a
-            policy that ships another may ship for a target.
+        target: What is to be scheduled for, such as `x86-64-v3`; by default this machine. `default` may
+            mean a different policy on each target.
 
     Raises:
         IrgymError: There is no such policy.

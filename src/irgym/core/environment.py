@@ -387,12 +387,12 @@ DEFAULT = "default"
 
 
 def policies_in(folder: Path, default: str, of_targets: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """Return the policies in a folder by name, those that are recommended under that name too.
+    """Return the policies in a folder by name, and the recommended ones also as `DEFAULT`.
 
     Args:
         folder: Where they are.
-        default: The one that `DEFAULT` means, where it ships.
-        of_targets: By targets, others that are recommended there: see `name_on`.
+        default: The one that `DEFAULT` means, if it is there.
+        of_targets: By target, what `DEFAULT` means there instead: see `name_on`.
     """
     policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
     names = {DEFAULT: default}
@@ -401,7 +401,7 @@ def policies_in(folder: Path, default: str, of_targets: Mapping[str, str] | None
 
 
 def name_on(name: str, target: str) -> str:
-    """Return the name of the policy that stands in for another on a target, where there is one."""
+    """Return the name of what a policy's name means on a target, if that is another policy."""
     return f"{name}-{target}"
 
 

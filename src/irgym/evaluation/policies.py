@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irgym.core.environment import Environment, name_on
+from irgym.core.environment import DEFAULT, Environment, name_on
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.policy import Policy
 from irgym.core.run_folder import RunFolder
@@ -68,15 +68,16 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
     Args:
         name: Its name.
         environment: Where policies that ship are looked for.
-        target: What is to be scheduled for; where a policy ships for this target, it is taken in place of
-            the one of that name.
+        target: What is to be scheduled for; `DEFAULT` may mean another policy there.
 
     Raises:
         IrgymError: There is no such policy.
     """
     shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
+    if name == DEFAULT and name_on(DEFAULT, target or "") in shipped:
+        return shipped[name_on(DEFAULT, target or "")]
     if name in shipped:
-        return shipped.get(name_on(str(name), target or ""), shipped[str(name)])
+        return shipped[str(name)]
     path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
     if path is None:
         ask = ", or say of which environment it is" if environment is None else ""

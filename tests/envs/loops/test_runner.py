@@ -56,23 +56,6 @@ def plant(monkeypatch, act):
     monkeypatch.setattr(runner, "backend", lambda name, target: Planted(act))
 
 
-def measured(uri, text):
-    return runner.measure(uri, nest_of(uri, text), preferred().name, host_target(), TIMING)
-
-
-def test_what_is_far_too_slow_is_timed_on_its_first_rows(monkeypatch):
-    uri, slow = "loops://mm/128x128x128", "swap_down swap_down"
-    whole = measured(uri, slow)
-    monkeypatch.setattr(runner, "LARGE_NS", 0)
-    monkeypatch.setattr(runner, "FAR", 1e-3)
-    part, written = measured(uri, slow), measured(uri, "")
-    assert len(part.samples) == 1 and len(whole.samples) > 1
-    assert part.cost == pytest.approx(whole.cost, rel=0.9)
-    assert len(written.samples) > 1, "the program as written is what others are compared with"
-    monkeypatch.setattr(runner, "FAR", 1e6)
-    assert len(measured(uri, slow).samples) > 1
-
-
 def test_a_right_nest_gets_samples():
     found = runner.measure(
         URI, nest_of(URI, "split_8 down swap_down"), preferred().name, host_target(), TIMING

@@ -38,7 +38,7 @@ DEFAULT_POLICY = "packages"
 """The shipped policy that `--policy default` means."""
 
 POLICIES_OF_TARGETS = {"i686": "packages-i686"}
-"""Those that it means on other targets."""
+"""What `--policy default` means on these targets instead."""
 
 LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
 """What scoring a choice may take."""

@@ -106,7 +106,7 @@ DEFAULT_POLICY = "mm64_256_16_range"
 """The shipped policy that `--policy default` means."""
 
 POLICIES_OF_TARGETS = {"x86-64-v3": "contractions-x86-64-v3"}
-"""Those that it means on other targets."""
+"""What `--policy default` means on these targets instead."""
 
 LOOPS = LoopsEnvironment()
 """The environment."""

@@ -9,12 +9,12 @@ from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
-from irgym.envs.loops.checking import TOLERANCE, Prepared, prepared, tolerant
-from irgym.envs.loops.codegen.backends import Generator, ThreadedBackend, backend, threads_of
+from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
+from irgym.envs.loops.codegen.backends import Backend, backend, threads_of
 from irgym.envs.loops.codegen.executable import Executable
-from irgym.envs.loops.codegen.lower import CodeTooLarge, rows_of
+from irgym.envs.loops.codegen.lower import CodeTooLarge
 from irgym.envs.loops.contraction import parse_uri
-from irgym.envs.loops.nest import Nest, initial_nest
+from irgym.envs.loops.nest import Nest
 from irgym.measure.checking import agreement
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.guarded import Buffers
@@ -26,25 +26,13 @@ from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 SEED = 20230904
 """Seed of the inputs on which candidates are checked and timed."""
 
-LANE_GFLOPS = 12.0
-"""Two multiply-adds a cycle at 3 GHz, in each lane: about the peak of a core."""
-
-LARGE_NS = 5_000_000
-"""A program that takes longer than this at that peak is large: see `_estimated`."""
-
-PART = 16
-"""Of a large program one row in so many is run first."""
-
-FAR = 16
-"""How many times as long as at the peak a large program must seem to take not to be run as a whole."""
-
 
 def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
     a, b, c = (array.ctypes.data for array in (*buffers.inputs, *buffers.results))
     return lambda repetitions: executable.run(a, b, c, repetitions)
 
 
-def _generator(name: str, target: Target) -> Generator | ThreadedBackend:
+def _generator(name: str, target: Target) -> Backend:
     """Return a back end; on another machine than the run's, this process may lack what the target needs."""
     require(target)
     return backend(name, target)
@@ -57,18 +45,12 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
         Samples in nanoseconds, or the outcome of what failed: the code is too large, or the result wrong.
     """
     program = prepared(uri, SEED, whole=True)
-    generator = _generator(backend_name, target)
     started = time.perf_counter()
     try:
-        executable = generator.compile(program.contraction, nest)
+        executable = _generator(backend_name, target).compile(program.contraction, nest)
     except CodeTooLarge as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
-    if nest != initial_nest(program.contraction):
-        estimate = _estimated(generator, program, nest, target)
-        if estimate is not None:
-            executable.close()
-            return Measurement(Outcome.OK, (estimate,), compile_s)
     program.buffers.blank()
     with closing(executable):
         samples = sample(_bind(executable, program.buffers), timing)
@@ -77,28 +59,6 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
     if not found.ok:
         return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=found.detail)
     return Measurement(Outcome.OK, samples, compile_s)
-
-
-def _estimated(
-    generator: Generator | ThreadedBackend, program: Prepared, nest: Nest, target: Target
-) -> float | None:
-    """Return about how many nanoseconds a nest takes that is far too slow; None for all others.
-
-    A search meets nests that take a second where the best take 20 ms, and it has few seconds. So of large
-    programs the first rows are computed first, once. A nest that would take `FAR` times as long as at the
-    peak, going by these, is not run as a whole, nor are its results checked. On several threads all is run.
-    """
-    contraction = program.contraction
-    rows = contraction.sizes[rows_of(contraction)]
-    ideal_ns = contraction.flops / (LANE_GFLOPS * target.lanes)
-    if ideal_ns < LARGE_NS or rows < PART or isinstance(generator, ThreadedBackend):
-        return None
-    with closing(generator.compile(contraction, nest, rows // PART)) as first:
-        run = _bind(first, program.buffers)
-        begin = time.perf_counter_ns()
-        run(1)
-        whole = (time.perf_counter_ns() - begin) * rows / (rows // PART)
-    return whole if whole > FAR * ideal_ns else None
 
 
 def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: int, seed: int) -> Validation:

@@ -203,4 +203,5 @@ def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:
     through = [other for other in inner if present < other < step]
     if not through or step % through[0] or step // through[0] not in actions.FACTORS:
         return []
-    return [*_factors(through[0], present, through[1:]), step // through[0]]
+    inside = _factors(through[0], present, through[1:])
+    return [*inside, step // through[0]] if inside else []

@@ -10,6 +10,7 @@ from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.errors import ScheduleError
 from irgym.core.observation import ObservationView
+from irgym.core.schedule import Schedule, replay
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import actions
@@ -129,11 +130,10 @@ class LoopsTask(Task[LoopsState]):
         state = self.recorded(schedule)
         if state is None:
             return None
-        actions = list(route(self.contraction, state.nest, self.target))
-        reached = self.initial()
-        for action in actions:
-            reached = self.step(reached, action)
-        return actions if reached.nest == state.nest and len(actions) < self.horizon else None
+        way = Schedule(tuple(route(self.contraction, state.nest, self.target)))
+        if len(way) >= self.horizon or replay(self, way).nest != state.nest:
+            return None
+        return way.actions
 
     def key(self, state: LoopsState) -> str:
         """Return the nest as text; cursor and history do not matter to its code."""

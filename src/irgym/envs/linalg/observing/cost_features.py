@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.scheduling.operations import Access, Operation, OperationKind, Program
-from irgym.envs.linalg.scheduling.transformations import Scheduled, as_matmul
+from irgym.envs.linalg.scheduling.transformations import TILES, Scheduled, as_matmul
 
 HEAVIEST = 2
 """Operations that are described one by one, those with most work; beside them, all in the mean."""
@@ -25,7 +25,6 @@ PAGE = 1024
 
 KINDS = tuple(OperationKind)
 
-_TILES = ("tile", "tile-parallel", "fuse")
 _LOOP = 5
 _OPERATION = 25 + 2 * INNER * _LOOP
 
@@ -85,7 +84,7 @@ def _described(original: Operation, state: Scheduled) -> list[float]:
         *copied,
         float(state.consumer >= 0),
         float(state.parallel),
-        float(sum(step.name in _TILES for step in state.steps)),
+        float(sum(step.name in TILES for step in state.steps)),
         float(any(step.name == "interchange" for step in state.steps)),
         _log(tile.points),
         _log(_bytes(tile)),
@@ -118,7 +117,7 @@ def _levels(original: Operation, state: Scheduled) -> tuple[list[Operation], lis
             levels = [as_matmul(original)]
         elif step.name == "interchange":
             levels = [level.interchanged(step.numbers) for level in levels]
-        elif step.name in _TILES:
+        elif step.name in TILES:
             levels.append(levels[-1].tiled(step.numbers))
         elif step.name == "pack":
             [operand] = step.numbers

@@ -101,7 +101,9 @@ def _product(pen: _Pen) -> None:
         sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * target.lanes)
     if rows is not None and lanes is not None:
         room = max(1, target.accumulators // -(-sizes[lanes] // target.lanes))
-        sizes[rows] = pen.size(operation.bounds[rows], min(4, room), room)
+        # Mostly as many as there are registers for: fewer loads for each multiply-add.
+        least = min(room, operation.bounds[rows]) if pen.chance(0.5) else min(4, room)
+        sizes[rows] = pen.size(operation.bounds[rows], least, room)
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
     ]
@@ -114,17 +116,25 @@ def _product(pen: _Pen) -> None:
 
 
 def _panel(pen: _Pen, lanes: int, size: int, reductions: Sequence[int]) -> None:
-    """Tile for a panel as wide as the register tile, which stays in the first cache for all rows."""
+    """Tile for a panel as wide as the register tile, which stays in the first cache for all rows.
+
+    Mostly it is packed; sometimes several panels are packed at once, by rows that are longer.
+    """
     bounds = pen.operation.bounds
-    sizes = [0] * len(bounds)
-    sizes[lanes] = size
     longest = max(reductions, key=lambda loop: bounds[loop])
+    block, panel = [0] * len(bounds), [0] * len(bounds)
+    panel[lanes] = size
     if pen.chance(0.7):
-        sizes[longest] = pen.size(bounds[longest], 32, 256)
+        block[longest] = pen.size(bounds[longest], 32, 256)
+    if pen.chance(0.3):
+        block[lanes] = pen.size(bounds[lanes], 2 * size, 256)
+    if not block[lanes] > size:
+        block[lanes] = size
     loads = pen.operation.loads
-    if pen.tile(actions.TILE, sizes) and pen.chance(0.7):
+    if pen.tile(actions.TILE, block) and pen.chance(0.7):
         along = [place for place, load in enumerate(loads) if any(form[lanes] for form in load.forms)]
         pen.take(actions.PACK, along[:1])
+    pen.tile(actions.TILE, panel)
 
 
 def _others(pen: _Pen) -> None:

@@ -18,6 +18,9 @@ VECTOR_POINTS = 4096
 VECTOR_TENSOR = 1024
 """Greatest number of elements of a tensor that a vectorised tile may touch."""
 
+TILES = ("tile", "tile-parallel", "fuse")
+"""The names of transformations that tile."""
+
 IMG2COL = frozenset({"conv_2d_nchw_fchw", "conv_2d_nhwc_hwcf"})
 """Operations that MLIR can turn into a matrix multiplication."""
 
@@ -201,9 +204,32 @@ def can_vectorise(state: Scheduled) -> bool:
 
 
 def can_pack(state: Scheduled, operand: int) -> bool:
-    """Say whether what a tile reads of an input can be copied: of a product, and of each input once."""
-    within = (state.tiled or state.parallel) and not state.vectorised
-    return within and is_product(state.operation) and not packed(state, operand)
+    """Say whether what a tile reads of an input can be copied: of a product, and of each input once.
+
+    The tile has to take a slice of the input: MLIR would copy one that it reads whole where that is made, for
+    all that use it. Of two inputs that are packed one after the other the first one comes first.
+    """
+    operation = state.operation
+    if state.vectorised or not is_product(operation) or packed(state, operand):
+        return False
+    if operand == 0 and state.steps and state.steps[-1] == Transformation("pack", (1,)):
+        return False
+    return any(
+        coefficient and loop in sliced(state)
+        for form in operation.loads[operand].forms
+        for loop, coefficient in enumerate(form)
+    )
+
+
+def sliced(state: Scheduled) -> frozenset[int]:
+    """Return the loops of an operation, as they are now, that its own tiles have cut."""
+    cut: set[int] = set()
+    for step in state.steps:
+        if step.name in TILES:
+            cut |= {loop for loop, size in enumerate(step.numbers) if size}
+        elif step.name == "interchange":
+            cut = {place for place, loop in enumerate(step.numbers) if loop in cut}
+    return frozenset(cut)
 
 
 def packed(state: Scheduled, operand: int) -> bool:

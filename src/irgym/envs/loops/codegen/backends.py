@@ -346,7 +346,7 @@ def preferred(target: Target | None = None) -> Backend:
     )
 
 
-def backend(name: str, target: Target | None = None) -> "Generator | ThreadedBackend":
+def backend(name: str, target: Target | None = None) -> Backend:
     """Return the back end of that name.
 
     Args:
@@ -366,7 +366,7 @@ def backend(name: str, target: Target | None = None) -> "Generator | ThreadedBac
             "or one of them with :N for N threads"
         )
     generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
-    found: Generator | ThreadedBackend = generator if count == 1 else ThreadedBackend(generator, count)
+    found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
     status = _status(found)
     if not status.available:
         remedy = f"install it with {status.remedy}" if status.remedy else f"choose {preferred().name}"

@@ -48,7 +48,7 @@ class TilePlan:
         a_vector: Whether lanes step through A.
         b_vector: Whether lanes step through B.
         sum_lanes: Whether the lanes run over a reduction and are added up at the end.
-        partial: Whether a tile holds only a part of its sums, so that it starts from what C holds.
+        partial: Whether a tile holds only a part of its sums, so that it is added to what C holds.
         accumulators: Vector registers that hold accumulators in a full tile.
         fmas: FMAs of the full block, before the unrolling of the reduction loop around it.
         emitted_fmas: FMAs in the code of the whole kernel, tails and copies included.
