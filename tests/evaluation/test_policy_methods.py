@@ -51,7 +51,7 @@ def compare(environment, bench):
     def run(schedule, uri=HARD, methods=("policy:mine",), done=None):
         plan = ComparisonPlan(environment, (uri,), tuple(methods), Budget(8))
         seen = Kept()
-        policies = Given(lambda name, task: follows(task, schedule), lambda name: "a digest")
+        policies = Given(lambda name, task: follows(task, schedule), lambda name, _: "a digest")
         return run_comparison(plan, bench, policies, seen, done), seen.computed
 
     return run

@@ -17,6 +17,8 @@ from irgym.envs.graph.rules.building import RuleError
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.rules.verification import verify
 from irgym.envs.graph.rules.winograd import RULES
+from irgym.envs.graph.task import block_of
+from irgym.measure.target import host_target
 
 SMALL, LARGE = RULES
 IMAGE, FILTERS = (1, 96, 32, 32), (96, 96, 3, 3)
@@ -91,7 +93,7 @@ def test_few_digits_are_lost(rule: Rule, factor: float):
     one = node("Conv", ["x", "w"], ["y"])
     graph = graph_of([one], {"x": TensorType("float32", IMAGE)}, {"w": w}, ("y",))
     [site] = sites_of(rule, graph)
-    rewritten = graph.rewritten(rule.rewrite(graph, site, BLOCK))
+    rewritten = graph.rewritten(rule.rewrite(graph, site, block_of(host_target())))
     windows = sliding_window_view(x.astype(np.float64), (3, 3), axis=(2, 3))
     exact = np.einsum("nchwij,ocij->nohw", windows, w.astype(np.float64), optimize=True)
     errors = [
