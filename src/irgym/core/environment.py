@@ -392,17 +392,17 @@ def policies_in(folder: Path, default: str, of_targets: Mapping[str, str] | None
     Args:
         folder: Where they are.
         default: The one that `DEFAULT` means, if it is there.
-        of_targets: By target, what `DEFAULT` means there instead: see `name_on`.
+        of_targets: By target, what `DEFAULT` means there instead: see `default_on`.
     """
     policies = {path.stem: path for path in sorted(folder.glob("*.pt"))}
     names = {DEFAULT: default}
-    names |= {name_on(DEFAULT, target): name for target, name in (of_targets or {}).items()}
+    names |= {default_on(target): name for target, name in (of_targets or {}).items()}
     return policies | {name: policies[stem] for name, stem in names.items() if stem in policies}
 
 
-def name_on(name: str, target: str) -> str:
-    """Return the name of what a policy's name means on a target, if that is another policy."""
-    return f"{name}-{target}"
+def default_on(target: str) -> str:
+    """Return the name of what `DEFAULT` means on a target, if that is another policy."""
+    return f"{DEFAULT}-{target}"
 
 
 def check_only_backend(environment: str, name: str | None, only: str) -> None:

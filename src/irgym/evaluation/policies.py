@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irgym.core.environment import DEFAULT, Environment, name_on
+from irgym.core.environment import DEFAULT, Environment, default_on
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.policy import Policy
 from irgym.core.run_folder import RunFolder
@@ -74,8 +74,8 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
         IrgymError: There is no such policy.
     """
     shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
-    if name == DEFAULT and name_on(DEFAULT, target or "") in shipped:
-        return shipped[name_on(DEFAULT, target or "")]
+    if name == DEFAULT and target is not None and default_on(target) in shipped:
+        return shipped[default_on(target)]
     if name in shipped:
         return shipped[str(name)]
     path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
