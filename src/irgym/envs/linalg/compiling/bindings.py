@@ -4,8 +4,11 @@ from importlib import import_module
 from typing import Any
 
 ir: Any = import_module("torch_mlir.ir")
+arith: Any = import_module("torch_mlir.dialects.arith")
 linalg: Any = import_module("torch_mlir.dialects.linalg")
 llvm: Any = import_module("torch_mlir.dialects.llvm")
+scf: Any = import_module("torch_mlir.dialects.scf")
+vector: Any = import_module("torch_mlir.dialects.vector")
 interpreter: Any = import_module("torch_mlir.dialects.transform.interpreter")
 PassManager: Any = import_module("torch_mlir.passmanager").PassManager
 ExecutionEngine: Any = import_module("torch_mlir.execution_engine").ExecutionEngine

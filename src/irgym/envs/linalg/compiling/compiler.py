@@ -22,8 +22,9 @@ from irgym.envs.linalg.compiling.bindings import (
     get_ranked_memref_descriptor,
     interpreter,
     ir,
-    linalg,
 )
+from irgym.envs.linalg.compiling.copies import copy_as_loops
+from irgym.envs.linalg.compiling.sums import LOOP, add_last
 from irgym.envs.linalg.scheduling.script import ANY, transform_module
 
 ENTRY = "main"
@@ -74,13 +75,14 @@ ON_TENSORS = transform_module(
 def _bufferisation(threads: int | None) -> str:
     """Return what brings tensors to memory; results become arguments after those that there are.
 
-    Tiles that run in parallel become loops here. What a tile needs for itself is allocated in it, and MLIR
+    A result becomes an argument only where it is seen to be an allocation, which the loops that fill it carry
+    until they are canonical; otherwise it is copied at the end. Tiles that run in parallel become loops here. What a tile needs for itself is allocated in it, and MLIR
     hoists no allocation out of a parallel loop.
     """
     forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
     return (
         "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize{"
-        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
+        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,"
         "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
         f"canonicalize,cse,func.func({forall},buffer-hoisting,buffer-loop-hoisting),"
         "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
@@ -193,15 +195,6 @@ def _contract(module: Any) -> None:
         operation.attributes["fastmath"] = contract
 
 
-def _copies_as_loops(module: Any) -> None:
-    """Make linalg operations of copies: MLIR's lowering of strided ones needs a library that is missing."""
-    for operation in _all(module, frozenset({"memref.copy"})):
-        source, target = operation.operands
-        with ir.InsertionPoint(operation):
-            linalg.copy(source, outs=[target])
-        operation.erase()
-
-
 def _keep_arguments(module: Any) -> None:
     """Forbid the program to write to its arguments, which bufferisation takes for its own."""
     function = function_of(module)
@@ -212,8 +205,11 @@ def _keep_arguments(module: Any) -> None:
 def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
     apply(module, ON_TENSORS)
+    for loop in _all(module, frozenset({LOOP})):
+        add_last(loop)
     run_passes(module, _bufferisation(threads))
-    _copies_as_loops(module)
+    for copied in _all(module, frozenset({"memref.copy"})):
+        copy_as_loops(copied)
     apply(module, ON_VECTORS)
     run_passes(module, TO_LOOPS)
 

@@ -1,0 +1,82 @@
+"""Copies between buffers, as loops over vectors. Imported in a child only.
+
+MLIR would call a library for a copy of which a side is strided. LLVM cannot tell that the two sides are apart, so
+it makes of a loop over elements one that moves them one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, scf, vector
+
+UNROLLED = 256
+"""Greatest number of bytes of a row that is copied without a loop."""
+
+CHUNK = 64
+"""Bytes of the vectors that longer rows are copied in: those of a cache line."""
+
+
+def copy_as_loops(copy: Any) -> None:
+    """Replace a `memref.copy` by loops."""
+    source, target = copy.operands
+    with ir.InsertionPoint(copy):
+        if _by_rows(source.type) and _by_rows(target.type) and not (_dense(source) and _dense(target)):
+            _copy_rows(source, target)
+        else:
+            linalg.copy(source, outs=[target])
+    copy.erase()
+
+
+def _by_rows(buffer: Any) -> bool:
+    """Say whether elements of a row follow one another, and are whole bytes."""
+    kind = buffer.element_type
+    whole = isinstance(kind, ir.FloatType) or (isinstance(kind, ir.IntegerType) and kind.width % 8 == 0)
+    return whole and buffer.rank > 0 and buffer.has_static_shape and buffer.get_strides_and_offset()[0][-1] == 1
+
+
+def _dense(buffer: Any) -> bool:
+    """Say whether it has no gaps: LLVM makes one `memcpy` of such a copy."""
+    strides, _ = buffer.type.get_strides_and_offset()
+    steps = [1]
+    for bound in reversed(buffer.type.shape[1:]):
+        steps.append(steps[-1] * bound)
+    return strides == steps[::-1]
+
+
+def _copy_rows(source: Any, target: Any) -> None:
+    shape, kind = source.type.shape, source.type.element_type
+
+    def move(indices: Sequence[Any], lanes: int) -> None:
+        moved = vector.load(ir.VectorType.get([lanes], kind), source, indices)
+        vector.store(moved, target, indices)
+
+    def row(outer: Sequence[Any]) -> None:
+        begin, left = 0, shape[-1]
+        widest = max(1, CHUNK * 8 // kind.width)
+        if left * kind.width > UNROLLED * 8:
+            begin = left - left % widest
+            _loop(0, begin, widest, lambda place: move([*outer, place], widest))
+        while begin < left:
+            lanes = min(widest, 1 << ((left - begin).bit_length() - 1))
+            move([*outer, _constant(begin)], lanes)
+            begin += lanes
+
+    def nest(outer: Sequence[Any]) -> None:
+        if len(outer) == len(shape) - 1:
+            row(outer)
+        else:
+            _loop(0, shape[len(outer)], 1, lambda place: nest([*outer, place]))
+
+    nest([])
+
+
+def _constant(value: int) -> Any:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _loop(begin: int, end: int, step: int, body: Callable[[Any], None]) -> None:
+    """Write a loop, whose body gets the place that it is at."""
+    loop = scf.ForOp(_constant(begin), _constant(end), _constant(step))
+    with ir.InsertionPoint(loop.body):
+        body(loop.induction_variable)
+        scf.yield_([])
