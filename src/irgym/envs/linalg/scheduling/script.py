@@ -221,7 +221,7 @@ class _Writer:
         projects = all(access.is_projection for access in part.operation.accesses)
         pieces: list[str] = []
         for piece in self._whole_vectors(part, turned):
-            order = contraction_order(piece.operation)
+            order = contraction_order(piece.operation, turned)
             ordered = piece if order is None else self._interchanged(piece, order)
             pieces.append((ordered if projects else self._generalised(ordered)).handle)
         loop = self._fresh("loop")
@@ -235,7 +235,7 @@ class _Writer:
             self.lines.append(f"{inner} = transform.structured.match {generics} in {loop} : ({ANY}) -> {ANY}")
             pieces = [inner]
         self.lines += [f"transform.structured.vectorize {piece} : {ANY}" for piece in pieces]
-        if turned:
+        if turned and projects:
             self._patterns(loop, "vector.reduction_to_contract", "vector.transfer_permutation_patterns")
 
     def _patterns(self, target: str, *names: str) -> None:

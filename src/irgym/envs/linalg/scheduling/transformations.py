@@ -274,29 +274,42 @@ def lanes_loop(operation: Operation, turned: bool) -> int | None:
     return loops[-1 - turned] if len(loops) > turned else None
 
 
-def contraction_order(operation: Operation) -> tuple[int, ...] | None:
-    """Return the order of loops in which MLIR makes outer products of a product of two tensors; else None.
+def contraction_order(operation: Operation, turned: bool = False) -> tuple[int, ...] | None:
+    """Return the order of loops in which MLIR vectorises a product of two tensors well; else None.
 
-    Loops of both tensors and of one iteration come first, then those of the first tensor, then those of the
-    second, then the reductions. In another order it transposes the accumulators at each step.
+    Loops of both tensors and of one iteration come first, and the reductions last. Where all tensors are
+    projections, MLIR makes outer products of those of the first tensor, then those of the second; in another
+    order it transposes the accumulators at each step. Elsewhere, in convolutions, its lanes are the last loop.
+
+    Args:
+        operation: What is vectorised.
+        turned: Whether lanes run along the dimension of the result before the last.
     """
     if not is_product(operation):
         return None
     first, second = (_loops(load) for load in operation.loads)
+    projects = all(access.is_projection for access in operation.accesses)
+    places = {loop: place for place, form in enumerate(operation.store.forms) for loop in _loops_of(form)}
 
     def group(loop: int) -> int:
         if not operation.parallel[loop]:
-            return 3
+            return LOOPS
         if operation.bounds[loop] == 1 or (loop in first and loop in second):
-            return 0
-        return 1 if loop in first else 2
+            return -LOOPS
+        if projects:
+            return 1 if loop in first else 2
+        return -places[loop] if turned else places[loop]
 
     order = tuple(sorted(range(operation.loops), key=lambda loop: (group(loop), loop)))
     return None if order == tuple(range(operation.loops)) else order
 
 
 def _loops(access: Access) -> set[int]:
-    return {loop for form in access.forms for loop, coefficient in enumerate(form) if coefficient}
+    return {loop for form in access.forms for loop in _loops_of(form)}
+
+
+def _loops_of(form: Sequence[int]) -> list[int]:
+    return [loop for loop, coefficient in enumerate(form) if coefficient]
 
 
 def as_matmul(operation: Operation) -> Operation:
