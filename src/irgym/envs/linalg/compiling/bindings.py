@@ -8,6 +8,7 @@ arith: Any = import_module("torch_mlir.dialects.arith")
 linalg: Any = import_module("torch_mlir.dialects.linalg")
 llvm: Any = import_module("torch_mlir.dialects.llvm")
 scf: Any = import_module("torch_mlir.dialects.scf")
+ub: Any = import_module("torch_mlir.dialects.ub")
 vector: Any = import_module("torch_mlir.dialects.vector")
 interpreter: Any = import_module("torch_mlir.dialects.transform.interpreter")
 PassManager: Any = import_module("torch_mlir.passmanager").PassManager

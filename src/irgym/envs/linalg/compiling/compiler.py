@@ -24,8 +24,9 @@ from irgym.envs.linalg.compiling.bindings import (
     ir,
 )
 from irgym.envs.linalg.compiling.copies import copy_as_loops
+from irgym.envs.linalg.compiling.gathers import gather_patches
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
-from irgym.envs.linalg.scheduling.script import ANY, transform_module
+from irgym.envs.linalg.scheduling.script import ANY, PATCHES, transform_module
 
 ENTRY = "main"
 """Name of a program's function."""
@@ -204,6 +205,9 @@ def _keep_arguments(module: Any) -> None:
 
 def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
+    for one in _all(module, frozenset({"linalg.generic"})):
+        if PATCHES in one.attributes:
+            gather_patches(one)
     apply(module, ON_TENSORS)
     for loop in _all(module, frozenset({LOOP})):
         add_last(loop)

@@ -24,6 +24,10 @@ ANY = "!transform.any_op"
 MARK = "irgym_op"
 """Attribute that numbers a program's operations."""
 
+PATCHES = "irgym_patches"
+"""Attribute of the operation that gathers patches: height and width of the window, strides, height and width
+of the result. How they are gathered is up to who lowers the program."""
+
 
 def transform_module(body: str) -> str:
     """Return a transform-dialect module whose main sequence has that body and the payload `%module`."""
@@ -187,6 +191,16 @@ class _Writer:
             f": ({ANY}) -> ({ANY}, {ANY})",
             f"{product} = transform.get_producer_of_operand {expanded}[0] : ({ANY}) -> {ANY}",
         ]
+        if part.operation.name == "conv_2d_nchw_fchw":
+            _, _, *result, _, height, width = part.operation.bounds
+            image = part.operation.loads[0]
+            strides = (image.forms[2][2], image.forms[3][3])
+            numbers = ", ".join(map(str, (height, width, *strides, *result)))
+            geometry = self._fresh("geometry")
+            self.lines += [
+                f"{geometry} = transform.param.constant array<i64: {numbers}> -> !transform.any_param",
+                f'transform.annotate {patches} "{PATCHES}" = {geometry} : {ANY}, !transform.any_param',
+            ]
         return _Part(product, as_matmul(part.operation), generic=True)
 
     def _pack(self, part: _Part, operand: int) -> None:

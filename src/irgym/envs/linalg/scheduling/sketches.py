@@ -13,7 +13,7 @@ from irgym.core.actions import Action
 from irgym.core.target import Target
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.scheduling.operations import Operation
-from irgym.envs.linalg.scheduling.transformations import is_product
+from irgym.envs.linalg.scheduling.transformations import is_product, lanes_loop
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
@@ -85,56 +85,72 @@ class _Pen:
 
 def _product(pen: _Pen) -> None:
     """Write a product of two tensors: perhaps img2col, tiles for caches; a tile for registers; vectors."""
-    strided = any(stride > 1 for stride in pen.operation.strides)
-    if pen.chance(0.75 if strided else 0.25):
+    operation = pen.operation
+    strided = any(stride > 1 for stride in operation.strides)
+    window = [bound for loop, bound in enumerate(operation.bounds) if not operation.parallel[loop]][1:]
+    if pen.chance(0.85 if strided or all(bound == 1 for bound in window) else 0.3):
         pen.take(actions.IMG2COL)
-    if pen.chance(0.2):
-        _outer(pen, actions.FUSE if pen.chance(0.5) else actions.TILE_PARALLEL, 1)
-    if pen.chance(0.4):
-        _outer(pen, actions.TILE, 8)
     if pen.chance(0.15):
+        _outer(pen, actions.FUSE if pen.chance(0.5) else actions.TILE_PARALLEL, 1)
+    if pen.chance(0.1):
+        _outer(pen, actions.TILE, 8)
+    if pen.chance(0.05):
         _interchanged(pen)
     operation, target = pen.operation, pen.target
     lanes, rows = _two_loops(operation, pen.rng)
     sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
     if lanes is not None:
-        sizes[lanes] = _lanes(pen, operation.bounds[lanes], 4 * target.lanes)
+        # Two registers wide, mostly: their loads take fewer slots than their multiply-adds.
+        wide = 2 * target.lanes
+        fits = wide <= operation.bounds[lanes] and pen.chance(0.6)
+        sizes[lanes] = wide if fits else _lanes(pen, operation.bounds[lanes], 4 * target.lanes)
     if rows is not None and lanes is not None:
         room = max(1, target.accumulators // -(-sizes[lanes] // target.lanes))
         # Mostly as many as there are registers for: fewer loads for each multiply-add.
-        least = min(room, operation.bounds[rows]) if pen.chance(0.5) else min(4, room)
+        least = min(room, operation.bounds[rows]) if pen.chance(0.6) else min(4, room)
         sizes[rows] = pen.size(operation.bounds[rows], least, room)
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
     ]
-    if lanes is not None and reductions and pen.chance(0.6):
-        _panel(pen, lanes, sizes[lanes], reductions)
+    if lanes is not None and reductions and pen.chance(0.85):
+        _panel(pen, lanes, rows, sizes[lanes], reductions)
     elif reductions and pen.chance(0.3):
         loop = int(pen.rng.choice(reductions))
         sizes[loop] = pen.size(operation.bounds[loop], 2, 16, whole=True)
-    _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.1))
+    _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.05))
 
 
-def _panel(pen: _Pen, lanes: int, size: int, reductions: Sequence[int]) -> None:
-    """Tile for a panel as wide as the register tile, which stays in the first cache for all rows.
+def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Sequence[int]) -> None:
+    """Tile for caches, then for a panel as wide as the register tile, which all rows use.
 
-    Mostly it is packed; sometimes several panels are packed at once, by rows that are longer.
+    Mostly the panel is packed, or a block of several panels. These are the loops of GotoBLAS, and of direct
+    convolutions, whose blocks are some rows of the image and some channels.
     """
-    bounds = pen.operation.bounds
+    operation = pen.operation
+    bounds = operation.bounds
     longest = max(reductions, key=lambda loop: bounds[loop])
-    block, panel = [0] * len(bounds), [0] * len(bounds)
+    blocks, panel = [[0] * len(bounds) for _ in range(2)], [0] * len(bounds)
     panel[lanes] = size
-    if pen.chance(0.7):
-        block[longest] = pen.size(bounds[longest], 32, 256)
-    if pen.chance(0.3):
-        block[lanes] = pen.size(bounds[lanes], 2 * size, 256)
-    if not block[lanes] > size:
-        block[lanes] = size
-    loads = pen.operation.loads
-    if pen.tile(actions.TILE, block) and pen.chance(0.7):
-        along = [place for place, load in enumerate(loads) if any(form[lanes] for form in load.forms)]
+    if pen.chance(0.5):
+        blocks[0][longest] = pen.size(bounds[longest], 16, 256)
+    for loop in range(len(bounds)):
+        other = operation.parallel[loop] and loop not in (lanes, rows) and bounds[loop] > 1
+        if other and pen.chance(0.5):
+            blocks[0][loop] = pen.size(bounds[loop], 1, 16)
+    if pen.chance(0.5):
+        blocks[1][lanes] = pen.size(bounds[lanes], 4 * size, 256)
+    blocks[1] = [one if one > size else 0 for one in blocks[1]]
+    along = [place for place, load in enumerate(operation.loads) if any(form[lanes] for form in load.forms)]
+    early = False
+    for block in blocks:
+        early = pen.tile(actions.TILE, block) or early
+    packs = pen.chance(0.75)
+    early = early and pen.chance(0.35)
+    if packs and early:
         pen.take(actions.PACK, along[:1])
     pen.tile(actions.TILE, panel)
+    if packs and not early:
+        pen.take(actions.PACK, along[:1])
 
 
 def _others(pen: _Pen) -> None:
@@ -178,7 +194,10 @@ def _interchanged(pen: _Pen) -> None:
 
 
 def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | None, int | None]:
-    """Return a loop for the lanes of a product and one for its rows, from different tensors if possible."""
+    """Return a loop for the lanes of a product and one for its rows, from different tensors if possible.
+
+    Mostly the lanes run along the last dimension of the result, whose elements follow one another.
+    """
     first, second = (
         {
             loop
@@ -187,7 +206,12 @@ def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | No
         }
         for load in operation.loads
     )
-    loops = [int(rng.choice(sorted(own))) if own else None for own in (first - second, second - first)]
+    last = lanes_loop(operation, turned=False)
+    own = [first - second, second - first]
+    if rng.random() < 0.85 and any(last in loops for loops in own):
+        rows = sorted(next(loops for loops in own if last not in loops))
+        return last, int(rng.choice(rows)) if rows else None
+    loops = [int(rng.choice(sorted(one))) if one else None for one in own]
     if rng.random() < 0.5:
         loops.reverse()
     return (loops[0], loops[1]) if loops[0] is not None else (loops[1], loops[0])

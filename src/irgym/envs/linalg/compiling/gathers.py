@@ -1,0 +1,246 @@
+"""The patches of img2col: gathered by vectors, and where they are packed. Imported in a child only.
+
+MLIR gathers all patches first, element by element, into a tensor that is larger than the image by the size of
+the window. Here a packed part of them is gathered from the image, instead of being copied from that tensor,
+which then need not exist: cuDNN's implicit matrix multiplication (arXiv 1410.0759). All this happens on
+tensors, where nothing can change the image meanwhile.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import arith, ir, scf, ub, vector
+from irgym.envs.linalg.scheduling.script import PATCHES
+
+WIDEST = 16
+"""Greatest number of elements of a row that are moved at once."""
+
+Body = Callable[[Any, Any], Any]
+"""Writes the body of a loop: from the place that it is at and the tensor so far, the tensor after it."""
+
+
+def gather_patches(gather: Any) -> None:
+    """Replace an operation that has the attribute `PATCHES`, and the copies of slices of its result."""
+    patches, geometry = gather.results[0], _Geometry.of(gather)
+    for copy, offsets in _copies(patches, []):
+        source, target = copy.operands
+        with ir.InsertionPoint(copy):
+            packed = geometry.part(target, offsets)
+        copy.results[0].replace_all_uses_with(packed)
+        copy.erase()
+        _erase_unused(source)
+    if list(patches.uses):
+        with ir.InsertionPoint(gather):
+            patches.replace_all_uses_with(geometry.all(gather.operands[1]))
+    gather.erase()
+
+
+def _copies(value: Any, offsets: Sequence[Sequence[Any]]) -> list[tuple[Any, list[list[Any]]]]:
+    """Return the copies of slices of a tensor, each with its offsets: terms of a sum for each dimension."""
+    found: list[tuple[Any, list[list[Any]]]] = []
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "tensor.extract_slice" and user.results[0].type.rank == value.type.rank:
+            found += _copies(user.results[0], [*offsets, _offsets(user.opview)])
+        elif user.name == "bufferization.materialize_in_destination" and offsets:
+            found.append((user, [list(terms) for terms in zip(*offsets, strict=True)]))
+    return found
+
+
+def _offsets(cut: Any) -> list[Any]:
+    """Return the offsets of a slice, numbers and values."""
+    dynamic, unknown = iter(cut.offsets), ir.ShapedType.get_dynamic_stride_or_offset()
+    return [next(dynamic) if offset == unknown else offset for offset in cut.static_offsets]
+
+
+def _erase_unused(cut: Any) -> None:
+    """Erase a slice that nothing uses, and those that it is taken of."""
+    while cut.owner.name == "tensor.extract_slice" and not list(cut.uses):
+        owner, cut = cut.owner, cut.owner.operands[0]
+        owner.operation.erase()
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """An image, NCHW, and what its patches are.
+
+    Attributes:
+        image: The tensor.
+        window: Height and width of the window.
+        strides: From one window to the next.
+        width: Columns of the result.
+    """
+
+    image: Any
+    window: tuple[int, int]
+    strides: tuple[int, int]
+    width: int
+
+    @property
+    def widest(self) -> int:
+        """Greatest number of elements that are moved at once."""
+        return WIDEST if self.strides[1] <= 2 else 1
+
+    @classmethod
+    def of(cls, gather: Any) -> "_Geometry":
+        height, width, down, right, _, columns = gather.attributes[PATCHES]
+        return cls(gather.operands[0], (height, width), (down, right), columns)
+
+    def part(self, into: Any, offsets: Sequence[Sequence[Any]]) -> Any:
+        """Gather a slice of the patches, position after position: a panel of few positions is near in memory.
+
+        Args:
+            into: The tensor that the slice goes to: images, terms, positions.
+            offsets: Where it begins, terms of a sum for each of the three.
+        """
+        images, terms, positions = into.type.shape
+        # A chunk of so many begins at a multiple of it, and is within a row of the result.
+        lanes = math.gcd(positions, self.width, self.widest, _divisor(offsets[2]))
+        image_0, term_0, position_0 = (_sum(one) for one in offsets)
+
+        def chunk(image: Any, begin: Any, held: Any) -> Any:
+            row, column = _divided(_add(position_0, begin), self.width)
+
+            def move(term: Any, window: Sequence[Any], held: Any) -> Any:
+                pixels = self._pixels(_add(image_0, image), window, row, column, lanes)
+                return _write(pixels, held, (image, term, begin))
+
+            return self._over_terms(terms, term_0, move, held)
+
+        def positions_of(image: Any, held: Any) -> Any:
+            return _loop(positions, lanes, lambda begin, held: chunk(image, begin, held), held)
+
+        return _loop(images, 1, positions_of, into)
+
+    def all(self, into: Any) -> Any:
+        """Gather all patches, row after row of each term."""
+        images, terms, positions = into.type.shape
+
+        def rows(image: Any, term: Any, window: Sequence[Any], held: Any) -> Any:
+            def row_of(row: Any, held: Any) -> Any:
+                column = 0
+                while column < self.width:
+                    lanes = min(self.widest, 1 << ((self.width - column).bit_length() - 1))
+                    pixels = self._pixels(image, window, row, _index(column), lanes)
+                    place = _add(_times(row, self.width), _index(column))
+                    held = _write(pixels, held, (image, term, place))
+                    column += lanes
+                return held
+
+            return _loop(positions // self.width, 1, row_of, held)
+
+        def terms_of(image: Any, held: Any) -> Any:
+            def move(term: Any, window: Sequence[Any], held: Any) -> Any:
+                return rows(image, term, window, held)
+
+            return self._over_terms(terms, _index(0), move, held)
+
+        return _loop(images, 1, terms_of, into)
+
+    def _over_terms(
+        self, terms: int, first: Any, move: Callable[[Any, Sequence[Any], Any], Any], held: Any
+    ) -> Any:
+        """Write loops over terms: `move` gets the place of each, and its channel, row and column in the window."""
+        height, width = self.window
+        channels = self.image.type.shape[1]
+        if terms < channels * height * width:
+
+            def one(place: Any, held: Any) -> Any:
+                rest, column = _divided(_add(first, place), width)
+                return move(place, (*_divided(rest, height), column), held)
+
+            return _loop(terms, 1, one, held)
+
+        def in_row(channel: Any, row: Any, column: Any, held: Any) -> Any:
+            place = _add(_times(_add(_times(channel, height), row), width), column)
+            return move(place, (channel, row, column), held)
+
+        def in_channel(channel: Any, row: Any, held: Any) -> Any:
+            return _loop(width, 1, lambda column, held: in_row(channel, row, column, held), held)
+
+        def in_image(channel: Any, held: Any) -> Any:
+            return _loop(height, 1, lambda row, held: in_channel(channel, row, held), held)
+
+        return _loop(channels, 1, in_image, held)
+
+    def _pixels(self, image: Any, window: Sequence[Any], row: Any, column: Any, lanes: int) -> Any:
+        """Read the pixels of one term for so many positions of a row of the result."""
+        channel, down, right = window
+        at = (image, channel, _add(_times(row, self.strides[0]), down))
+        begin = _add(_times(column, self.strides[1]), right)
+        pixels = _read(self.image, (*at, begin), lanes)
+        if lanes == 1 or self.strides[1] == 1:
+            return pixels
+        # Every second one of two vectors, the second of which ends with the last pixel that is needed.
+        rest = _read(self.image, (*at, _add(begin, _index(lanes - 1))), lanes)
+        return vector.shuffle(pixels, rest, [2 * lane + (2 * lane >= lanes) for lane in range(lanes)])
+
+
+def _divisor(terms: Sequence[Any]) -> int:
+    """Return a number that a sum of numbers and values is a multiple of for certain; 0 for zero."""
+    return math.gcd(*(term if isinstance(term, int) else _divisor_of(term) for term in terms))
+
+
+def _divisor_of(value: Any) -> int:
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        bounds = owner.owner.operands
+        return math.gcd(_divisor_of(bounds[0]), _divisor_of(bounds[2])) if _counts(owner, value) else 1
+    return int(owner.attributes["value"]) if owner.name == "arith.constant" else 1
+
+
+def _counts(block: Any, value: Any) -> bool:
+    """Say whether a value is what a loop counts."""
+    return block.owner.name == "scf.for" and value == block.arguments[0]
+
+
+def _index(value: int) -> Any:
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    total = _index(sum(term for term in terms if isinstance(term, int)))
+    for term in terms:
+        total = total if isinstance(term, int) else _add(total, term)
+    return total
+
+
+def _add(one: Any, other: Any) -> Any:
+    return arith.addi(one, other)
+
+
+def _times(value: Any, factor: int) -> Any:
+    return arith.muli(value, _index(factor))
+
+
+def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
+    """Return quotient and remainder of a value that is not negative."""
+    by = _index(divisor)
+    return arith.divui(value, by), arith.remui(value, by)
+
+
+def _loop(iterations: int, step: int, body: Body, held: Any) -> Any:
+    """Write a loop that carries a tensor, and return it afterwards."""
+    loop = scf.ForOp(_index(0), _index(iterations), _index(step), [held])
+    with ir.InsertionPoint(loop.body):
+        scf.yield_([body(loop.induction_variable, loop.inner_iter_args[0])])
+    return loop.results[0]
+
+
+def _row(tensor: Any, lanes: int) -> tuple[Any, Any, Any]:
+    """Return what a transfer of so many elements of a row needs: type of vector, map, and that none is outside."""
+    kind = ir.VectorType.get([lanes], tensor.type.element_type)
+    last = ir.AffineMap.get_minor_identity(tensor.type.rank, 1)
+    return kind, ir.AffineMapAttr.get(last), ir.ArrayAttr.get([ir.BoolAttr.get(True)])
+
+
+def _read(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
+    kind, last, inside = _row(tensor, lanes)
+    return vector.transfer_read(kind, tensor, place, last, ub.poison(kind.element_type), inside)
+
+
+def _write(values: Any, tensor: Any, place: Sequence[Any]) -> Any:
+    _, last, inside = _row(tensor, values.type.shape[0])
+    return vector.transfer_write(tensor.type, values, tensor, place, last, inside)
