@@ -27,7 +27,7 @@ def _families(uris: tuple[str, ...]) -> Counter[str]:
 
 def test_the_default_has_the_published_mix():
     data = dataset(DEFAULT)
-    assert _families(data.train) == MIX and len(data.train) == 2500
+    assert _families(data.train) == MIX and len(data.train) == 2600
     test = _families(data.test)
     assert sum(test[name] for name in ("matmul", "conv2d", "maxpool", "add", "relu")) == 16
     assert sum(test[name] for name in ("resnet18", "mobilenetv2", "vgg11")) == test["lattice"] == 3

@@ -103,6 +103,10 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
         def conv2d(image: Any, filters: Any) -> Any:
             return functional.conv2d(image, filters, stride=options["stride"])
 
+        def depthwise_conv2d(image: Any, filters: Any) -> Any:
+            channels = origin.sizes[1]
+            return functional.conv2d(image, filters[:, None], stride=options["stride"], groups=channels)
+
         def maxpool(image: Any) -> Any:
             return functional.max_pool2d(image, origin.sizes[-1], options["stride"])
 
@@ -116,6 +120,7 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
             "matmul": torch.mm,
             "batch_matmul": torch.bmm,
             "conv2d": conv2d,
+            "depthwise_conv2d": depthwise_conv2d,
             "maxpool": maxpool,
             "add": torch.add,
             "relu": torch.relu,

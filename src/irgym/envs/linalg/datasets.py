@@ -22,10 +22,11 @@ _SHARES = {
     "maxpool": 250,
     "matmul": 187,
     "relu": 135,
+    "depthwise_conv2d": 50,
     "lattice": 79,
     "sequence": 50,
 }
-"""Of 1,250 programs, how many are of each family; the first five counts are MLIR RL's."""
+"""Of 1,300 programs, how many are of each family; the first five counts are MLIR RL's."""
 
 MIX = {family: 2 * count for family, count in _SHARES.items()}
 """Training programs of each family."""
@@ -114,6 +115,14 @@ def _conv2d(rng: random.Random) -> tuple[str, int]:
     return f"1x{channels}x{padded}x{padded}x{filters}x{kernel}x{kernel}" + _stride(stride), points
 
 
+def _depthwise(rng: random.Random) -> tuple[str, int]:
+    kernel, stride = rng.choice((3, 3, 3, 5, 7)), rng.choice((1, 1, 2))
+    channels, pixels = rng.choice(_CHANNELS[1:]), rng.choice(_PIXELS)
+    padded = pixels + kernel - 1
+    points = channels * (kernel * ((padded - kernel) // stride + 1)) ** 2
+    return f"1x{channels}x{padded}x{padded}x{kernel}x{kernel}" + _stride(stride), points
+
+
 def _maxpool(rng: random.Random) -> tuple[str, int]:
     kernel, stride = rng.choice(((2, 2), (2, 2), (3, 2), (3, 2), (3, 1), (2, 1), (5, 1)))
     batch, channels, pixels = rng.choice(_BATCHES), rng.choice(_CHANNELS[1:]), rng.choice(_PIXELS)
@@ -144,6 +153,7 @@ _DRAWS: dict[str, Callable[[random.Random], tuple[str, int]]] = {
     "maxpool": _maxpool,
     "matmul": _matmul,
     "relu": _elementwise,
+    "depthwise_conv2d": _depthwise,
 }
 
 

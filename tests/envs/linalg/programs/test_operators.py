@@ -24,6 +24,10 @@ BASELINES: dict[str, Callable[..., Tensor]] = {
     "conv2d/2x3x9x8x4x3x2": functional.conv2d,
     "conv2d/1x3x11x11x4x5x5?stride=2": lambda x, w: functional.conv2d(x, w, stride=2),
     "conv2d/1x1x3x3x1x3x3?stride=5": lambda x, w: functional.conv2d(x, w, stride=5),
+    "depthwise_conv2d/2x3x9x8x3x2": lambda x, w: functional.conv2d(x, w[:, None], groups=3),
+    "depthwise_conv2d/1x4x11x11x5x5?stride=2": lambda x, w: functional.conv2d(
+        x, w[:, None], stride=2, groups=4
+    ),
     "maxpool/2x3x9x8x3": lambda x: functional.max_pool2d(x, 3, 1),
     "maxpool/1x4x10x10x2?stride=2": lambda x: functional.max_pool2d(x, 2),
     "add/5": torch.add,

@@ -31,7 +31,9 @@ def _by_rows(buffer: Any) -> bool:
     """Say whether elements of a row follow one another, and are whole bytes."""
     kind = buffer.element_type
     whole = isinstance(kind, ir.FloatType) or (isinstance(kind, ir.IntegerType) and kind.width % 8 == 0)
-    return whole and buffer.rank > 0 and buffer.has_static_shape and buffer.get_strides_and_offset()[0][-1] == 1
+    return (
+        whole and buffer.rank > 0 and buffer.has_static_shape and buffer.get_strides_and_offset()[0][-1] == 1
+    )
 
 
 def _dense(buffer: Any) -> bool:

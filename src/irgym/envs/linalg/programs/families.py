@@ -16,6 +16,12 @@ OPERATORS = (
         (_STRIDE,),
         sizes=("N", "C", "H", "W", "F", "KH", "KW"),
     ),
+    Family(
+        "depthwise_conv2d",
+        "convolution of each channel by its own filter, NCHW by CHW, on an image that is already padded",
+        (_STRIDE,),
+        sizes=("N", "C", "H", "W", "KH", "KW"),
+    ),
     Family("maxpool", "greatest of each KxK window, NCHW", (_STRIDE,), sizes=("N", "C", "H", "W", "K")),
     Family("add", "sum of two tensors, element by element", sizes=("A", "B"), ranks=(1, 6)),
     Family("relu", "the greater of each element and zero", sizes=("A", "B"), ranks=(1, 6)),

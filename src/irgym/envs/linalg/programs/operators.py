@@ -63,6 +63,17 @@ def conv2d(function: FunctionText, image: Tensor, filters: Tensor, stride: int) 
     return function.named("linalg.conv_2d_nchw_fchw", (image, filters), into, _steps(stride))
 
 
+def depthwise_conv2d(function: FunctionText, image: Tensor, filters: Tensor, stride: int) -> Tensor:
+    """Append a convolution of each channel by a filter of its own, NCHW by CHW, without padding.
+
+    Raises:
+        ProgramError: The filter exceeds the image.
+    """
+    rows, columns = _windows(image, filters.shape[1:], stride)
+    into = function.filled(0.0, *image.shape[:2], rows, columns)
+    return function.named("linalg.depthwise_conv_2d_nchw_chw", (image, filters), into, _steps(stride))
+
+
 def maxpool(function: FunctionText, image: Tensor, kernel: int, stride: int) -> Tensor:
     """Append a pooling by the maximum, NCHW, without padding.
 
@@ -187,6 +198,12 @@ def _conv2d(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
     return conv2d(function, image, function.argument(filters, channels, rows, columns), options["stride"])
 
 
+def _depthwise_conv2d(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
+    *image, rows, columns = sizes
+    filters = function.argument(image[1], rows, columns)
+    return depthwise_conv2d(function, function.argument(*image), filters, options["stride"])
+
+
 def _maxpool(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
     *image, kernel = sizes
     return maxpool(function, function.argument(*image), kernel, options["stride"])
@@ -256,6 +273,7 @@ _BUILDERS: dict[str, Callable[[FunctionText, Sizes, Options], Tensor]] = {
     "matmul": _matmul,
     "batch_matmul": _batch_matmul,
     "conv2d": _conv2d,
+    "depthwise_conv2d": _depthwise_conv2d,
     "maxpool": _maxpool,
     "add": _add,
     "relu": _relu,

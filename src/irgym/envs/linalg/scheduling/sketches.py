@@ -112,7 +112,7 @@ def _product(pen: _Pen) -> None:
     reductions = [
         loop for loop, bound in enumerate(operation.bounds) if bound > 1 and not operation.parallel[loop]
     ]
-    if lanes is not None and reductions and pen.chance(0.85):
+    if lanes is not None and reductions and pen.chance(0.85 if _shared(operation, lanes, rows) else 0.1):
         _panel(pen, lanes, rows, sizes[lanes], reductions)
     elif reductions and pen.chance(0.3):
         loop = int(pen.rng.choice(reductions))
@@ -123,8 +123,8 @@ def _product(pen: _Pen) -> None:
 def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Sequence[int]) -> None:
     """Tile for caches, then for a panel as wide as the register tile, which all rows use.
 
-    Mostly the panel is packed, or a block of several panels. These are the loops of GotoBLAS, and of direct
-    convolutions, whose blocks are some rows of the image and some channels.
+    Mostly the panel is packed, or a block of several panels. These are the loops of GotoBLAS, one matrix of a
+    batch after the other, and of direct convolutions, whose blocks are some rows of the image and some channels.
     """
     operation = pen.operation
     bounds = operation.bounds
@@ -134,8 +134,11 @@ def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Seque
     if pen.chance(0.5):
         blocks[0][longest] = pen.size(bounds[longest], 16, 256)
     for loop in range(len(bounds)):
-        other = operation.parallel[loop] and loop not in (lanes, rows) and bounds[loop] > 1
-        if other and pen.chance(0.5):
+        if not operation.parallel[loop] or loop in (lanes, rows) or bounds[loop] == 1:
+            continue
+        if all(any(form[loop] for form in load.forms) for load in operation.loads):
+            blocks[0][loop] = 1
+        elif pen.chance(0.5):
             blocks[0][loop] = pen.size(bounds[loop], 1, 16)
     if pen.chance(0.5):
         blocks[1][lanes] = pen.size(bounds[lanes], 4 * size, 256)
@@ -208,6 +211,10 @@ def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | No
     )
     last = lanes_loop(operation, turned=False)
     own = [first - second, second - first]
+    if last in own[0] and not own[1]:
+        # A window for each channel: rows are those of the image.
+        rows = sorted(own[0] - {last})
+        return last, int(rng.choice(rows)) if rows else None
     if rng.random() < 0.85 and any(last in loops for loops in own):
         rows = sorted(next(loops for loops in own if last not in loops))
         return last, int(rng.choice(rows)) if rows else None
@@ -215,6 +222,14 @@ def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | No
     if rng.random() < 0.5:
         loops.reverse()
     return (loops[0], loops[1]) if loops[0] is not None else (loops[1], loops[0])
+
+
+def _shared(operation: Operation, lanes: int, rows: int | None) -> bool:
+    """Say whether all rows use the same panel: it has the loop of the lanes, and not that of the rows."""
+    return rows is not None and any(
+        any(form[lanes] for form in load.forms) and not any(form[rows] for form in load.forms)
+        for load in operation.loads
+    )
 
 
 def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
