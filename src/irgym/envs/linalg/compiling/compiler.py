@@ -77,13 +77,14 @@ def _bufferisation(threads: int | None) -> str:
     """Return what brings tensors to memory; results become arguments after those that there are.
 
     A result becomes an argument only where it is seen to be an allocation, which the loops that fill it carry
-    until they are canonical; otherwise it is copied at the end. Tiles that run in parallel become loops here. What a tile needs for itself is allocated in it, and MLIR
-    hoists no allocation out of a parallel loop.
+    until they are canonical; otherwise it is copied at the end. Tiles that run in parallel become loops here.
+    What a tile needs for itself is allocated in it, and MLIR hoists no allocation out of a parallel loop.
     """
     forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
     return (
         "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize{"
-        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},canonicalize,cse,"
+        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
+        "canonicalize,cse,"
         "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
         f"canonicalize,cse,func.func({forall},buffer-hoisting,buffer-loop-hoisting),"
         "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
@@ -205,6 +206,7 @@ def _keep_arguments(module: Any) -> None:
 
 def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
+    _keep_arguments(module)
     for one in _all(module, frozenset({"linalg.generic"})):
         if PATCHES in one.attributes:
             gather_patches(one)
@@ -235,7 +237,6 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
 
 def lower_module(module: Any, threads: int | None = None) -> None:
     """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
-    _keep_arguments(module)
     bufferise(module, threads)
     _contract(module)
     function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()

@@ -1,7 +1,7 @@
 """Copies between buffers, as loops over vectors. Imported in a child only.
 
-MLIR would call a library for a copy of which a side is strided. LLVM cannot tell that the two sides are apart, so
-it makes of a loop over elements one that moves them one by one.
+MLIR would call a library for a copy of which a side is strided. LLVM cannot tell that the two sides are
+apart, so it lets a loop over elements move them one by one.
 """
 
 from collections.abc import Callable, Sequence

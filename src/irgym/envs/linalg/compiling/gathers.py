@@ -7,6 +7,7 @@ tensors, where nothing can change the image meanwhile.
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,7 +143,7 @@ class _Geometry:
     def _over_terms(
         self, terms: int, first: Any, move: Callable[[Any, Sequence[Any], Any], Any], held: Any
     ) -> Any:
-        """Write loops over terms: `move` gets the place of each, and its channel, row and column in the window."""
+        """Write loops over terms: `move` gets the place of each, and its channel, row and column."""
         height, width = self.window
         channels = self.image.type.shape[1]
         if terms < channels * height * width:
@@ -188,7 +189,14 @@ def _divisor_of(value: Any) -> int:
     if isinstance(owner, ir.Block):
         bounds = owner.owner.operands
         return math.gcd(_divisor_of(bounds[0]), _divisor_of(bounds[2])) if _counts(owner, value) else 1
+    if owner.name == "affine.apply":
+        # A parallel loop counts its tiles.
+        scaled = _SCALED.fullmatch(str(owner.attributes["map"]))
+        return int(scaled[1]) if scaled else 1
     return int(owner.attributes["value"]) if owner.name == "arith.constant" else 1
+
+
+_SCALED = re.compile(r"affine_map<\(d0\) -> \(d0 \* (\d+)\)>")
 
 
 def _counts(block: Any, value: Any) -> bool:
@@ -230,7 +238,7 @@ def _loop(iterations: int, step: int, body: Body, held: Any) -> Any:
 
 
 def _row(tensor: Any, lanes: int) -> tuple[Any, Any, Any]:
-    """Return what a transfer of so many elements of a row needs: type of vector, map, and that none is outside."""
+    """Return what a transfer of some elements of a row needs: its vector, its map, that none is outside."""
     kind = ir.VectorType.get([lanes], tensor.type.element_type)
     last = ir.AffineMap.get_minor_identity(tensor.type.rank, 1)
     return kind, ir.AffineMapAttr.get(last), ir.ArrayAttr.get([ir.BoolAttr.get(True)])

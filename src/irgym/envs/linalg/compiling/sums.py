@@ -60,9 +60,8 @@ def _sums(loop: Any, place: int) -> bool:
         user, operand = uses[0].owner, uses[0].operand_number
         if user.operation == end.operation:
             return operand == place
-        if user.name == "vector.contract" and operand == 2 and str(user.attributes["kind"]) == ADD:
-            value = user.results[0]
-        elif user.name == "arith.addf":
+        contracts = user.name == "vector.contract" and operand == 2 and str(user.attributes["kind"]) == ADD
+        if contracts or user.name == "arith.addf":
             value = user.results[0]
         elif user.name == LOOP and operand >= CARRIED and _sums(user, operand - CARRIED):
             value = user.results[operand - CARRIED]

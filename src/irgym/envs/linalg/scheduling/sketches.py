@@ -124,7 +124,7 @@ def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Seque
     """Tile for caches, then for a panel as wide as the register tile, which all rows use.
 
     Mostly the panel is packed, or a block of several panels. These are the loops of GotoBLAS, one matrix of a
-    batch after the other, and of direct convolutions, whose blocks are some rows of the image and some channels.
+    batch after the other. Blocks of direct convolutions are some rows of the image and some channels.
     """
     operation = pen.operation
     bounds = operation.bounds

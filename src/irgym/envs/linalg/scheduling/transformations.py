@@ -279,7 +279,7 @@ def contraction_order(operation: Operation, turned: bool = False) -> tuple[int, 
 
     Loops of both tensors and of one iteration come first, and the reductions last. Where all tensors are
     projections, MLIR makes outer products of those of the first tensor, then those of the second; in another
-    order it transposes the accumulators at each step. Elsewhere, in convolutions, its lanes are the last loop.
+    order it transposes the accumulators at each step. Elsewhere, in convolutions, lanes are in the last loop.
 
     Args:
         operation: What is vectorised.

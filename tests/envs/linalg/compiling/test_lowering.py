@@ -1,0 +1,133 @@
+"""What the lowering makes of scheduled programs, on memory: no more copies, buffers and gathers than needed."""
+
+import re
+
+import pytest
+
+pytest.importorskip("torch_mlir")
+
+from irgym.core.schedule import Schedule, replay
+from irgym.envs.linalg import runner
+from irgym.envs.linalg.compiling.compiler import apply, bufferise, mlir, parse
+from irgym.envs.linalg.environment import LINALG
+
+STRIDED = "linalg://conv2d/2x6x19x33x10x3x3?stride=2"
+"""Results of 9 rows and 16 columns."""
+
+
+def lowered(uri: str, schedule: str) -> str:
+    """Return a program on memory after a schedule, whose results are checked."""
+    task = LINALG.task(uri)
+    script = task.script(replay(task, Schedule.parse(schedule, task.space)))
+    verdict = runner.validate(task.text, script, task.target, inputs=2, seed=5)
+    assert verdict.ok, verdict
+    with mlir():
+        module = parse(task.text)
+        apply(module, script)
+        bufferise(module, None)
+        return str(module)
+
+
+@pytest.mark.parametrize(
+    ("uri", "schedule"),
+    [
+        ("linalg://matmul/24x64x32", "tile_8_16_1 vectorise_0"),
+        ("linalg://matmul/25x40x32", "tile_0_16 tile_6_0_1 vectorise_0"),
+        ("linalg://conv2d/1x8x10x10x16x3x3", "tile_0_4_1_0_1_1_1 vectorise_0"),
+        ("linalg://add/8x32", "tile_2_16 vectorise_0"),
+        ("linalg://maxpool/1x16x10x10x3", "tile_0_4_1_0_1_1 vectorise_0"),
+    ],
+)
+def test_results_are_computed_in_place(uri: str, schedule: str):
+    assert "memref.alloc" not in lowered(uri, schedule)
+
+
+@pytest.mark.parametrize(
+    ("shape", "schedule", "lanes"),
+    [
+        ("24x64x32", "tile_0_16 pack_1 tile_6_0_1 vectorise_0", [16]),
+        ("24x60x32", "tile_0_12 pack_1", [8, 4]),
+        ("24x64x35", "tile_8_0_7 pack_0", [4, 2, 1]),
+        ("4x200x8", "tile_0_96 pack_1", [16, 8]),
+    ],
+)
+def test_packed_inputs_are_copied_by_vectors(shape: str, schedule: str, lanes: list[int]):
+    loads = re.findall(r"vector.load .*, vector<(\d+)xf32>", lowered(f"linalg://matmul/{shape}", schedule))
+    assert {int(one) for one in loads} >= set(lanes)
+
+
+def test_a_copy_without_gaps_is_left_to_memcpy():
+    # Rows of 32 that are whole: the six of a tile follow one another.
+    assert "vector.load" not in lowered("linalg://matmul/24x8x32", "tile_6 pack_0")
+
+
+@pytest.mark.parametrize(
+    ("uri", "schedule"),
+    [
+        ("linalg://matmul/25x40x32", "tile_0_0_16 tile_6_16_1 vectorise_0"),
+        ("linalg://matmul/24x48x32", "tile_16_6_1 vectorise_1"),
+        ("linalg://conv2d/1x8x10x12x16x3x3", "tile_0_4_1_0_1_1_1 vectorise_0"),
+        ("linalg://conv2d/1x8x10x10x16x3x3", "tile_0_8_1_4_1_1_1 vectorise_1"),
+        ("linalg://depthwise_conv2d/1x8x10x18x3x3", "tile_0_4_0_1_1_1 vectorise_0"),
+    ],
+)
+def test_sums_start_from_zero_and_what_there_was_is_added_last(uri: str, schedule: str):
+    text = lowered(uri, schedule)
+    starts: set[str] = set()
+    for carried, kinds in re.findall(r"iter_args\(([^)]*)\) -> \(([^)]*)\)", text):
+        for one, kind in zip(re.findall(r"= (%\w+)", carried), kinds.split(", "), strict=True):
+            if re.match(r"vector<\d+x\d+x", kind):
+                starts.add(one)
+    # A loop within another one goes on from what that one has.
+    outer = {start for start in starts if not start.startswith("%arg")}
+    assert outer
+    assert all(f"{start} = arith.constant dense<0.0" in text for start in outer)
+    assert "arith.addf" in text
+
+
+def test_a_greatest_element_does_not_start_from_zero():
+    assert "arith.constant dense<0.0" not in lowered(
+        "linalg://maxpool/1x16x12x12x3", "tile_0_4_1_0_1_1 vectorise_0"
+    )
+
+
+PATCHES = "memref.alloc() {alignment = 64 : i64} : memref<2x54x144xf32>"
+
+
+@pytest.mark.parametrize(
+    ("schedule", "lanes"),
+    [
+        ("tile_1_0_16 pack_1 tile_0_4_0_1 vectorise_0", 16),
+        ("tile_0_0_48_7 pack_1 tile_1_0_16 tile_0_4_0_1 vectorise_0", 16),
+        ("tile_1_0_8_6 pack_1", 8),
+        ("tile_1_0_12 pack_1", 4),
+        ("tile_1_0_7 pack_1", 1),
+        ("tile-parallel_1_0_24 pack_1", 8),
+    ],
+)
+def test_packed_patches_are_gathered_where_they_are_packed(schedule: str, lanes: int):
+    text = lowered(STRIDED, f"img2col {schedule}")
+    assert PATCHES not in text
+    assert f"vector<{lanes}xf32>" in text
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        STRIDED,
+        "linalg://conv2d/1x3x11x30x4x4x3",
+        "linalg://conv2d/2x3x12x12x4x1x1",
+        "linalg://conv2d/1x2x17x17x4x5x2?stride=3",
+        "linalg://conv2d/1x2x20x20x4x2x2?stride=4",
+    ],
+)
+@pytest.mark.parametrize("schedule", ["", "tile_0_0_14 pack_1", "tile_0_0_8_2 pack_1", "tile_0_2_5_2 pack_1"])
+def test_patches_of_all_shapes_are_right(uri: str, schedule: str):
+    # A product of whole patches is not packed: then all of them are gathered.
+    text = lowered(uri, f"img2col {schedule}".strip())
+    assert "floordiv" not in text
+
+
+def test_a_pack_of_something_else_leaves_the_patches_whole():
+    text = lowered(STRIDED, "img2col tile_1_4 pack_0")
+    assert PATCHES in text
