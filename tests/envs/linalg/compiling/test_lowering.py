@@ -131,3 +131,29 @@ def test_patches_of_all_shapes_are_right(uri: str, schedule: str):
 def test_a_pack_of_something_else_leaves_the_patches_whole():
     text = lowered(STRIDED, "img2col tile_1_4 pack_0")
     assert PATCHES in text
+
+
+@pytest.mark.parametrize(
+    ("uri", "schedule"),
+    [
+        ("linalg://maxpool/1x8x17x33x3?stride=2", "tile_0_1_1_0_1_1 vectorise_0"),
+        ("linalg://maxpool/2x6x18x36x2?stride=2", "tile_1_3_2_0_1_1 vectorise_0"),
+        ("linalg://maxpool/1x8x17x15x3?stride=2", "tile_0_2_3_4_1_1 vectorise_0"),
+        ("linalg://depthwise_conv2d/1x8x17x33x3x3?stride=2", "tile_0_4_0_1_1_1 vectorise_0"),
+        ("linalg://depthwise_conv2d/1x8x17x27x3x3?stride=2", "tile_0_2_0_1_1_1 vectorise_0"),
+        (STRIDED, "tile_1_4_1_0_1_1_1 vectorise_0"),
+        (STRIDED, "tile_1_8_1_4_1_1_1 vectorise_1"),
+    ],
+)
+def test_operations_that_skip_elements_have_vectors(uri: str, schedule: str):
+    text = lowered(uri, schedule)
+    assert "vector.shuffle" in text and "linalg.generic" not in text
+
+
+def test_more_than_every_second_element_of_a_row_is_not_skipped():
+    task = LINALG.task("linalg://maxpool/1x8x17x33x3?stride=3")
+    for tile, vectorised in (("tile_0_1_1_4_1_1", False), ("tile_0_4_4_1_1_1", True)):
+        state = replay(task, Schedule.parse(tile, task.space))
+        assert task.space.allows(task.mask(state), task.space.parse("vectorise_0")) == vectorised
+        if vectorised:
+            lowered(task.uri, f"{tile} vectorise_0")

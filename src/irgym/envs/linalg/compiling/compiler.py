@@ -25,8 +25,9 @@ from irgym.envs.linalg.compiling.bindings import (
 )
 from irgym.envs.linalg.compiling.copies import copy_as_loops
 from irgym.envs.linalg.compiling.gathers import gather_patches
+from irgym.envs.linalg.compiling.strides import keep_every_second, put_together
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
-from irgym.envs.linalg.scheduling.script import ANY, PATCHES, transform_module
+from irgym.envs.linalg.scheduling.script import ANY, PATCHES, STRIDED, transform_module
 
 ENTRY = "main"
 """Name of a program's function."""
@@ -71,6 +72,13 @@ ON_TENSORS = transform_module(
     + _hoist(2)
 )
 """What happens to a scheduled program before it gets buffers."""
+
+
+VECTORISE_STRIDED = transform_module(
+    f"    %strided = transform.structured.match attributes {{{STRIDED}}} in %module : ({ANY}) -> {ANY}\n"
+    f"    transform.structured.vectorize %strided : {ANY}\n"
+)
+"""How operations become vectors that `keep_every_second` gave slices to."""
 
 
 def _bufferisation(threads: int | None) -> str:
@@ -186,6 +194,11 @@ def _all(module: Any, names: frozenset[str]) -> list[Any]:
     return found
 
 
+def _marked(module: Any, attribute: str) -> list[Any]:
+    """Return all generic operations that have an attribute."""
+    return [one for one in _all(module, frozenset({"linalg.generic"})) if attribute in one.attributes]
+
+
 FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
 """Operations that LLVM may make one multiply-add of."""
 
@@ -207,9 +220,15 @@ def _keep_arguments(module: Any) -> None:
 def bufferise(module: Any, threads: int | None) -> None:
     """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
     _keep_arguments(module)
-    for one in _all(module, frozenset({"linalg.generic"})):
-        if PATCHES in one.attributes:
-            gather_patches(one)
+    for gather in _marked(module, PATCHES):
+        gather_patches(gather)
+    strided = _marked(module, STRIDED)
+    for one in strided:
+        keep_every_second(one)
+    if strided:
+        apply(module, VECTORISE_STRIDED)
+        for read in _all(module, frozenset({"vector.transfer_read"})):
+            put_together(read)
     apply(module, ON_TENSORS)
     for loop in _all(module, frozenset({LOOP})):
         add_last(loop)

@@ -7,7 +7,8 @@ apart, so it lets a loop over elements move them one by one.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, scf, vector
+from irgym.envs.linalg.compiling.bindings import ir, linalg, scf, vector
+from irgym.envs.linalg.compiling.rows import index
 
 UNROLLED = 256
 """Greatest number of bytes of a row that is copied without a loop."""
@@ -60,7 +61,7 @@ def _copy_rows(source: Any, target: Any) -> None:
             _loop(0, begin, widest, lambda place: move([*outer, place], widest))
         while begin < left:
             lanes = min(widest, 1 << ((left - begin).bit_length() - 1))
-            move([*outer, _constant(begin)], lanes)
+            move([*outer, index(begin)], lanes)
             begin += lanes
 
     def nest(outer: Sequence[Any]) -> None:
@@ -72,13 +73,9 @@ def _copy_rows(source: Any, target: Any) -> None:
     nest([])
 
 
-def _constant(value: int) -> Any:
-    return arith.constant(ir.IndexType.get(), value)
-
-
 def _loop(begin: int, end: int, step: int, body: Callable[[Any], None]) -> None:
     """Write a loop, whose body gets the place that it is at."""
-    loop = scf.ForOp(_constant(begin), _constant(end), _constant(step))
+    loop = scf.ForOp(index(begin), index(end), index(step))
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.yield_([])

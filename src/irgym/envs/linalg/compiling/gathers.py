@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, scf, ub, vector
+from irgym.envs.linalg.compiling.bindings import arith, ir, scf
+from irgym.envs.linalg.compiling.rows import index, read, read_every_second, write
 from irgym.envs.linalg.scheduling.script import PATCHES
 
 WIDEST = 16
@@ -106,7 +107,7 @@ class _Geometry:
 
             def move(term: Any, window: Sequence[Any], held: Any) -> Any:
                 pixels = self._pixels(_add(image_0, image), window, row, column, lanes)
-                return _write(pixels, held, (image, term, begin))
+                return write(pixels, held, (image, term, begin))
 
             return self._over_terms(terms, term_0, move, held)
 
@@ -124,9 +125,9 @@ class _Geometry:
                 column = 0
                 while column < self.width:
                     lanes = min(self.widest, 1 << ((self.width - column).bit_length() - 1))
-                    pixels = self._pixels(image, window, row, _index(column), lanes)
-                    place = _add(_times(row, self.width), _index(column))
-                    held = _write(pixels, held, (image, term, place))
+                    pixels = self._pixels(image, window, row, index(column), lanes)
+                    place = _add(_times(row, self.width), index(column))
+                    held = write(pixels, held, (image, term, place))
                     column += lanes
                 return held
 
@@ -136,7 +137,7 @@ class _Geometry:
             def move(term: Any, window: Sequence[Any], held: Any) -> Any:
                 return rows(image, term, window, held)
 
-            return self._over_terms(terms, _index(0), move, held)
+            return self._over_terms(terms, index(0), move, held)
 
         return _loop(images, 1, terms_of, into)
 
@@ -171,12 +172,8 @@ class _Geometry:
         channel, down, right = window
         at = (image, channel, _add(_times(row, self.strides[0]), down))
         begin = _add(_times(column, self.strides[1]), right)
-        pixels = _read(self.image, (*at, begin), lanes)
-        if lanes == 1 or self.strides[1] == 1:
-            return pixels
-        # Every second one of two vectors, the second of which ends with the last pixel that is needed.
-        rest = _read(self.image, (*at, _add(begin, _index(lanes - 1))), lanes)
-        return vector.shuffle(pixels, rest, [2 * lane + (2 * lane >= lanes) for lane in range(lanes)])
+        gathered = read if self.strides[1] == 1 else read_every_second
+        return gathered(self.image, (*at, begin), lanes)
 
 
 def _divisor(terms: Sequence[Any]) -> int:
@@ -204,12 +201,8 @@ def _counts(block: Any, value: Any) -> bool:
     return block.owner.name == "scf.for" and value == block.arguments[0]
 
 
-def _index(value: int) -> Any:
-    return arith.constant(ir.IndexType.get(), value)
-
-
 def _sum(terms: Sequence[Any]) -> Any:
-    total = _index(sum(term for term in terms if isinstance(term, int)))
+    total = index(sum(term for term in terms if isinstance(term, int)))
     for term in terms:
         total = total if isinstance(term, int) else _add(total, term)
     return total
@@ -220,35 +213,18 @@ def _add(one: Any, other: Any) -> Any:
 
 
 def _times(value: Any, factor: int) -> Any:
-    return arith.muli(value, _index(factor))
+    return arith.muli(value, index(factor))
 
 
 def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
     """Return quotient and remainder of a value that is not negative."""
-    by = _index(divisor)
+    by = index(divisor)
     return arith.divui(value, by), arith.remui(value, by)
 
 
 def _loop(iterations: int, step: int, body: Body, held: Any) -> Any:
     """Write a loop that carries a tensor, and return it afterwards."""
-    loop = scf.ForOp(_index(0), _index(iterations), _index(step), [held])
+    loop = scf.ForOp(index(0), index(iterations), index(step), [held])
     with ir.InsertionPoint(loop.body):
         scf.yield_([body(loop.induction_variable, loop.inner_iter_args[0])])
     return loop.results[0]
-
-
-def _row(tensor: Any, lanes: int) -> tuple[Any, Any, Any]:
-    """Return what a transfer of some elements of a row needs: its vector, its map, that none is outside."""
-    kind = ir.VectorType.get([lanes], tensor.type.element_type)
-    last = ir.AffineMap.get_minor_identity(tensor.type.rank, 1)
-    return kind, ir.AffineMapAttr.get(last), ir.ArrayAttr.get([ir.BoolAttr.get(True)])
-
-
-def _read(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
-    kind, last, inside = _row(tensor, lanes)
-    return vector.transfer_read(kind, tensor, place, last, ub.poison(kind.element_type), inside)
-
-
-def _write(values: Any, tensor: Any, place: Sequence[Any]) -> Any:
-    _, last, inside = _row(tensor, values.type.shape[0])
-    return vector.transfer_write(tensor.type, values, tensor, place, last, inside)

@@ -15,6 +15,7 @@ from irgym.envs.linalg.scheduling.transformations import (
     contraction_order,
     fused_into,
     initialiser,
+    is_strided,
     lanes_loop,
     split_by,
 )
@@ -27,6 +28,9 @@ MARK = "irgym_op"
 PATCHES = "irgym_patches"
 """Attribute of the operation that gathers patches: height and width of the window, strides, height and width
 of the result. How they are gathered is up to who lowers the program."""
+
+STRIDED = "irgym_strided"
+"""Attribute of operations that skip elements along their lanes, which MLIR does not vectorise."""
 
 
 def transform_module(body: str) -> str:
@@ -248,6 +252,9 @@ class _Writer:
             inner, generics = self._fresh("inner"), 'ops{["linalg.generic"]}'
             self.lines.append(f"{inner} = transform.structured.match {generics} in {loop} : ({ANY}) -> {ANY}")
             pieces = [inner]
+            if is_strided(part.operation):
+                self.lines.append(f'transform.annotate {inner} "{STRIDED}" : {ANY}')
+                return
         self.lines += [f"transform.structured.vectorize {piece} : {ANY}" for piece in pieces]
         if turned and projects:
             self._patterns(loop, "vector.reduction_to_contract", "vector.transfer_permutation_patterns")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from irgym.envs.linalg.actions import LOOPS, SIZES, divisors
-from irgym.envs.linalg.scheduling.operations import Access, Operation, OperationKind, Program, loop_of
+from irgym.envs.linalg.scheduling.operations import Access, Operation, OperationKind, Program
 
 STEPS = 8
 """Greatest number of transformations of an operation."""
@@ -193,7 +193,8 @@ def can_vectorise(state: Scheduled) -> bool:
     """Say whether the innermost tile can become vector operations; its remainders then can too.
 
     MLIR vectorises what it can see as projections: without the loops of one iteration, every dimension of
-    every tensor must be indexed by at most one loop, one by one, and no loop index a tensor twice.
+    every tensor must be indexed by at most one loop, and no loop index a tensor twice. A loop may skip places
+    (see `is_strided`), but no more than every second one of the last dimension.
     """
     operation = state.operation
     if state.vectorised or not state.tiled or not operation.vectorisable:
@@ -242,15 +243,26 @@ def _is_vector(access: Access, bounds: tuple[int, ...]) -> bool:
         return False
     loops: list[int] = []
     elements = 1
-    for form in access.forms:
+    for dimension, form in enumerate(access.forms):
         real = tuple(coefficient if bound > 1 else 0 for coefficient, bound in zip(form, bounds, strict=True))
         if any(real):
-            loop = loop_of(real)
-            if loop is None:
+            loop, step = max(enumerate(real), key=lambda pair: pair[1])
+            last = dimension == len(access.forms) - 1
+            if sum(map(bool, real)) > 1 or step < 1 or (last and step > 2):
                 return False
             loops.append(loop)
             elements *= bounds[loop]
     return len(loops) == len(set(loops)) and elements <= VECTOR_TENSOR
+
+
+def is_strided(operation: Operation) -> bool:
+    """Say whether a loop of an operation skips elements of a tensor."""
+    return any(
+        coefficient > 1 and bound > 1
+        for load in operation.loads
+        for form in load.forms
+        for coefficient, bound in zip(form, operation.bounds, strict=True)
+    )
 
 
 def is_product(operation: Operation) -> bool:

@@ -1,0 +1,36 @@
+"""Rows of tensors and buffers, read and written by vectors. Imported in a child only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import arith, ir, ub, vector
+
+
+def index(value: int) -> Any:
+    """Return a constant index."""
+    return arith.constant(ir.IndexType.get(), value)
+
+
+def read(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
+    """Return so many elements of a row, from a place on."""
+    kind = ir.VectorType.get([lanes], tensor.type.element_type)
+    return vector.transfer_read(kind, tensor, place, _last(tensor), ub.poison(kind.element_type), [True])
+
+
+def read_every_second(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
+    """Return every second element of a row, so many of them, and read nothing after the last one."""
+    elements = read(tensor, place, lanes)
+    if lanes == 1:
+        return elements
+    *outer, begin = place
+    rest = read(tensor, [*outer, arith.addi(begin, index(lanes - 1))], lanes)
+    return vector.shuffle(elements, rest, [2 * lane + (2 * lane >= lanes) for lane in range(lanes)])
+
+
+def write(values: Any, tensor: Any, place: Sequence[Any]) -> Any:
+    """Write elements to a row, from a place on, and return the tensor afterwards."""
+    return vector.transfer_write(tensor.type, values, tensor, place, _last(tensor), [True])
+
+
+def _last(tensor: Any) -> Any:
+    return ir.AffineMap.get_minor_identity(tensor.type.rank, 1)

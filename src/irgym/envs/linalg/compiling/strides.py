@@ -1,0 +1,63 @@
+"""Vectors of every second element. Imported in a child only.
+
+MLIR vectorises no operation that skips elements, as poolings and convolutions with a stride of two do. Here
+such an operation gets slices without what it skips. Then MLIR vectorises it, and where elements of a row were
+skipped, each vector is put together of two whole ones.
+"""
+
+import itertools
+import re
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import arith, ir, tensor, vector
+from irgym.envs.linalg.compiling.rows import index, read_every_second
+
+SKIPS = re.compile(r"d\d+ \* (\d+)")
+
+
+def keep_every_second(generic: Any) -> None:
+    """Give an operation that skips elements slices without them, in place."""
+    maps = [str(one) for one in generic.attributes["indexing_maps"]]
+    for place, text in enumerate(maps):
+        steps = [SKIPS.fullmatch(one) for one in _results(text)]
+        if any(steps):
+            strides = [int(step[1]) if step else 1 for step in steps]
+            with ir.InsertionPoint(generic):
+                generic.operands[place] = _every(generic.operands[place], strides)
+            maps[place] = re.sub(r"(d\d+) \* \d+", r"\1", text)
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.Attribute.parse(one) for one in maps])
+
+
+def _results(text: str) -> list[str]:
+    """Return the results of a map that is written out."""
+    return text.removesuffix(")>").rpartition("(")[2].split(", ")
+
+
+def _every(source: Any, strides: list[int]) -> Any:
+    """Return the slice of a tensor that takes one of so many elements along each dimension."""
+    sizes = [(size - 1) // stride + 1 for size, stride in zip(source.type.shape, strides, strict=True)]
+    kind = ir.RankedTensorType.get(sizes, source.type.element_type)
+    return tensor.extract_slice(kind, source, [], [], [], [0] * len(sizes), sizes, strides)
+
+
+def put_together(read: Any) -> None:
+    """Replace a read of a slice of every second element of its rows by reads of whole rows."""
+    cut, kind = read.operands[0].owner, read.results[0].type
+    if getattr(cut, "name", "") != "tensor.extract_slice":
+        return
+    *outer, last = cut.opview.static_strides
+    if last != 2 or list(kind.shape) != list(cut.results[0].type.shape):
+        return
+    *rows, lanes = kind.shape
+    with ir.InsertionPoint(read):
+        result = arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, _zero(kind.element_type)))
+        for row in itertools.product(*map(range, rows)):
+            place = [index(one * step) for one, step in zip((*row, 0), (*outer, 1), strict=True)]
+            whole = read_every_second(cut.operands[0], place, lanes)
+            result = vector.insert(whole, result, [], row) if rows else whole
+    read.results[0].replace_all_uses_with(result)
+    read.erase()
+
+
+def _zero(element: Any) -> Any:
+    return ir.Attribute.parse(f"0.0 : {element}" if isinstance(element, ir.FloatType) else f"0 : {element}")
