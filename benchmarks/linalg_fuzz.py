@@ -1,6 +1,6 @@
-"""Random legal schedules of all kinds of operators: none refused by MLIR, none with a wrong result.
+"""Random schedules and sketches of all kinds of operators: none refused by MLIR, none with a wrong result.
 
-Each is compiled in an isolated process, run on random inputs and compared with the program as written.
+Every second one is a sketch: random schedules hardly ever pack and vectorise. Each is compiled in an isolated process, run on random inputs and compared with the program as written.
 
     python benchmarks/linalg_fuzz.py --schedules 1000
 """
@@ -14,7 +14,7 @@ import numpy as np
 import tyro
 
 from irgym.core.cost import Call, Job, Outcome
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.task import LinalgTask
@@ -27,6 +27,11 @@ PROGRAMS = (
     "linalg://batch_matmul/4x24x32x16",
     "linalg://conv2d/1x8x18x18x16x3x3",
     "linalg://conv2d/2x3x17x17x8x5x5?stride=2",
+    "linalg://conv2d/2x6x19x33x10x3x3?stride=2",
+    "linalg://conv2d/1x24x14x14x40x1x1",
+    "linalg://matmul/50x70x90",
+    "linalg://depthwise_conv2d/1x12x20x20x3x3",
+    "linalg://depthwise_conv2d/1x12x21x35x3x3?stride=2",
     "linalg://maxpool/1x16x24x24x3?stride=3",
     "linalg://maxpool/1x8x15x15x3?stride=2",
     "linalg://add/12x16x28",
@@ -45,7 +50,7 @@ class Options:
     """What to check."""
 
     schedules: int = 200
-    """Random schedules over all programs."""
+    """Random schedules and sketches over all programs."""
     workers: int = 2
     """Processes that compile and run."""
     seed: int = 0
@@ -68,7 +73,11 @@ def main() -> None:
     texts, jobs = [], []
     for number in range(options.schedules):
         task = LINALG.task(PROGRAMS[number % len(PROGRAMS)])
-        state, schedule = random_state(task, rng)
+        if number // len(PROGRAMS) % 2:
+            schedule = Schedule(tuple(task.sketch(rng)))
+            state = replay(task, schedule)
+        else:
+            state, schedule = random_state(task, rng)
         texts.append(f"{task.uri}: {schedule.text(task.space)}")
         call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), task.target, ONCE))
         jobs.append(Job(call, task.uri, str(number), "fuzz", target=task.target_text))

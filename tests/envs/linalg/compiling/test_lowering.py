@@ -150,6 +150,12 @@ def test_operations_that_skip_elements_have_vectors(uri: str, schedule: str):
     assert "vector.shuffle" in text and "linalg.generic" not in text
 
 
+def test_rows_that_are_read_across_are_not_put_together():
+    # Tiles of four channels and four rows are read turned, which their shape does not show.
+    turned = "interchange_3 interchange_0 interchange_2 interchange_5 interchange_4"
+    lowered("linalg://maxpool/1x16x16x16x3?stride=2", f"tile_0_6_4_3 {turned} tile_2_0_0_2_1 vectorise_0")
+
+
 def test_more_than_every_second_element_of_a_row_is_not_skipped():
     task = LINALG.task("linalg://maxpool/1x8x17x33x3?stride=3")
     for tile, vectorised in (("tile_0_1_1_4_1_1", False), ("tile_0_4_4_1_1_1", True)):

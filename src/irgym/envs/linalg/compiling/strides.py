@@ -46,7 +46,10 @@ def put_together(read: Any) -> None:
     if getattr(cut, "name", "") != "tensor.extract_slice":
         return
     *outer, last = cut.opview.static_strides
-    if last != 2 or list(kind.shape) != list(cut.results[0].type.shape):
+    whole = list(kind.shape) == list(cut.results[0].type.shape)
+    rank = len(kind.shape)
+    straight = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
+    if last != 2 or not whole or read.attributes["permutation_map"] != straight:
         return
     *rows, lanes = kind.shape
     with ir.InsertionPoint(read):
