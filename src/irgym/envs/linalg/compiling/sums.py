@@ -19,7 +19,8 @@ def add_last(loop: Any) -> None:
     """Let a loop's accumulators that start from what a tensor holds start from zero, on tensors."""
     for place, start in enumerate(list(loop.operands)[CARRIED:]):
         reads = _reads(start)
-        if reads and _sums(loop, place):
+        # Read later, a tensor that the loop itself goes on to write would have to be copied first.
+        if reads and reads[0].operands[0] not in list(loop.operands) and _sums(loop, place):
             with ir.InsertionPoint(loop):
                 kind = ir.VectorType(start.type)
                 zeros = ir.DenseElementsAttr.get_splat(kind, ir.FloatAttr.get(kind.element_type, 0.0))
