@@ -192,7 +192,7 @@ class LinalgEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
 
 
 def _status(name: str, threads: int | None, parallel: str) -> BackendStatus:
@@ -247,6 +247,9 @@ class SwapsEnvironment(LinalgEnvironment):
 
 DEFAULT_POLICY = "operators"
 """The shipped policy that `--policy default` means."""
+
+POLICIES_OF_TARGETS = {"x86-64-v3": "operators-x86-64-v3"}
+"""What `--policy default` means on these targets instead."""
 
 LINALG = LinalgEnvironment()
 """The environment with level pointers."""
