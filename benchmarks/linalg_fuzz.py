@@ -1,6 +1,7 @@
 """Random schedules and sketches of all kinds of operators: none refused by MLIR, none with a wrong result.
 
-Every second one is a sketch: random schedules hardly ever pack and vectorise. Each is compiled in an isolated process, run on random inputs and compared with the program as written.
+Every second one is a sketch: random schedules hardly ever pack and vectorise. Each is compiled in an isolated
+process, run on random inputs and compared with the program as written.
 
     python benchmarks/linalg_fuzz.py --schedules 1000
 """

@@ -1,4 +1,4 @@
-"""What the lowering makes of scheduled programs, on memory: no more copies, buffers and gathers than needed."""
+"""What the lowering makes of scheduled programs on memory: no more copies, buffers, gathers than needed."""
 
 import re
 
