@@ -13,6 +13,7 @@ TORCH = (
     "linalg://matmul/12x16x8",
     "linalg://batch_matmul/2x6x8x4",
     "linalg://conv2d/1x3x9x9x4x3x3?stride=2",
+    "linalg://depthwise_conv2d/1x4x9x9x3x3?stride=2",
     "linalg://maxpool/1x4x9x9x3?stride=2",
     "linalg://add/3x4x5",
     "linalg://relu/8x12",

@@ -199,9 +199,10 @@ def _conv2d(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
 
 
 def _depthwise_conv2d(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
-    *image, rows, columns = sizes
-    filters = function.argument(image[1], rows, columns)
-    return depthwise_conv2d(function, function.argument(*image), filters, options["stride"])
+    *shape, rows, columns = sizes
+    image = function.argument(*shape)
+    filters = function.argument(shape[1], rows, columns)
+    return depthwise_conv2d(function, image, filters, options["stride"])
 
 
 def _maxpool(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
