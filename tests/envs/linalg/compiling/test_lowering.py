@@ -1,6 +1,7 @@
 """What the lowering makes of scheduled programs on memory: no more copies, buffers, gathers than needed."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +155,38 @@ def test_rows_that_are_read_across_are_not_put_together():
     # Tiles of four channels and four rows are read turned, which their shape does not show.
     turned = "interchange_3 interchange_0 interchange_2 interchange_5 interchange_4"
     lowered("linalg://maxpool/1x16x16x16x3?stride=2", f"tile_0_6_4_3 {turned} tile_2_0_0_2_1 vectorise_0")
+
+
+SLICED = """
+#both = affine_map<(i, j) -> (i, j)>
+#every_second_row = affine_map<(i, j) -> (i * 2, j)>
+#columns = affine_map<(i, j) -> (j)>
+func.func @main(%image: tensor<1x4x9x17xf32>, %x: tensor<11x8xf32>, %y: tensor<17xf32>)
+    -> (tensor<1x4x4x8xf32>, tensor<6x8xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %pooled = tensor.empty() : tensor<1x4x4x8xf32>
+  %filled = linalg.fill ins(%low : f32) outs(%pooled : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %0 = linalg.pooling_nchw_max {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+      ins(%image, %window : tensor<1x4x9x17xf32>, tensor<2x2xf32>)
+      outs(%filled : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %odd = tensor.extract_slice %y[1] [8] [2] : tensor<17xf32> to tensor<8xf32>
+  %sums = tensor.empty() : tensor<6x8xf32>
+  %1 = linalg.generic {indexing_maps = [#every_second_row, #columns, #both],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x, %odd : tensor<11x8xf32>, tensor<8xf32>) outs(%sums : tensor<6x8xf32>) {
+  ^bb0(%one: f32, %other: f32, %old: f32):
+    %sum = arith.addf %one, %other : f32
+    linalg.yield %sum : f32
+  } -> tensor<6x8xf32>
+  return %0, %1 : tensor<1x4x4x8xf32>, tensor<6x8xf32>
+}
+"""
+
+
+def test_slices_that_the_program_takes_are_read_from_where_they_begin(tmp_path: Path):
+    (tmp_path / "sliced.mlir").write_text(SLICED)
+    lowered(f"linalg:{tmp_path / 'sliced.mlir'}", "tile_1 vectorise_0 next tile_0_1_1_0_1_1 vectorise_0")
 
 
 def test_more_than_every_second_element_of_a_row_is_not_skipped():

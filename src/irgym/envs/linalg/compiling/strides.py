@@ -41,15 +41,18 @@ def _every(source: Any, strides: list[int]) -> Any:
 
 
 def put_together(read: Any) -> None:
-    """Replace a read of a slice of every second element of its rows by reads of whole rows."""
+    """Replace a read of a slice of every second element of its rows by reads of whole rows.
+
+    Slices that the program takes itself are left alone, unless they begin where those of `_every` do.
+    """
     cut, kind = read.operands[0].owner, read.results[0].type
     if getattr(cut, "name", "") != "tensor.extract_slice":
         return
     *outer, last = cut.opview.static_strides
     whole = list(kind.shape) == list(cut.results[0].type.shape)
-    rank = len(kind.shape)
-    straight = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank))
-    if last != 2 or not whole or read.attributes["permutation_map"] != straight:
+    begins = list(cut.opview.static_offsets) == [0] * len(kind.shape)
+    straight = ir.AffineMapAttr.get(ir.AffineMap.get_identity(len(kind.shape)))
+    if last != 2 or not (whole and begins) or read.attributes["permutation_map"] != straight:
         return
     *rows, lanes = kind.shape
     with ir.InsertionPoint(read):
