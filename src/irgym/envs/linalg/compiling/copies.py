@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir, linalg, scf, vector
-from irgym.envs.linalg.compiling.rows import index
+from irgym.envs.linalg.compiling.rows import index, pieces
 
 UNROLLED = 256
 """Greatest number of bytes of a row that is copied without a loop."""
@@ -54,28 +54,26 @@ def _copy_rows(source: Any, target: Any) -> None:
         vector.store(moved, target, indices)
 
     def row(outer: Sequence[Any]) -> None:
-        begin, left = 0, shape[-1]
+        begin, end = 0, shape[-1]
         widest = max(1, CHUNK * 8 // kind.width)
-        if left * kind.width > UNROLLED * 8:
-            begin = left - left % widest
-            _loop(0, begin, widest, lambda place: move([*outer, place], widest))
-        while begin < left:
-            lanes = min(widest, 1 << ((left - begin).bit_length() - 1))
-            move([*outer, index(begin)], lanes)
-            begin += lanes
+        if end * kind.width > UNROLLED * 8:
+            begin = end - end % widest
+            _loop(begin, widest, lambda place: move([*outer, place], widest))
+        for place, lanes in pieces(begin, end, widest):
+            move([*outer, index(place)], lanes)
 
     def nest(outer: Sequence[Any]) -> None:
         if len(outer) == len(shape) - 1:
             row(outer)
         else:
-            _loop(0, shape[len(outer)], 1, lambda place: nest([*outer, place]))
+            _loop(shape[len(outer)], 1, lambda place: nest([*outer, place]))
 
     nest([])
 
 
-def _loop(begin: int, end: int, step: int, body: Callable[[Any], None]) -> None:
+def _loop(iterations: int, step: int, body: Callable[[Any], None]) -> None:
     """Write a loop, whose body gets the place that it is at."""
-    loop = scf.ForOp(index(begin), index(end), index(step))
+    loop = scf.ForOp(index(0), index(iterations), index(step))
     with ir.InsertionPoint(loop.body):
         body(loop.induction_variable)
         scf.yield_([])

@@ -7,13 +7,13 @@ tensors, where nothing can change the image meanwhile.
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import arith, ir, scf
-from irgym.envs.linalg.compiling.rows import index, read, read_every_second, write
+from irgym.envs.linalg.compiling.rows import index, pieces, read, read_every_second, write
+from irgym.envs.linalg.compiling.strides import factored
 from irgym.envs.linalg.scheduling.script import PATCHES
 
 WIDEST = 16
@@ -122,13 +122,10 @@ class _Geometry:
 
         def rows(image: Any, term: Any, window: Sequence[Any], held: Any) -> Any:
             def row_of(row: Any, held: Any) -> Any:
-                column = 0
-                while column < self.width:
-                    lanes = min(self.widest, 1 << ((self.width - column).bit_length() - 1))
+                for column, lanes in pieces(0, self.width, self.widest):
                     pixels = self._pixels(image, window, row, index(column), lanes)
                     place = _add(_times(row, self.width), index(column))
                     held = write(pixels, held, (image, term, place))
-                    column += lanes
                 return held
 
             return _loop(positions // self.width, 1, row_of, held)
@@ -188,12 +185,10 @@ def _divisor_of(value: Any) -> int:
         return math.gcd(_divisor_of(bounds[0]), _divisor_of(bounds[2])) if _counts(owner, value) else 1
     if owner.name == "affine.apply":
         # A parallel loop counts its tiles.
-        scaled = _SCALED.fullmatch(str(owner.attributes["map"]))
-        return int(scaled[1]) if scaled else 1
+        [result] = owner.attributes["map"].value.results
+        counted, size = factored(result)
+        return size if isinstance(counted, ir.AffineDimExpr) else 1
     return int(owner.attributes["value"]) if owner.name == "arith.constant" else 1
-
-
-_SCALED = re.compile(r"affine_map<\(d0\) -> \(d0 \* (\d+)\)>")
 
 
 def _counts(block: Any, value: Any) -> bool:

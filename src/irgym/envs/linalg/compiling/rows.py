@@ -1,6 +1,6 @@
 """Rows of tensors and buffers, read and written by vectors. Imported in a child only."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import arith, ir, ub, vector
@@ -9,6 +9,20 @@ from irgym.envs.linalg.compiling.bindings import arith, ir, ub, vector
 def index(value: int) -> Any:
     """Return a constant index."""
     return arith.constant(ir.IndexType.get(), value)
+
+
+def pieces(begin: int, end: int, widest: int) -> Iterator[tuple[int, int]]:
+    """Yield the vectors that a stretch of a row is made of: where each begins, and its lanes, a power of two.
+
+    Args:
+        begin: Where the stretch begins.
+        end: Where it ends.
+        widest: Greatest number of lanes.
+    """
+    while begin < end:
+        lanes = min(widest, 1 << ((end - begin).bit_length() - 1))
+        yield begin, lanes
+        begin += lanes
 
 
 def read(tensor: Any, place: Sequence[Any], lanes: int) -> Any:

@@ -6,31 +6,30 @@ skipped, each vector is put together of two whole ones.
 """
 
 import itertools
-import re
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, tensor, vector
+from irgym.envs.linalg.compiling.bindings import ir, tensor, ub, vector
 from irgym.envs.linalg.compiling.rows import index, read_every_second
-
-SKIPS = re.compile(r"d\d+ \* (\d+)")
 
 
 def keep_every_second(generic: Any) -> None:
     """Give an operation that skips elements slices without them, in place."""
-    maps = [str(one) for one in generic.attributes["indexing_maps"]]
-    for place, text in enumerate(maps):
-        steps = [SKIPS.fullmatch(one) for one in _results(text)]
-        if any(steps):
-            strides = [int(step[1]) if step else 1 for step in steps]
+    maps = [attribute.value for attribute in generic.attributes["indexing_maps"]]
+    for place, indexing in enumerate(maps):
+        results = [factored(result) for result in indexing.results]
+        strides = [stride for _, stride in results]
+        if any(stride > 1 for stride in strides):
             with ir.InsertionPoint(generic):
                 generic.operands[place] = _every(generic.operands[place], strides)
-            maps[place] = re.sub(r"(d\d+) \* \d+", r"\1", text)
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.Attribute.parse(one) for one in maps])
+            maps[place] = ir.AffineMap.get(indexing.n_dims, 0, [result for result, _ in results])
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
 
 
-def _results(text: str) -> list[str]:
-    """Return the results of a map that is written out."""
-    return text.removesuffix(")>").rpartition("(")[2].split(", ")
+def factored(expression: Any) -> tuple[Any, int]:
+    """Return an affine expression without its constant factor, and that factor."""
+    if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
+        return expression.lhs, expression.rhs.value
+    return expression, 1
 
 
 def _every(source: Any, strides: list[int]) -> Any:
@@ -56,14 +55,10 @@ def put_together(read: Any) -> None:
         return
     *rows, lanes = kind.shape
     with ir.InsertionPoint(read):
-        result = arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, _zero(kind.element_type)))
+        result = ub.poison(kind)
         for row in itertools.product(*map(range, rows)):
             place = [index(one * step) for one, step in zip((*row, 0), (*outer, 1), strict=True)]
-            whole = read_every_second(cut.operands[0], place, lanes)
-            result = vector.insert(whole, result, [], row) if rows else whole
+            elements = read_every_second(cut.operands[0], place, lanes)
+            result = vector.insert(elements, result, [], row) if rows else elements
     read.results[0].replace_all_uses_with(result)
     read.erase()
-
-
-def _zero(element: Any) -> Any:
-    return ir.Attribute.parse(f"0.0 : {element}" if isinstance(element, ir.FloatType) else f"0 : {element}")

@@ -30,7 +30,7 @@ PATCHES = "irgym_patches"
 of the result. How they are gathered is up to who lowers the program."""
 
 STRIDED = "irgym_strided"
-"""Attribute of operations that skip elements along their lanes, which MLIR does not vectorise."""
+"""Attribute of operations that skip elements: MLIR vectorises none, so it is up to who lowers the program."""
 
 
 def transform_module(body: str) -> str:

@@ -245,10 +245,11 @@ def _is_vector(access: Access, bounds: tuple[int, ...]) -> bool:
     elements = 1
     for dimension, form in enumerate(access.forms):
         real = tuple(coefficient if bound > 1 else 0 for coefficient, bound in zip(form, bounds, strict=True))
-        if any(real):
-            loop, step = max(enumerate(real), key=lambda pair: pair[1])
-            last = dimension == len(access.forms) - 1
-            if sum(map(bool, real)) > 1 or step < 1 or (last and step > 2):
+        used = [(loop, step) for loop, step in enumerate(real) if step]
+        if used:
+            (loop, step), *others = used
+            furthest = 2 if dimension == len(access.forms) - 1 else step
+            if others or not 1 <= step <= furthest:
                 return False
             loops.append(loop)
             elements *= bounds[loop]
