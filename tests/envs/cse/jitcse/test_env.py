@@ -54,7 +54,7 @@ def env() -> JitCseEnv:
 def test_spaces_are_the_originals(env: JitCseEnv):
     assert env.action_space == gymnasium.spaces.Discrete(17)
     assert env.observation_space.shape == (16, 22) and len(env.observation_columns) == 22
-    env.action_space.seed(0)  # the checker draws actions; one that does not compile would drop the only method
+    env.action_space.seed(0)  # an action that does not compile would drop the only method
     check_env(env, skip_render_check=True)
 
 
