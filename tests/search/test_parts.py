@@ -16,6 +16,7 @@ from irgym.core.task import Task
 from irgym.search.budget import Budget
 from irgym.search.session import run_search
 from irgym.search.strategies.guided import Guided
+from irgym.search.strategies.rollout import most_probable
 
 VALUES = 24
 SPACE = ActionSpace((ActionKind("set", (tuple(range(VALUES)),)),))
@@ -127,3 +128,24 @@ def test_time_for_parts_counts():
 def test_equal_seeds_give_equal_results():
     first, second = (found(True, Budget(evaluations=150), seed=4)[2] for _ in range(2))
     assert first.schedule == second.schedule and first.evaluations == second.evaluations
+
+
+def test_the_most_probable_episode_is_that_of_each_part():
+    class Right:
+        """Knows the right value of a row of one cell alone."""
+
+        observation = "cells"
+
+        def __init__(self) -> None:
+            self.asked: list[int] = []
+
+        def act(self, observations: Any, masks: Sequence[Mask], rng: Any, temperature: float = 1.0) -> Any:
+            self.asked.append(len(masks))
+            return [Action(0, (WANTED[0],)) for _ in masks]
+
+    policy = Right()
+    task = Row(WANTED, True)
+    path = most_probable(task, policy)
+    assert [node.state for node in path] == [(WANTED[0],) * steps for steps in range(len(WANTED) + 1)]
+    assert len(policy.asked) == len(set(WANTED)), "equal parts once"
+    assert [node.state for node in most_probable(Row(WANTED, False), policy)] == [node.state for node in path]

@@ -12,7 +12,7 @@ from irgym.evaluation.finalists import confirm_episode
 from irgym.evaluation.methods import Conditions, Outcome, confirmed, outcome_of
 from irgym.evaluation.tuning import Finding, measure_anew
 from irgym.search.session import Node
-from irgym.search.strategies.rollout import candidates, outcome, rollout
+from irgym.search.strategies.rollout import candidates, most_probable, outcome
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RawPolicy:
     def episode(self, conditions: Conditions, task: Task[Any]) -> Episode:
         """Roll out, and run the final state once."""
         started = time.perf_counter()
-        [path] = rollout(task, self.policy, 1, None)
+        path = most_probable(task, self.policy)
         inference_s = time.perf_counter() - started
         final = outcome(task, path)
         measurement = measure_anew(conditions.bench, task, final.state)

@@ -11,7 +11,7 @@ from irgym.search.mutation import mutate, pick
 from irgym.search.session import Node, Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.parts import by_parts
-from irgym.search.strategies.rollout import Rollout, candidates, policy_of, rollout
+from irgym.search.strategies.rollout import Rollout, candidates, most_probable, policy_of, rollout
 
 GROWTH = 2
 """Changed schedules in the first round, and how many more there are in each further one."""
@@ -51,7 +51,7 @@ class Guided:
             IrgymError: The session has no policy.
         """
         policy = policy_of(session)
-        [greedy] = rollout(session.task, policy, 1, None)
+        greedy = most_probable(session.task, policy)
         elite = select(session, list(candidates(session.task, greedy)), self.elite)
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
         known = session.task.job(session.root.state).known is not None

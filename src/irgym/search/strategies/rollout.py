@@ -2,11 +2,12 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, ClassVar
 
 import numpy as np
 
+from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.lockstep import Turn, play
@@ -29,7 +30,7 @@ class Rollout:
             IrgymError: The session has no policy.
         """
         del rng
-        [path] = rollout(session.task, policy_of(session), 1, None)
+        path = most_probable(session.task, policy_of(session))
         session.costs(candidates(session.task, path))
 
 
@@ -42,6 +43,24 @@ def policy_of(session: Session) -> Policy:
     if session.policy is None:
         raise IrgymError("this search needs a policy: name one that ships, or a folder with a run")
     return session.policy
+
+
+def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
+    """Return the nodes of a policy's most probable episode.
+
+    A program that is made of smaller ones is put together of their episodes: policies learn on programs of
+    few operations, and what surrounds an operation in a network distracts them.
+    """
+    divided = capabilities.ask(task, capabilities.Parts)
+    parts: Sequence[Task[Any]] = () if divided is None else divided.parts()
+    if divided is None or not parts:
+        [path] = rollout(task, policy, 1, None)
+        return path
+    different = {id(part): part for part in parts}
+    ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
+    actions = divided.joined([ends[id(part)] for part in parts]).actions
+    states = accumulate(actions, task.step, initial=task.initial())
+    return [Node(state, Schedule(actions[:steps])) for steps, state in enumerate(states)]
 
 
 def rollout(
