@@ -91,5 +91,5 @@ def test_equal_operations_of_a_network_are_one_part():
     task = LINALG.task("linalg://resnet18?size=32")
     parts = task.parts()
     assert len(parts) == len(task.order)
-    assert len({id(part) for part in parts}) == len({part.text for part in parts}) <= len(parts) / 2
+    assert len({id(part) for part in parts}) == len({part.text for part in parts}) < 0.6 * len(parts)
     assert task.joined([Schedule()] * len(parts)).actions[0].kind == actions.NEXT

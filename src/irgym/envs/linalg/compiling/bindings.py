@@ -5,8 +5,10 @@ from typing import Any
 
 ir: Any = import_module("torch_mlir.ir")
 arith: Any = import_module("torch_mlir.dialects.arith")
+func: Any = import_module("torch_mlir.dialects.func")
 linalg: Any = import_module("torch_mlir.dialects.linalg")
 llvm: Any = import_module("torch_mlir.dialects.llvm")
+memref: Any = import_module("torch_mlir.dialects.memref")
 scf: Any = import_module("torch_mlir.dialects.scf")
 tensor: Any = import_module("torch_mlir.dialects.tensor")
 ub: Any = import_module("torch_mlir.dialects.ub")

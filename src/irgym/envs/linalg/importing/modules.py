@@ -25,6 +25,7 @@ from irgym.envs.linalg.compiling.compiler import (
     run_passes,
 )
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
+from irgym.envs.linalg.importing.fusing import fuse_elementwise
 from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS
 
@@ -84,6 +85,7 @@ def program_of_torch(
             for passes in _FROM_TORCH:
                 run_passes(module, passes)
             fill_arguments(function_of(module), tables)
+            fuse_elementwise(function_of(module))
             values = _finish(module, name)
             return str(module), values
     except CompileError as error:

@@ -1,0 +1,37 @@
+"""What an operation uses that is made outside of it. Imported in a child only."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def within(operation: Any) -> Iterator[Any]:
+    """Yield an operation and those of its body, however deep."""
+    yield operation
+    for region in operation.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                yield from within(view.operation)
+
+
+def captured(operation: Any) -> list[Any]:
+    """Return the values that an operation and its body use and do not make, by first use."""
+    inside = list(within(operation))
+    made = {result for one in inside[1:] for result in one.results}
+    made |= {
+        argument
+        for one in inside
+        for region in one.regions
+        for block in region.blocks
+        for argument in block.arguments
+    }
+    return list(dict.fromkeys(value for one in inside for value in one.operands if value not in made))
+
+
+def copied(operation: Any, values: Mapping[Any, Any]) -> Any:
+    """Copy an operation to where things are inserted, with other values for some that it captures."""
+    copy = operation.clone()
+    for before, after in zip(within(operation), within(copy), strict=True):
+        for place, operand in enumerate(before.operands):
+            if operand in values:
+                after.operands[place] = values[operand]
+    return copy

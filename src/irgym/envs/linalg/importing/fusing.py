@@ -1,0 +1,92 @@
+"""Fusing chains of elementwise operations. Within `mlir`.
+
+torch-mlir makes several operations where torch has one, as two of a ReLU6 and five of a GELU. Each would be a
+pass over memory. MLIR's own pass for it also fuses into sums, which then compute the same again for each
+column, and changes the loops of products to get rid of reshapes.
+"""
+
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.captures import copied
+
+
+def fuse_elementwise(function: Any) -> None:
+    """Make one operation of each elementwise operation and those that compute what it alone reads, in place.
+
+    Both have the same loops, and the element that is read is that of the iteration.
+    """
+    for view in list(function.regions[0].blocks[0].operations):
+        consumer = view.operation
+        while _is_elementwise(consumer):
+            place = next((place for place in range(_inputs(consumer)) if _is_chained(consumer, place)), None)
+            if place is None:
+                break
+            consumer = _fused(consumer, place)
+
+
+def _is_elementwise(operation: Any) -> bool:
+    """Say whether each iteration of an operation makes one element of its one result."""
+    return (
+        operation.name == "linalg.generic"
+        and len(operation.results) == 1
+        and all("parallel" in str(kind) for kind in operation.attributes["iterator_types"])
+        and _is_identity(operation, len(operation.operands) - 1)
+    )
+
+
+def _is_identity(operation: Any, place: int) -> bool:
+    indexing = operation.attributes["indexing_maps"][place].value
+    return indexing == ir.AffineMap.get_identity(indexing.n_dims)
+
+
+def _inputs(operation: Any) -> int:
+    return len(operation.operands) - len(operation.results)
+
+
+def _is_chained(consumer: Any, place: int) -> bool:
+    """Say whether an operation that nothing else uses makes what a consumer reads there."""
+    value = consumer.operands[place]
+    if isinstance(value.owner, ir.Block) or not _is_identity(consumer, place):
+        return False
+    producer = value.owner.operation
+    if not _is_elementwise(producer) or len(list(value.uses)) > 1:
+        return False
+    return not list(_body(producer).arguments[_inputs(producer)].uses)
+
+
+def _body(operation: Any) -> Any:
+    return operation.regions[0].blocks[0]
+
+
+def _fused(consumer: Any, place: int) -> Any:
+    """Replace a consumer and the producer of an operand by one operation, which is returned."""
+    producer = consumer.operands[place].owner.operation
+    read = [(producer, one) for one in range(_inputs(producer))]
+    read += [(consumer, one) for one in range(len(consumer.operands)) if one != place]
+    maps = [operation.attributes["indexing_maps"][one] for operation, one in read]
+    operands = [operation.operands[one] for operation, one in read]
+    attributes = {
+        "indexing_maps": ir.ArrayAttr.get(maps),
+        "iterator_types": consumer.attributes["iterator_types"],
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands) - 1, 1]),
+    }
+    kind = consumer.results[0].type
+    with ir.InsertionPoint(consumer):
+        fused = ir.Operation.create("linalg.generic", [kind], operands, attributes, regions=1)
+    arguments = [_body(operation).arguments[one] for operation, one in read]
+    block = fused.regions[0].blocks.append(*(argument.type for argument in arguments))
+    values = dict(zip(arguments, block.arguments, strict=True))
+    with ir.InsertionPoint(block):
+        for operation in (producer, consumer):
+            *inner, ends = [view.operation for view in _body(operation).operations]
+            for one in inner:
+                values |= zip(one.results, copied(one, values).results, strict=True)
+            if operation is producer:
+                values[_body(consumer).arguments[place]] = values[ends.operands[0]]
+            else:
+                copied(ends, values)
+    consumer.results[0].replace_all_uses_with(fused.results[0])
+    consumer.erase()
+    producer.erase()
+    return fused

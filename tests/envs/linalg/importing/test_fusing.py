@@ -1,0 +1,64 @@
+"""Chains of elementwise operations of torch become one operation."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+pytest.importorskip("torch_mlir")
+
+import irgym.linalg
+from irgym.envs.linalg.importing.description import describe
+
+
+class Function(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def names(function: Any, path: Path, *shapes: tuple[int, ...]) -> list[str]:
+    """Return the operations of an imported function; what it computes is checked in other tests."""
+    irgym.linalg.from_torch(Function(function), *(torch.zeros(shape) for shape in shapes), path=path)
+    return [one.name for one in describe(path.read_text())[1].operations]
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (nn.functional.relu6, [(4, 8)]),
+        (nn.functional.gelu, [(4, 8)]),
+        (nn.functional.silu, [(4, 8)]),
+        (lambda x, y: (x * y + x).relu(), [(4, 8), (4, 8)]),
+        (lambda x, y: (x * y + x).relu(), [(4, 8), (8,)]),
+    ],
+)
+def test_chains_become_one(function: Any, shapes: list[tuple[int, ...]], tmp_path: Path):
+    assert names(function, tmp_path / "chain.mlir", *shapes) == ["generic"]
+
+
+def test_what_others_use_stays(tmp_path: Path):
+    def twice(x: Tensor) -> tuple[Tensor, Tensor]:
+        root = (x + 1.0).sqrt()
+        return root, root.exp()
+
+    assert names(twice, tmp_path / "twice.mlir", (4, 8)) == ["generic", "generic"]
+
+
+def test_rows_are_not_computed_for_each_column(tmp_path: Path):
+    def scaled(x: Tensor, y: Tensor) -> Tensor:
+        return x * y.exp()
+
+    assert names(scaled, tmp_path / "scaled.mlir", (4, 8), (4, 1)) == ["generic", "generic"]
+
+
+def test_products_stay_products(tmp_path: Path):
+    def layer(x: Tensor, y: Tensor) -> Tensor:
+        return ((x + 1.0) @ y).relu()
+
+    assert names(layer, tmp_path / "layer.mlir", (4, 8), (8, 6)) == ["generic", "fill", "matmul", "generic"]
