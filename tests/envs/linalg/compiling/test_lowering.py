@@ -196,3 +196,27 @@ def test_more_than_every_second_element_of_a_row_is_not_skipped():
         assert task.space.allows(task.mask(state), task.space.parse("vectorise_0")) == vectorised
         if vectorised:
             lowered(task.uri, f"{tile} vectorise_0")
+
+
+ERF = """
+#same = affine_map<(a, b) -> (a, b)>
+func.func @main(%x: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  %empty = tensor.empty() : tensor<4x32xf32>
+  %y = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x32xf32>) outs(%empty : tensor<4x32xf32>) {
+    ^body(%in: f32, %out: f32):
+      %erf = math.erf %in : f32
+      linalg.yield %erf : f32
+  } -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+"""
+
+
+def test_functions_without_an_instruction_have_vectors_too(tmp_path: Path):
+    path = tmp_path / "erf.mlir"
+    path.write_text(ERF)
+    task = LINALG.task(f"linalg:{path}")
+    script = task.script(replay(task, Schedule.parse("tile_2_16 vectorise_0", task.space)))
+    verdict = runner.validate(task.text, script, task.target, inputs=2, seed=5)
+    assert verdict.ok, verdict

@@ -25,6 +25,8 @@ from irgym.envs.linalg.compiling.bindings import (
 )
 from irgym.envs.linalg.compiling.copies import copy_as_loops
 from irgym.envs.linalg.compiling.gathers import gather_patches
+from irgym.envs.linalg.compiling.kernels import make_kernels
+from irgym.envs.linalg.compiling.memory import share_memory
 from irgym.envs.linalg.compiling.strides import keep_every_second, put_together
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
 from irgym.envs.linalg.scheduling.script import ANY, PATCHES, STRIDED, transform_module
@@ -119,14 +121,18 @@ TO_LOOPS = "func.func(convert-linalg-to-loops),canonicalize,cse"
 
 
 def _to_llvm(threads: int | None) -> str:
-    """Return what brings loops to LLVM's dialect."""
+    """Return what brings loops to LLVM's dialect.
+
+    Functions that LLVM has no instruction for, such as erf, are called for each element of a vector; taking
+    vectors apart for that needs the conversion of vectors a second time.
+    """
     # Canonicalising frees the parallel loops' bodies of scopes of one block, which branches do not fit into.
     parallel = "" if threads is None else f"convert-scf-to-openmp{{num-threads={threads}}},canonicalize,"
     calls = "" if threads is None else "convert-openmp-to-llvm,"
     return (
         f"convert-vector-to-scf,lower-affine,{parallel}convert-scf-to-cf,canonicalize,cse,"
         "expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86},convert-math-to-llvm,"
-        "convert-math-to-libm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+        "convert-math-to-libm,convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
         f"convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,{calls}reconcile-unrealized-casts"
     )
 
@@ -257,8 +263,11 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
 def lower_module(module: Any, threads: int | None = None) -> None:
     """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
     bufferise(module, threads)
+    function = function_of(module)
+    share_memory(function)
+    make_kernels(module, function)
     _contract(module)
-    function_of(module).attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+    function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
     run_passes(module, _to_llvm(threads))
 
 

@@ -1,0 +1,136 @@
+"""One piece of memory for all buffers of a program. Imported in a child only.
+
+A system's allocator gives large buffers back to the system, which clears them page by page for the next run:
+half of a network's time. One piece stays with the process. In it, buffers that are not used at the same time
+lie at the same place, which is also in a nearer cache then. Places are chosen greedily, the largest buffer
+first, as TensorFlow Lite does (Pisarchyk and Lee, arXiv 2001.03288).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from irgym.envs.linalg.compiling.bindings import ir, memref
+from irgym.envs.linalg.compiling.rows import index
+from irgym.envs.linalg.scheduling.operations import ELEMENTS
+
+ALIGNMENT = 64
+"""Bytes that the beginning of each buffer is a multiple of: a cache line."""
+
+VIEWS = frozenset({"memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.cast"})
+"""Operations whose result is another view of their first operand."""
+
+ELEMENTWISE = frozenset({"memref.load", "memref.store"})
+"""Operations that use elements of a buffer, beside those of vectors."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer and when it is used.
+
+    Attributes:
+        size: Bytes, a multiple of `ALIGNMENT`.
+        first: Number of the first of the program's operations that uses it.
+        last: Number of the last one.
+    """
+
+    size: int
+    first: int
+    last: int
+
+    def meets(self, other: "Buffer") -> bool:
+        """Say whether both are in use at some time."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def share_memory(function: Any) -> None:
+    """Put the buffers that a function allocates into one, in place."""
+    block = function.regions[0].blocks[0]
+    operations = [view.operation for view in block.operations]
+    places = {operation: place for place, operation in enumerate(operations)}
+    found: list[tuple[Any, Any, Buffer]] = []
+    for operation in operations:
+        if operation.name == "memref.alloc" and not len(operation.operands):
+            uses = _Uses(places)
+            uses.follow(operation.results[0])
+            if uses.known and uses.freed is not None:
+                found.append((operation, uses.freed, _buffer(operation, uses.places)))
+    if not found:
+        return
+    offsets, total = plan([buffer for _, _, buffer in found])
+    with ir.InsertionPoint.at_block_begin(block):
+        bytes_type = ir.MemRefType.get([total], ir.IntegerType.get_signless(8))
+        alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ALIGNMENT)
+        memory = memref.AllocOp(bytes_type, [], [], alignment=alignment).result
+    for (allocation, freed, _), offset in zip(found, offsets, strict=True):
+        with ir.InsertionPoint(allocation):
+            view = memref.ViewOp(allocation.results[0].type, memory, index(offset), []).result
+        freed.erase()
+        allocation.results[0].replace_all_uses_with(view)
+        allocation.erase()
+    with ir.InsertionPoint.at_block_terminator(block):
+        memref.DeallocOp(memory)
+
+
+class _Uses:
+    """Where a buffer is used, through whatever view.
+
+    Attributes:
+        places: Numbers of the function's operations that use it, or within which it is used.
+        freed: What frees it.
+        known: Whether no operation of another kind uses it, which may hand it on.
+    """
+
+    def __init__(self, numbers: Mapping[Any, int]) -> None:
+        self.places: list[int] = []
+        self.freed: Any = None
+        self.known = True
+        self._numbers = numbers
+
+    def follow(self, value: Any) -> None:
+        """Note all uses of a buffer or of a view of it."""
+        for use in value.uses:
+            user = use.owner.operation
+            if user.name == "memref.dealloc":
+                self.known = self.known and self.freed is None and user in self._numbers
+                self.freed = user
+                continue
+            self.places.append(self._number(user))
+            if user.name in VIEWS:
+                self.follow(user.results[0])
+            elif user.name not in ELEMENTWISE and not user.name.startswith("vector."):
+                self.known = False
+
+    def _number(self, user: Any) -> int:
+        while user not in self._numbers:
+            user = user.parent.operation
+        return self._numbers[user]
+
+
+def _buffer(allocation: Any, places: list[int]) -> Buffer:
+    kind = allocation.results[0].type
+    size = prod(kind.shape) * np.dtype(ELEMENTS[str(kind.element_type)]).itemsize
+    return Buffer(-(-size // ALIGNMENT) * ALIGNMENT, min(places, default=0), max(places, default=0))
+
+
+def plan(buffers: list[Buffer]) -> tuple[list[int], int]:
+    """Return where each buffer begins in a piece of memory, and how many bytes that has.
+
+    Buffers that are in use at the same time lie apart. The largest is placed first, each as low as it fits.
+    """
+    offsets = [0] * len(buffers)
+    placed: list[int] = []
+    for number in sorted(range(len(buffers)), key=lambda number: -buffers[number].size):
+        own = buffers[number]
+        taken = sorted((offsets[other], buffers[other].size) for other in placed if own.meets(buffers[other]))
+        place = 0
+        for begin, size in taken:
+            if place + own.size <= begin:
+                break
+            place = max(place, begin + size)
+        offsets[number] = place
+        placed.append(number)
+    return offsets, max(offset + one.size for offset, one in zip(offsets, buffers, strict=True))
