@@ -125,10 +125,21 @@ class _Writer:
         return self._parts[place]
 
     def _tiles(self, part: _Part, sizes: tuple[int, ...]) -> list[_Part]:
-        """Tile a part, after splitting off what the sizes leave at the ends of its loops."""
+        """Tile a part, after splitting off what the sizes leave at the ends of its loops.
+
+        Loops outside of one that is split are tiled before that, so that both pieces run in their tiles: else
+        each would be a pass of its own over what the loops outside go through.
+        """
         split = split_by(part.operation, sizes)
-        if split is not None:
-            return [tile for piece in self._split(part, *split) for tile in self._tiles(piece, sizes)]
+        if split is None:
+            return [self._tile(part, sizes)]
+        outer = tuple(size if loop < split[0] else 0 for loop, size in enumerate(sizes))
+        inner = tuple(0 if loop < split[0] else size for loop, size in enumerate(sizes))
+        within = self._tile(part, outer) if any(outer) else part
+        return [tile for piece in self._split(within, *split) for tile in self._tiles(piece, inner)]
+
+    def _tile(self, part: _Part, sizes: tuple[int, ...]) -> _Part:
+        """Tile a part by sizes that divide its loops."""
         within = part.operation.tiled(sizes)
         own = [bound if size else 0 for size, bound in zip(sizes, within.bounds, strict=True)]
         new, loops, count = self._fresh("tile"), self._fresh("loops"), sum(size > 0 for size in own)
@@ -137,7 +148,7 @@ class _Writer:
             f"{new}, {loops}:{count} = transform.structured.tile_using_for {part.handle} "
             f"tile_sizes {own} : ({ANY}) -> ({results})"
         )
-        return [replace(part, handle=new, operation=within)]
+        return replace(part, handle=new, operation=within)
 
     def _split(self, part: _Part, loop: int, iterations: int) -> list[_Part]:
         """Split a part into the first iterations of a loop and the rest."""
