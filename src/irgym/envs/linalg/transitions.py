@@ -8,7 +8,7 @@ import numpy as np
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import ScheduleError
 from irgym.envs.linalg import actions
-from irgym.envs.linalg.scheduling.operations import OperationKind, Program
+from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.scheduling.transformations import (
     STEPS,
     Scheduled,
@@ -50,9 +50,7 @@ class Transitions:
         self.space = space
         self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
         self.order = tuple(
-            operation.place
-            for operation in reversed(program.operations)
-            if operation.kind is not OperationKind.FILL
+            operation.place for operation in reversed(program.operations) if operation.has_turn
         )
 
     def initial(self) -> LinalgState:

@@ -29,6 +29,11 @@ from irgym.envs.linalg.compiling.kernels import make_kernels
 from irgym.envs.linalg.compiling.memory import share_memory
 from irgym.envs.linalg.compiling.strides import keep_every_second, put_together
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
+from irgym.envs.linalg.compiling.transpositions import (
+    TRANSPOSE,
+    transpose_by_blocks,
+    transpose_where_packed,
+)
 from irgym.envs.linalg.scheduling.script import ANY, PATCHES, STRIDED, transform_module
 
 ENTRY = "main"
@@ -113,7 +118,7 @@ ON_VECTORS = transform_module(
     + _patterns("vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true")
     + _patterns("vector.lower_transfer max_transfer_rank = 1")
     + _patterns("vector.lower_shape_cast")
-    + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d"')
+    + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d" avx2_lowering_strategy = true')
 )
 """How vectors of several dimensions become vectors of one."""
 
@@ -228,6 +233,8 @@ def bufferise(module: Any, threads: int | None) -> None:
     _keep_arguments(module)
     for gather in _marked(module, PATCHES):
         gather_patches(gather)
+    for transpose in _all(module, frozenset({TRANSPOSE})):
+        transpose_where_packed(transpose)
     strided = _marked(module, STRIDED)
     for one in strided:
         keep_every_second(one)
@@ -241,6 +248,8 @@ def bufferise(module: Any, threads: int | None) -> None:
     run_passes(module, _bufferisation(threads))
     for copied in _all(module, frozenset({"memref.copy"})):
         copy_as_loops(copied)
+    for transpose in _all(module, frozenset({TRANSPOSE})):
+        transpose_by_blocks(transpose)
     apply(module, ON_VECTORS)
     run_passes(module, TO_LOOPS)
 

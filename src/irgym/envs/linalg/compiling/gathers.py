@@ -13,6 +13,7 @@ from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import arith, ir, scf
 from irgym.envs.linalg.compiling.rows import index, pieces, read, read_every_second, write
+from irgym.envs.linalg.compiling.slices import erase_unused, packed_slices, total
 from irgym.envs.linalg.compiling.strides import factored
 from irgym.envs.linalg.scheduling.script import PATCHES
 
@@ -26,42 +27,17 @@ Body = Callable[[Any, Any], Any]
 def gather_patches(gather: Any) -> None:
     """Replace an operation that has the attribute `PATCHES`, and the copies of slices of its result."""
     patches, geometry = gather.results[0], _Geometry.of(gather)
-    for copy, offsets in _copies(patches, []):
+    for copy, offsets in packed_slices(patches):
         source, target = copy.operands
         with ir.InsertionPoint(copy):
             packed = geometry.part(target, offsets)
         copy.results[0].replace_all_uses_with(packed)
         copy.erase()
-        _erase_unused(source)
+        erase_unused(source)
     if list(patches.uses):
         with ir.InsertionPoint(gather):
             patches.replace_all_uses_with(geometry.all(gather.operands[1]))
     gather.erase()
-
-
-def _copies(value: Any, offsets: Sequence[Sequence[Any]]) -> list[tuple[Any, list[list[Any]]]]:
-    """Return the copies of slices of a tensor, each with its offsets: terms of a sum for each dimension."""
-    found: list[tuple[Any, list[list[Any]]]] = []
-    for use in value.uses:
-        user = use.owner.operation
-        if user.name == "tensor.extract_slice" and user.results[0].type.rank == value.type.rank:
-            found += _copies(user.results[0], [*offsets, _offsets(user.opview)])
-        elif user.name == "bufferization.materialize_in_destination" and offsets:
-            found.append((user, [list(terms) for terms in zip(*offsets, strict=True)]))
-    return found
-
-
-def _offsets(cut: Any) -> list[Any]:
-    """Return the offsets of a slice, numbers and values."""
-    dynamic, unknown = iter(cut.offsets), ir.ShapedType.get_dynamic_stride_or_offset()
-    return [next(dynamic) if offset == unknown else offset for offset in cut.static_offsets]
-
-
-def _erase_unused(cut: Any) -> None:
-    """Erase a slice that nothing uses, and those that it is taken of."""
-    while cut.owner.name == "tensor.extract_slice" and not list(cut.uses):
-        owner, cut = cut.owner, cut.owner.operands[0]
-        owner.operation.erase()
 
 
 @dataclass(frozen=True)
@@ -100,7 +76,7 @@ class _Geometry:
         images, terms, positions = into.type.shape
         # A chunk of so many begins at a multiple of it, and is within a row of the result.
         lanes = math.gcd(positions, self.width, self.widest, _divisor(offsets[2]))
-        image_0, term_0, position_0 = (_sum(one) for one in offsets)
+        image_0, term_0, position_0 = (total(one) for one in offsets)
 
         def chunk(image: Any, begin: Any, held: Any) -> Any:
             row, column = _divided(_add(position_0, begin), self.width)
@@ -194,13 +170,6 @@ def _divisor_of(value: Any) -> int:
 def _counts(block: Any, value: Any) -> bool:
     """Say whether a value is what a loop counts."""
     return block.owner.name == "scf.for" and value == block.arguments[0]
-
-
-def _sum(terms: Sequence[Any]) -> Any:
-    total = index(sum(term for term in terms if isinstance(term, int)))
-    for term in terms:
-        total = total if isinstance(term, int) else _add(total, term)
-    return total
 
 
 def _add(one: Any, other: Any) -> Any:

@@ -9,7 +9,7 @@ from irgym.envs.linalg.compiling.compiler import ENTRY, function_of, mlir, parse
 from irgym.envs.linalg.scheduling.script import MARK
 
 COPIED = frozenset({"arith.constant", "tensor.empty", "linalg.fill", "linalg.broadcast"})
-"""Operations that an operation takes along; what else it reads become arguments."""
+"""Operations that an operation takes along, beside transpositions; what else it reads become arguments."""
 
 
 def parts_of(text: str) -> list[tuple[int, str]]:
@@ -21,7 +21,8 @@ def parts_of(text: str) -> list[tuple[int, str]]:
         text: The program, its operations numbered.
 
     Returns:
-        Numbers and texts, in the program's order; fills have none, and come with what adds to them.
+        Numbers and texts, in the program's order; fills and transpositions that others read
+        have none, and come with these.
     """
     with mlir():
         module = parse(text)
@@ -30,8 +31,15 @@ def parts_of(text: str) -> list[tuple[int, str]]:
         return [
             (ir.IntegerAttr(operation.attributes[MARK]).value, _alone(operation))
             for operation in top
-            if MARK in operation.attributes and str(operation.name) not in COPIED
+            if MARK in operation.attributes and not _is_taken(operation)
         ]
+
+
+def _is_taken(operation: Any) -> bool:
+    """Say whether an operation goes along with those that read it; see `Operation.has_turn`."""
+    if operation.name == "linalg.transpose":
+        return all(MARK in use.owner.attributes for use in operation.results[0].uses)
+    return str(operation.name) in COPIED
 
 
 def _alone(operation: Any) -> str:
@@ -59,6 +67,6 @@ def _taken(operation: Any) -> Iterator[Any]:
     """Yield an operation after all that it takes along."""
     for value in captured(operation):
         owner = value.owner
-        if not isinstance(owner, ir.Block) and str(owner.name) in COPIED:
+        if not isinstance(owner, ir.Block) and _is_taken(owner.operation):
             yield from _taken(owner.operation)
     yield operation

@@ -113,6 +113,15 @@ class Operation:
     dilations: tuple[int, ...] = ()
 
     @property
+    def has_turn(self) -> bool:
+        """Whether a schedule says what happens to it.
+
+        Fills go where what they begin goes. Transpositions that others read are made where those pack them.
+        """
+        moves = self.name == "transpose" and -1 not in self.users
+        return self.kind is not OperationKind.FILL and not moves
+
+    @property
     def loops(self) -> int:
         """Number of loops."""
         return len(self.bounds)

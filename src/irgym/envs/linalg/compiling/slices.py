@@ -1,0 +1,50 @@
+"""Slices of tensors that are packed. Imported in a child only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from irgym.envs.linalg.compiling.bindings import arith, ir
+from irgym.envs.linalg.compiling.rows import index
+
+SLICE = "tensor.extract_slice"
+COPY = "bufferization.materialize_in_destination"
+
+Terms = list[Any]
+"""An offset: numbers and values, which are added."""
+
+
+def packed_slices(value: Any) -> list[tuple[Any, list[Terms]]]:
+    """Return the copies of slices of a tensor, however often cut, each with its offsets in the tensor."""
+    return _packed(value, [])
+
+
+def _packed(value: Any, offsets: Sequence[Terms]) -> list[tuple[Any, list[Terms]]]:
+    found: list[tuple[Any, list[Terms]]] = []
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == SLICE and user.results[0].type.rank == value.type.rank:
+            found += _packed(user.results[0], [*offsets, _offsets(user.opview)])
+        elif user.name == COPY and offsets:
+            found.append((user, [list(terms) for terms in zip(*offsets, strict=True)]))
+    return found
+
+
+def _offsets(cut: Any) -> list[Any]:
+    """Return the offsets of a slice, numbers and values."""
+    dynamic, unknown = iter(cut.offsets), ir.ShapedType.get_dynamic_stride_or_offset()
+    return [next(dynamic) if offset == unknown else offset for offset in cut.static_offsets]
+
+
+def erase_unused(cut: Any) -> None:
+    """Erase a slice that nothing uses, and those that it is taken of."""
+    while cut.owner.name == SLICE and not list(cut.uses):
+        owner, cut = cut.owner, cut.owner.operands[0]
+        owner.operation.erase()
+
+
+def total(terms: Sequence[Any]) -> Any:
+    """Return an offset as one value."""
+    found = index(sum(term for term in terms if isinstance(term, int)))
+    for term in terms:
+        found = found if isinstance(term, int) else arith.addi(found, term)
+    return found
