@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import Executable, function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.executable import Executable
 from irgym.measure.arrays import aligned
 
 DTYPES = {"f32": np.float32, "i64": np.int64, "i1": np.bool_}

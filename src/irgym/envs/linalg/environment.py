@@ -108,7 +108,7 @@ class LinalgEnvironment(Environment):
         text, program = self._described(self._sources.text(source), source.uri)
 
         def divide() -> list[LinalgTask]:
-            return self._divided(text, source.uri, partial(LinalgTask, **made))
+            return self._divided(text, program, source.uri, partial(LinalgTask, **made))
 
         made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
         return under(LinalgTask(source.uri, text, program, divide=divide, **made), objective)
@@ -141,19 +141,21 @@ class LinalgEnvironment(Environment):
             self._programs[text] = self._read(f"{IMPORTING}.description:describe", text, uri)
         return self._programs[text]
 
-    def _divided(self, text: str, uri: str, make: Callable[..., LinalgTask]) -> list[LinalgTask]:
+    def _divided(
+        self, text: str, program: Program, uri: str, make: Callable[..., LinalgTask]
+    ) -> list[LinalgTask]:
         """Return the task of each operation that has a turn, equal ones once made."""
-        parts: list[tuple[int, str]] = self._read(f"{IMPORTING}.parts:parts_of", text, uri)
-        places = {part: place for place, part in reversed(parts)}
+        parts: list[str] = self._read(f"{IMPORTING}.parts:parts_of", text, uri, program.turns)
+        places = dict(zip(reversed(parts), reversed(program.turns), strict=True))
         tasks = {part: make(f"{uri}#{place}", *self._described(part, uri)) for part, place in places.items()}
-        return [tasks[part] for _, part in parts]
+        return [tasks[part] for part in parts]
 
-    def _read(self, function: str, text: str, uri: str) -> Any:
+    def _read(self, function: str, text: str, uri: str, *more: Any) -> Any:
         """Return what a function says of a program's text; it runs in the child process."""
         if self._reader is None:
             self._reader = Child(LIMITS)
             weakref.finalize(self, self._reader.close)
-        return answer(self._reader, Call(function, (text,)), uri)
+        return answer(self._reader, Call(function, (text, *more)), uri)
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

@@ -2,7 +2,6 @@
 
 import math
 import time
-from typing import Any
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
@@ -11,7 +10,16 @@ from irgym.core.target import Target
 from irgym.envs.linalg.baselines import BASELINES
 from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, problems, verdict
 from irgym.envs.linalg.compiling.bindings import llvm
-from irgym.envs.linalg.compiling.compiler import CompileError, Executable, apply, lower, make_for, mlir, parse
+from irgym.envs.linalg.compiling.compiler import (
+    CompileError,
+    apply,
+    lower,
+    lower_apart,
+    make_for,
+    mlir,
+    parse,
+)
+from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
@@ -21,20 +29,22 @@ from irgym.measure.target import host_target, require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 
-def _lowered(text: str, script: str, target: Target, threads: int | None) -> Any:
-    """Return a scheduled program in LLVM's dialect, within `mlir`."""
-    module = lower(text, script, threads)
-    if target.name != host_target().name:
-        make_for(module, target)
-    return module
+def _named(target: Target) -> Target | None:
+    """Return a target that LLVM has to be told; None for this machine's own level."""
+    return None if target.name == host_target().name else target
 
 
 def _compile(text: str, script: str, target: Target, buffers: Buffers, threads: int | None) -> Executable:
     # On another machine than the run's, this processor may lack what the target needs.
     require(target)
+    arrays = [*buffers.inputs, *buffers.results]
+    named = _named(target)
     with mlir():
-        module = _lowered(text, script, target, threads)
-    return Executable(module, [*buffers.inputs, *buffers.results], runtime_calls() if threads else None)
+        module, kernels = (lower(text, script, threads), {}) if threads else lower_apart(text, script)
+        if named:
+            make_for(module, named)
+    compiled = {name: compiled_kernel(kernel, named) for name, kernel in kernels.items()}
+    return Executable(module, arrays, runtime_calls() if threads else None, compiled)
 
 
 def measure(
@@ -120,7 +130,10 @@ def written(text: str, script: str, form: str, target: Target, threads: int | No
     """
     with mlir():
         if form == "llvm":
-            return str(llvm.translate_module_to_llvmir(_lowered(text, script, target, threads).operation))
+            module, named = lower(text, script, threads), _named(target)
+            if named:
+                make_for(module, named)
+            return str(llvm.translate_module_to_llvmir(module.operation))
         module = parse(text)
         if script:
             apply(module, script)

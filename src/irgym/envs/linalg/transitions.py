@@ -49,9 +49,7 @@ class Transitions:
         self.program = program
         self.space = space
         self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
-        self.order = tuple(
-            operation.place for operation in reversed(program.operations) if operation.has_turn
-        )
+        self.order = tuple(reversed(program.turns))
 
     def initial(self) -> LinalgState:
         """Return the program as written, with its last operation at hand."""

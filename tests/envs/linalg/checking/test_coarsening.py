@@ -10,7 +10,8 @@ pytest.importorskip("torch_mlir")
 from mlir_execution import execute
 
 from irgym.envs.linalg.checking.coarsening import coarse
-from irgym.envs.linalg.compiling.compiler import Executable, mlir
+from irgym.envs.linalg.compiling.compiler import mlir
+from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.measure.arrays import aligned

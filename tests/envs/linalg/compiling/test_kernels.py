@@ -5,7 +5,8 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.compiling.compiler import Executable, lower, mlir
+from irgym.envs.linalg.compiling.compiler import lower, lower_apart, mlir
+from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.kernels import MANY
 
 
@@ -43,3 +44,19 @@ def test_kernels_compute_the_same(layers: int):
     executable.run(2)
     np.testing.assert_allclose(result, given * 2.0 ** -(-layers // 2) * 3.0 ** (layers // 2), rtol=1e-5)
     assert count == (0 if layers < MANY else 3), "equal ones are one; the first reads another buffer"
+
+
+def test_kernels_that_are_known_are_not_compiled_again():
+    layers = MANY + 1
+    given = np.random.default_rng(1).random((4, 8), dtype=np.float32)
+    compiled_kernel.cache_clear()
+    for last, compilations in ((3.0, 3), (3.0, 3), (5.0, 5)):
+        text = chain(layers).replace(f"%three = arith.constant {3.0}", f"%three = arith.constant {last}")
+        result = np.full_like(given, np.nan)
+        with mlir():
+            module, kernels = lower_apart(text, "")
+        assert all(f"@{name}(" in str(module) for name in kernels) and len(kernels) == 3
+        compiled = {name: compiled_kernel(kernel, None) for name, kernel in kernels.items()}
+        Executable(module, [given, result], kernels=compiled).run(1)
+        np.testing.assert_allclose(result, given * 2.0**9 * last**8, rtol=1e-5)
+        assert compiled_kernel.cache_info().misses == compilations - (last > 3)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.compiling.compiler import ENTRY, Executable, bufferise, function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import ENTRY, bufferise, function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.compiling.memory import ALIGNMENT, Buffer, plan, share_memory
 
 TIMES = st.tuples(st.integers(0, 20), st.integers(0, 6))

@@ -57,6 +57,22 @@ def test_rows_are_not_computed_for_each_column(tmp_path: Path):
     assert names(scaled, tmp_path / "scaled.mlir", (4, 8), (4, 1)) == ["generic", "generic"]
 
 
+def test_an_operation_without_vectors_keeps_to_itself(tmp_path: Path):
+    def looked_up(x: Tensor, y: Tensor) -> Tensor:
+        return (x[(y[:, 0] * 0).long()] * 2.0).exp()
+
+    *_, last = names(looked_up, tmp_path / "looked_up.mlir", (4, 8), (4, 8))
+    _, program = describe((tmp_path / "looked_up.mlir").read_text())
+    assert last == "generic" and program.operations[-1].vectorisable
+
+
+def test_a_constant_in_a_chain(tmp_path: Path):
+    def added(x: Tensor, y: Tensor) -> Tensor:
+        return x * 0.5 + (y.long() * 0).float()
+
+    assert "generic" in names(added, tmp_path / "added.mlir", (4, 8), (4, 8))
+
+
 def test_products_stay_products(tmp_path: Path):
     def layer(x: Tensor, y: Tensor) -> Tensor:
         return ((x + 1.0) @ y).relu()

@@ -53,8 +53,9 @@ def random_schedule(task, rng):
 
 def test_a_part_takes_fills_and_constants_along():
     text, program = describe(CAPTURING)
-    (first, one), (second, two) = parts_of(text)
-    assert [program.operations[place].kind for place in (first, second)] == [OperationKind.ELEMENTWISE] * 2
+    kinds = [program.operations[place].kind for place in program.turns]
+    assert kinds == [OperationKind.ELEMENTWISE] * 2
+    one, two = parts_of(text, program.turns)
     assert one == two
     _, part = describe(one)
     assert [operation.name for operation in part.operations] == ["broadcast", "generic"]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from irgym.envs.linalg.checking.coarsening import coarse
 from irgym.envs.linalg.checking.domains import Domains, domains
 from irgym.envs.linalg.checking.intervals import Interval
-from irgym.envs.linalg.compiling.compiler import Executable, lower, mlir
+from irgym.envs.linalg.compiling.compiler import lower, mlir
+from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
 from irgym.measure.arrays import aligned

@@ -6,26 +6,16 @@ then are slices folded into the vector transfers; vectors are broken up after bu
 patterns after the other (all at once do not end).
 """
 
-import copy
-import ctypes
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from numpy.typing import NDArray
-
 from irgym.core.errors import IrgymError
 from irgym.core.target import Target
-from irgym.envs.linalg.compiling.bindings import (
-    ExecutionEngine,
-    PassManager,
-    get_ranked_memref_descriptor,
-    interpreter,
-    ir,
-)
+from irgym.envs.linalg.compiling.bindings import PassManager, interpreter, ir
 from irgym.envs.linalg.compiling.copies import copy_as_loops
 from irgym.envs.linalg.compiling.gathers import gather_patches
-from irgym.envs.linalg.compiling.kernels import make_kernels
+from irgym.envs.linalg.compiling.kernels import make_kernels, take_kernels
 from irgym.envs.linalg.compiling.memory import share_memory
 from irgym.envs.linalg.compiling.strides import keep_every_second, put_together
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
@@ -118,7 +108,7 @@ ON_VECTORS = transform_module(
     + _patterns("vector.transfer_to_scf max_transfer_rank = 1 full_unroll = true")
     + _patterns("vector.lower_transfer max_transfer_rank = 1")
     + _patterns("vector.lower_shape_cast")
-    + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d" avx2_lowering_strategy = true')
+    + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d"')
 )
 """How vectors of several dimensions become vectors of one."""
 
@@ -269,14 +259,36 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
     return module
 
 
+def lower_apart(text: str, script: str) -> tuple[Any, dict[str, str]]:
+    """Return what `lower` does, without its kernels, and the texts of these by their names, within `mlir`."""
+    module = parse(text)
+    if script:
+        apply(module, script)
+    to_memory(module, None)
+    kernels = take_kernels(module)
+    to_llvm(module, None)
+    return module, kernels
+
+
 def lower_module(module: Any, threads: int | None = None) -> None:
     """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
+    to_memory(module, threads)
+    to_llvm(module, threads)
+
+
+def to_memory(module: Any, threads: int | None) -> None:
+    """Bring a scheduled program to one piece of memory, and to kernels if it is large, within `mlir`."""
     bufferise(module, threads)
-    function = function_of(module)
-    share_memory(function)
-    make_kernels(module, function)
+    share_memory(function_of(module))
+    make_kernels(module, function_of(module))
+
+
+def to_llvm(module: Any, threads: int | None) -> None:
+    """Bring loops over memory to LLVM's dialect in place, within `mlir`."""
     _contract(module)
-    function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+    for function in module.body.operations:
+        if function.sym_name.value == ENTRY:
+            function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
     run_passes(module, _to_llvm(threads))
 
 
@@ -294,52 +306,3 @@ def make_for(module: Any, target: Target) -> None:
 
 LLVM_FEATURES = {"abm": "lzcnt", "bmi1": "bmi"}
 """What LLVM calls features that Linux names in another way."""
-
-
-class Executable:
-    """A compiled program bound to its arrays.
-
-    Args:
-        module: The program in LLVM's dialect.
-        arrays: The arguments, then the results, which it fills.
-        calls: Addresses of functions that it calls beyond those of C, by name.
-
-    Raises:
-        CompileError: LLVM refuses it.
-    """
-
-    def __init__(
-        self,
-        module: Any,
-        arrays: Sequence[NDArray[Any]],
-        calls: Mapping[str, ctypes.c_void_p] | None = None,
-    ) -> None:
-        with mlir():
-            self._engine = ExecutionEngine(module, opt_level=3)
-            for name, address in (calls or {}).items():
-                self._engine.raw_register_runtime(name, address)
-            self._engine.initialize()
-            address = self._engine.raw_lookup(f"_mlir_ciface_{ENTRY}")
-        if not address:
-            raise CompileError("the compiled program has no entry")
-        self._function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        self._bind(arrays)
-
-    def _bind(self, arrays: Sequence[NDArray[Any]]) -> None:
-        self._arrays = tuple(arrays)
-        self._descriptors = [ctypes.pointer(get_ranked_memref_descriptor(array)) for array in arrays]
-        self._packed = (ctypes.c_void_p * len(arrays))(
-            *(ctypes.addressof(descriptor) for descriptor in self._descriptors)
-        )
-
-    def on(self, arrays: Sequence[NDArray[Any]]) -> "Executable":
-        """Return the same code bound to other arrays of the same shapes and types."""
-        other = copy.copy(self)
-        other._bind(arrays)
-        return other
-
-    def run(self, repetitions: int) -> None:
-        """Execute it as many times."""
-        function, packed = self._function, self._packed
-        for _ in range(repetitions):
-            function(packed)

@@ -12,6 +12,9 @@ from irgym.envs.linalg.compiling.captures import captured, copied
 MANY = 16
 """Least number of loops, one after the other, that become kernels."""
 
+KERNEL = "kernel"
+"""Name of a kernel in a module of its own."""
+
 LOOPS = frozenset({"scf.for", "scf.parallel"})
 
 SUNK = frozenset({"arith.constant", "ub.poison"})
@@ -38,7 +41,7 @@ def make_kernels(module: Any, function: Any) -> None:
         text = kernel.operation.get_asm(use_local_scope=True, assume_verified=True)
         known = kernels.setdefault(text, kernel)
         if known is kernel:
-            kernel.attributes["sym_name"] = ir.StringAttr.get(f"kernel_{len(kernels)}")
+            kernel.attributes["sym_name"] = ir.StringAttr.get(f"{KERNEL}_{len(kernels)}")
         else:
             kernel.erase()
         with ir.InsertionPoint(loop):
@@ -53,7 +56,7 @@ def _maker(value: Any) -> str:
 def _kernel(module: Any, loop: Any, sunk: list[Any], passed: list[Any]) -> Any:
     """Return a function of a loop, whose arguments are what is passed to it."""
     with ir.InsertionPoint(module.body):
-        kernel = func.FuncOp("kernel", ([value.type for value in passed], []), visibility="private")
+        kernel = func.FuncOp(KERNEL, ([value.type for value in passed], []), visibility="private")
         # Else LLVM would put it back to where it is called.
         kernel.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
     block = kernel.add_entry_block()
@@ -64,3 +67,18 @@ def _kernel(module: Any, loop: Any, sunk: list[Any], passed: list[Any]) -> Any:
         copied(loop, values)
         func.ReturnOp([])
     return kernel
+
+
+def take_kernels(module: Any) -> dict[str, str]:
+    """Leave declarations of a program's kernels, and return each as a module, by name."""
+    found: dict[str, str] = {}
+    for function in list(module.body.operations):
+        name = function.sym_name.value
+        if name.startswith(f"{KERNEL}_"):
+            with ir.InsertionPoint(function):
+                func.FuncOp(name, function.type, visibility="private")
+            function.attributes["sym_name"] = ir.StringAttr.get(KERNEL)
+            del function.attributes["sym_visibility"]
+            found[name] = function.operation.get_asm(use_local_scope=True, assume_verified=True)
+            function.erase()
+    return found

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir
+from irgym.envs.linalg.compiling.bindings import arith, ir, tensor
 from irgym.envs.linalg.compiling.rows import index
 
 SLICE = "tensor.extract_slice"
@@ -22,17 +22,29 @@ def _packed(value: Any, offsets: Sequence[Terms]) -> list[tuple[Any, list[Terms]
     found: list[tuple[Any, list[Terms]]] = []
     for use in value.uses:
         user = use.owner.operation
-        if user.name == SLICE and user.results[0].type.rank == value.type.rank:
+        if user.name == SLICE and _is_dense(user.opview) and user.results[0].type.rank == value.type.rank:
             found += _packed(user.results[0], [*offsets, _offsets(user.opview)])
         elif user.name == COPY and offsets:
             found.append((user, [list(terms) for terms in zip(*offsets, strict=True)]))
     return found
 
 
+def _is_dense(cut: Any) -> bool:
+    """Say whether a slice skips nothing; those of tiles never do, those of a program may."""
+    return set(cut.static_strides) == {1}
+
+
 def _offsets(cut: Any) -> list[Any]:
     """Return the offsets of a slice, numbers and values."""
     dynamic, unknown = iter(cut.offsets), ir.ShapedType.get_dynamic_stride_or_offset()
     return [next(dynamic) if offset == unknown else offset for offset in cut.static_offsets]
+
+
+def sliced(source: Any, begins: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """Return a slice of a tensor, of these sizes."""
+    kind = ir.RankedTensorType.get(sizes, source.type.element_type)
+    static_begins = [ir.ShapedType.get_dynamic_stride_or_offset()] * len(sizes)
+    return tensor.extract_slice(kind, source, begins, [], [], static_begins, sizes, [1] * len(sizes))
 
 
 def erase_unused(cut: Any) -> None:

@@ -4,24 +4,21 @@ torch keeps the weights of a layer in rows of what the layer reads, and a produc
 would transpose all weights first, element by element.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, scf, tensor, ub, vector
+from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, scf, vector
 from irgym.envs.linalg.compiling.rows import index, pieces
-from irgym.envs.linalg.compiling.slices import erase_unused, packed_slices, total
+from irgym.envs.linalg.compiling.slices import erase_unused, packed_slices, sliced, total
 
 TRANSPOSE = "linalg.transpose"
 
 SIDE = 8
-"""Rows and columns of a block: so many vectors of AVX2 turn in registers."""
+"""Rows and columns of a block that turns in registers."""
 
 COLUMNS = 16
 """Columns that are read one after the other: those of a cache line."""
-
-
-Place = dict[int, Any]
-"""Indices by dimensions of what is transposed."""
 
 
 def transpose_where_packed(transpose: Any) -> None:
@@ -30,84 +27,27 @@ def transpose_where_packed(transpose: Any) -> None:
     for copy, offsets in packed_slices(transpose.results[0]):
         cut, target = copy.operands
         places = [order.index(dimension) for dimension in range(len(order))]
-        sizes = [target.type.shape[place] for place in places]
         with ir.InsertionPoint(copy):
-            unknown = ir.ShapedType.get_dynamic_stride_or_offset()
             begins = [total(offsets[place]) for place in places]
-            read = tensor.extract_slice(
-                ir.RankedTensorType.get(sizes, source.type.element_type),
-                *(source, begins, [], []),
-                *([unknown] * len(sizes), sizes, [1] * len(sizes)),
-            )
+            read = sliced(source, begins, [target.type.shape[place] for place in places])
             turned = linalg.transpose(read, outs=[target], permutation=order)
-        copy.results[0].replace_all_uses_with(_only(turned))
+        copy.results[0].replace_all_uses_with(turned if isinstance(turned, ir.Value) else turned.results[0])
         copy.erase()
         erase_unused(cut)
     if not list(transpose.results[0].uses):
         transpose.erase()
 
 
-def _only(made: Any) -> Any:
-    """Return the result of an operation, which some builders return themselves."""
-    return made if isinstance(made, ir.Value) else made.results[0]
-
-
 def transpose_by_blocks(transpose: Any) -> None:
-    """Replace a transposition of floats that turns rows into columns by loops over blocks, on buffers."""
+    """Replace a transposition of floats that makes columns of rows by loops over blocks, on buffers."""
     source, target = transpose.operands
-    order, kind = list(transpose.attributes["permutation"]), source.type.element_type
+    order = tuple(transpose.attributes["permutation"])
     last = len(order) - 1
-    if not isinstance(kind, ir.F32Type) or order[last] == last or not all(map(_has_rows, (source, target))):
-        return
-    rows, columns = order[last], last
-    outer = [dimension for dimension in range(last + 1) if dimension not in (rows, columns)]
-    shape = source.type.shape
-
-    def block(place: Place, height: int, width: int) -> None:
-        """Turn a block of the source that begins at a place of it."""
-        matrix = ub.poison(ir.VectorType.get([height, width], kind))
-        for row in range(height):
-            at = {**place, rows: arith.addi(place[rows], index(row))}
-            read = vector.load(ir.VectorType.get([width], kind), source, _ordered(at, range(last + 1)))
-            matrix = vector.insert(read, matrix, [], [row])
-        turned = vector.transpose(ir.VectorType.get([width, height], kind), matrix, [1, 0])
-        for column in range(width):
-            at = {**place, columns: arith.addi(place[columns], index(column))}
-            vector.store(vector.extract(turned, [], [column]), target, _ordered(at, order))
-
-    def along(dimension: int, step: int, place: Place, body: Callable[[Place, int], None]) -> None:
-        """Go along a dimension by steps, then along what is left of it."""
-        whole = shape[dimension] - shape[dimension] % step
-        if whole:
-            loop = scf.ForOp(index(0), index(whole), index(step))
-            with ir.InsertionPoint(loop.body):
-                body({**place, dimension: loop.induction_variable}, step)
-                scf.yield_([])
-        if whole < shape[dimension]:
-            body({**place, dimension: index(whole)}, shape[dimension] - whole)
-
-    def strip(place: Place, width: int) -> None:
-        def blocks(place: Place, height: int) -> None:
-            for down, high in pieces(0, height, SIDE):
-                for right, wide in pieces(0, width, SIDE):
-                    at = {
-                        **place,
-                        rows: arith.addi(place[rows], index(down)),
-                        columns: arith.addi(place[columns], index(right)),
-                    }
-                    block(at, high, wide)
-
-        along(rows, SIDE, place, blocks)
-
-    def nest(dimensions: Sequence[int], place: Place) -> None:
-        if dimensions:
-            along(dimensions[0], 1, place, lambda inner, _: nest(dimensions[1:], inner))
-        else:
-            along(columns, COLUMNS, place, strip)
-
-    with ir.InsertionPoint(transpose):
-        nest(outer, {})
-    transpose.erase()
+    floats = isinstance(source.type.element_type, ir.F32Type)
+    if floats and order[last] != last and _has_rows(source) and _has_rows(target):
+        with ir.InsertionPoint(transpose):
+            _Transposition(source, target, order).write()
+        transpose.erase()
 
 
 def _has_rows(buffer: Any) -> bool:
@@ -115,5 +55,98 @@ def _has_rows(buffer: Any) -> bool:
     return buffer.type.has_static_shape and buffer.type.get_strides_and_offset()[0][-1] == 1
 
 
-def _ordered(place: Place, dimensions: Sequence[int]) -> list[Any]:
-    return [place[dimension] for dimension in dimensions]
+Place = dict[int, Any]
+"""Indices into the source, by dimensions."""
+
+
+@dataclass(frozen=True)
+class _Transposition:
+    """A transposition of buffers.
+
+    Attributes:
+        source: What is read.
+        target: What is written.
+        order: For each dimension of the target that of the source.
+    """
+
+    source: Any
+    target: Any
+    order: tuple[int, ...]
+
+    def write(self) -> None:
+        """Write loops over all dimensions, those of a block inside."""
+        rows, columns = self.order[-1], len(self.order) - 1
+        outer = [dimension for dimension in range(columns) if dimension != rows]
+        self._along([(dimension, 1) for dimension in outer] + [(columns, COLUMNS), (rows, SIDE)], {}, {})
+
+    def _along(self, steps: Sequence[tuple[int, int]], place: Place, sizes: Mapping[int, int]) -> None:
+        """Go along dimensions by steps, each time along what is left of them too.
+
+        Args:
+            steps: The dimensions that are left, and the steps.
+            place: Where the loops outside are.
+            sizes: Their steps.
+        """
+        if not steps:
+            self._blocks(place, sizes)
+            return
+        (dimension, step), *others = steps
+        bound = self.source.type.shape[dimension]
+        whole = bound - bound % step
+        if whole:
+            loop = scf.ForOp(index(0), index(whole), index(step))
+            with ir.InsertionPoint(loop.body):
+                self._along(others, {**place, dimension: loop.induction_variable}, {**sizes, dimension: step})
+                scf.yield_([])
+        if whole < bound:
+            self._along(others, {**place, dimension: index(whole)}, {**sizes, dimension: bound - whole})
+
+    def _blocks(self, place: Place, sizes: Mapping[int, int]) -> None:
+        """Turn a part of the source, block by block."""
+        rows, columns = self.order[-1], len(self.order) - 1
+        for down, height in pieces(0, sizes[rows], SIDE):
+            for right, width in pieces(0, sizes[columns], SIDE):
+                begin = {**place, rows: _after(place[rows], down), columns: _after(place[columns], right)}
+                self._block(begin, height, width)
+
+    def _block(self, place: Place, height: int, width: int) -> None:
+        """Turn so many rows and columns from a place on."""
+        rows, columns = self.order[-1], len(self.order) - 1
+        kind = ir.VectorType.get([width], self.source.type.element_type)
+        read = [
+            vector.load(kind, self.source, _ordered({**place, rows: _after(place[rows], row)}))
+            for row in range(height)
+        ]
+        for column, values in enumerate(_turned(read)):
+            at = _ordered({**place, columns: _after(place[columns], column)})
+            vector.store(values, self.target, [at[dimension] for dimension in self.order])
+
+
+def _turned(rows: Sequence[Any]) -> list[Any]:
+    """Return the columns of a block of rows; the numbers of both are powers of two.
+
+    Interleaving each row of the first half with the one so much further on, and that again and again, turns a
+    square (perfect shuffles). Of other blocks the elements are moved one by one.
+    """
+    height, width = len(rows), rows[0].type.shape[0]
+    if height != width:
+        kind = ir.VectorType.get([height], rows[0].type.element_type)
+        return [
+            vector.from_elements(kind, [vector.extract(row, [], [column]) for row in rows])
+            for column in range(width)
+        ]
+    low = [lane // 2 + (lane % 2) * width for lane in range(width)]
+    held = list(rows)
+    for _ in range(width.bit_length() - 1):
+        pairs = zip(held[: width // 2], held[width // 2 :], strict=True)
+        masks = (low, [lane + width // 2 for lane in low])
+        held = [vector.shuffle(one, other, mask) for one, other in pairs for mask in masks]
+    return held
+
+
+def _after(value: Any, distance: int) -> Any:
+    return arith.addi(value, index(distance)) if distance else value
+
+
+def _ordered(place: Place) -> list[Any]:
+    return [place[dimension] for dimension in range(len(place))]

@@ -1,6 +1,7 @@
 """Making programs of modules: no assertions, no dead code, no large constants. Within `mlir`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.captures import within
 from irgym.envs.linalg.compiling.compiler import run_passes
 
 MAX_CONSTANT = 16
@@ -34,11 +36,7 @@ _PASSES = "canonicalize,symbol-dce"
 
 def operations(parent: Any) -> Iterator[Any]:
     """Yield all operations within one, the outer before the inner."""
-    for region in parent.operation.regions:
-        for block in region.blocks:
-            for operation in block.operations:
-                yield operation.operation
-                yield from operations(operation)
+    return islice(within(parent.operation), 1, None)
 
 
 def _drop_unused_results(generic: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import copied
+from irgym.envs.linalg.importing.description import SCALAR_ONLY
 
 
 def fuse_elementwise(function: Any) -> None:
@@ -52,7 +53,13 @@ def _is_chained(consumer: Any, place: int) -> bool:
     producer = value.owner.operation
     if not _is_elementwise(producer) or len(list(value.uses)) > 1:
         return False
+    if _is_scalar(producer) != _is_scalar(consumer):
+        return False  # one that has no vectors would take them from the other
     return not list(_body(producer).arguments[_inputs(producer)].uses)
+
+
+def _is_scalar(operation: Any) -> bool:
+    return any(view.operation.name in SCALAR_ONLY for view in _body(operation).operations)
 
 
 def _body(operation: Any) -> Any:
@@ -83,7 +90,8 @@ def _fused(consumer: Any, place: int) -> Any:
             for one in inner:
                 values |= zip(one.results, copied(one, values).results, strict=True)
             if operation is producer:
-                values[_body(consumer).arguments[place]] = values[ends.operands[0]]
+                element = ends.operands[0]  # of the body, or a constant outside
+                values[_body(consumer).arguments[place]] = values.get(element, element)
             else:
                 copied(ends, values)
     consumer.results[0].replace_all_uses_with(fused.results[0])

@@ -1,6 +1,6 @@
 """The operations of a program as programs of their own; imports MLIR, so it runs in child processes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import func, ir
@@ -8,43 +8,35 @@ from irgym.envs.linalg.compiling.captures import captured, copied
 from irgym.envs.linalg.compiling.compiler import ENTRY, function_of, mlir, parse
 from irgym.envs.linalg.scheduling.script import MARK
 
-COPIED = frozenset({"arith.constant", "tensor.empty", "linalg.fill", "linalg.broadcast"})
-"""Operations that an operation takes along, beside transpositions; what else it reads become arguments."""
+COPIED = frozenset({"arith.constant", "tensor.empty"})
+"""Operations without a number that are copied into each part that uses them."""
 
 
-def parts_of(text: str) -> list[tuple[int, str]]:
-    """Return the operations of a program, each as a program of its own.
+def parts_of(text: str, turns: Sequence[int]) -> list[str]:
+    """Return operations of a program, each as a program of its own.
 
-    Operations of one sort, on tensors of equal shapes, come to one and the same text.
+    Operations of one sort, on tensors of equal shapes, come to one and the same text. Those without a turn,
+    as fills, are copied into each part that uses them. What else a part reads becomes its argument.
 
     Args:
         text: The program, its operations numbered.
-
-    Returns:
-        Numbers and texts, in the program's order; fills and transpositions that others read
-        have none, and come with these.
+        turns: Numbers of the operations; see `Program.turns`.
     """
     with mlir():
         module = parse(text)
         block = function_of(module).regions[0].blocks[0]
-        top = [view.operation for view in block.operations]
-        return [
-            (ir.IntegerAttr(operation.attributes[MARK]).value, _alone(operation))
-            for operation in top
-            if MARK in operation.attributes and not _is_taken(operation)
-        ]
+        numbered = {_number(view.operation): view.operation for view in block.operations}
+        return [_alone(numbered[place], turns) for place in turns]
 
 
-def _is_taken(operation: Any) -> bool:
-    """Say whether an operation goes along with those that read it; see `Operation.has_turn`."""
-    if operation.name == "linalg.transpose":
-        return all(MARK in use.owner.attributes for use in operation.results[0].uses)
-    return str(operation.name) in COPIED
+def _number(operation: Any) -> int | None:
+    """Return the number of an operation; None where it has none."""
+    return ir.IntegerAttr(operation.attributes[MARK]).value if MARK in operation.attributes else None
 
 
-def _alone(operation: Any) -> str:
+def _alone(operation: Any, turns: Sequence[int]) -> str:
     """Return the module of an operation of the function, and what it takes along."""
-    taken = list(dict.fromkeys(_taken(operation)))
+    taken = list(dict.fromkeys(_taken(operation, turns)))
     made = {result for one in taken for result in one.results}
     used = dict.fromkeys(value for one in taken for value in captured(one))
     arguments = [value for value in used if value not in made]
@@ -63,10 +55,13 @@ def _alone(operation: Any) -> str:
     return str(module)
 
 
-def _taken(operation: Any) -> Iterator[Any]:
-    """Yield an operation after all that it takes along."""
+def _taken(operation: Any, turns: Sequence[int]) -> Iterator[Any]:
+    """Yield an operation after all that is copied with it."""
     for value in captured(operation):
-        owner = value.owner
-        if not isinstance(owner, ir.Block) and _is_taken(owner.operation):
-            yield from _taken(owner.operation)
+        if isinstance(value.owner, ir.Block):
+            continue
+        owner = value.owner.operation
+        number = _number(owner)
+        if owner.name in COPIED if number is None else number not in turns:
+            yield from _taken(owner, turns)
     yield operation

@@ -49,7 +49,7 @@ def features(task: Transitions, state: LinalgState) -> NDArray[np.float32]:
     producers = [
         load.producer
         for load in task.program.operations[place].loads
-        if load.producer is not None and task.program.operations[load.producer].has_turn
+        if load.producer is not None and load.producer in task.program.turns
     ]
     if producers:
         heaviest = max(producers, key=lambda producer: task.program.operations[producer].flops)

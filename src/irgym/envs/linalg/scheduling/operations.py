@@ -113,15 +113,6 @@ class Operation:
     dilations: tuple[int, ...] = ()
 
     @property
-    def has_turn(self) -> bool:
-        """Whether a schedule says what happens to it.
-
-        Fills go where what they begin goes. Transpositions that others read are made where those pack them.
-        """
-        moves = self.name == "transpose" and -1 not in self.users
-        return self.kind is not OperationKind.FILL and not moves
-
-    @property
     def loops(self) -> int:
         """Number of loops."""
         return len(self.bounds)
@@ -194,6 +185,24 @@ class Program:
     operations: tuple[Operation, ...]
     arguments: tuple[tuple[tuple[int, ...], str], ...]
     results: tuple[tuple[tuple[int, ...], str], ...]
+
+    @cached_property
+    def turns(self) -> tuple[int, ...]:
+        """Places of the operations that a schedule transforms.
+
+        Fills go where what they begin goes. A transposition that makes columns of rows for products alone is
+        made where these pack it.
+        """
+        return tuple(
+            one.place for one in self.operations if not (one.kind is OperationKind.FILL or self._feeds(one))
+        )
+
+    def _feeds(self, operation: Operation) -> bool:
+        if operation.name != "transpose" or operation.loads[0].forms[-1] == operation.store.forms[-1]:
+            return False
+        products = (OperationKind.MATMUL, OperationKind.CONVOLUTION)
+        users = operation.users
+        return bool(users) and all(user >= 0 and self.operations[user].kind in products for user in users)
 
     @property
     def flops(self) -> int:

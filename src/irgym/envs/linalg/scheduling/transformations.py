@@ -163,7 +163,7 @@ def fusible(program: Program, operation: Operation) -> tuple[int, ...]:
         and load.linear
         and producers.count(load.producer) == 1
         and _alone(program.operations[load.producer], place)
-        and program.operations[load.producer].has_turn
+        and load.producer in program.turns
         and program.operations[load.producer].store.is_projection
     )
 

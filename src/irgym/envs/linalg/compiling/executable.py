@@ -1,0 +1,149 @@
+"""Compiled programs and kernels in this process. Imported in a child only."""
+
+import copy
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from irgym.core.target import Target
+from irgym.envs.linalg.compiling.bindings import ExecutionEngine, get_ranked_memref_descriptor, ir
+from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, make_for, mlir, parse, to_llvm
+from irgym.envs.linalg.compiling.kernels import KERNEL
+
+KEPT = 512
+"""Kernels that a process keeps: those of several networks."""
+
+
+Entry = Any
+"""A function of compiled code, called with an array of the addresses of its arguments and results."""
+
+
+def engine_of(module: Any, calls: Mapping[str, int]) -> Any:
+    """Return what holds LLVM's code of a module in its dialect, within `mlir`.
+
+    Args:
+        module: The module.
+        calls: Addresses of functions that it calls beyond those of C, by name.
+    """
+    engine = ExecutionEngine(module, opt_level=3)
+    for name, address in calls.items():
+        engine.raw_register_runtime(name, ctypes.c_void_p(address))
+    engine.initialize()
+    return engine
+
+
+def entry_of(engine: Any, name: str) -> Entry:
+    """Return a function of compiled code.
+
+    Raises:
+        CompileError: There is none of that name.
+    """
+    address = engine.raw_lookup(name)
+    if not address:
+        raise CompileError(f"the compiled program has no function {name}")
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel.
+
+    Attributes:
+        engine: Holds its code.
+        address: Where that begins, as long as the engine is there.
+    """
+
+    engine: Any
+    address: int
+
+
+ADDRESS = "address"
+"""Function that returns where a kernel begins: engines tell the addresses of wrappers only."""
+
+
+@lru_cache(maxsize=KEPT)
+def compiled_kernel(text: str, target: Target | None) -> Kernel:
+    """Compile a kernel, or return what was compiled of it: a change of one operator recompiles that one.
+
+    Args:
+        text: As `take_kernels` returns it.
+        target: What LLVM makes code for; None for the processor that it runs on.
+
+    Raises:
+        CompileError: LLVM refuses it.
+    """
+    with mlir():
+        module = parse(text)
+        to_llvm(module, None)
+        if target is not None:
+            make_for(module, target)
+        _tell_address(module)
+        engine = engine_of(module, {})
+    address = ctypes.c_void_p()
+    entry_of(engine, ADDRESS)((ctypes.c_void_p * 1)(ctypes.addressof(address)))
+    assert address.value
+    return Kernel(engine, address.value)
+
+
+def _tell_address(module: Any) -> None:
+    """Add the function `ADDRESS` to a kernel's module."""
+    body = "%0 = llvm.mlir.zero : !llvm.ptr\nllvm.return %0 : !llvm.ptr"
+    function = ir.Operation.parse(f"llvm.func @{ADDRESS}() -> !llvm.ptr {{\n{body}\n}}")
+    module.body.append(function)
+    zero, ends = function.regions[0].blocks[0].operations
+    # Alone, a function that names another one does not parse.
+    named = {"global_name": ir.FlatSymbolRefAttr.get(KERNEL)}
+    with ir.InsertionPoint(ends):
+        own = ir.Operation.create("llvm.mlir.addressof", [zero.results[0].type], attributes=named)
+    ends.operands[0] = own.results[0]
+
+
+class Executable:
+    """A compiled program bound to its arrays.
+
+    Args:
+        module: The program in LLVM's dialect.
+        arrays: The arguments, then the results, which it fills.
+        calls: Addresses of functions that it calls beyond those of C, by name.
+        kernels: Its kernels, where these were taken out of it, by name.
+
+    Raises:
+        CompileError: LLVM refuses it.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        arrays: Sequence[NDArray[Any]],
+        calls: Mapping[str, int] | None = None,
+        kernels: Mapping[str, Kernel] | None = None,
+    ) -> None:
+        self._kernels = kernels or {}
+        own = {name: kernel.address for name, kernel in self._kernels.items()}
+        with mlir():
+            self._engine = engine_of(module, {**(calls or {}), **own})
+        self._function = entry_of(self._engine, f"_mlir_ciface_{ENTRY}")
+        self._bind(arrays)
+
+    def _bind(self, arrays: Sequence[NDArray[Any]]) -> None:
+        self._arrays = tuple(arrays)
+        self._descriptors = [ctypes.pointer(get_ranked_memref_descriptor(array)) for array in arrays]
+        self._packed = (ctypes.c_void_p * len(arrays))(
+            *(ctypes.addressof(descriptor) for descriptor in self._descriptors)
+        )
+
+    def on(self, arrays: Sequence[NDArray[Any]]) -> "Executable":
+        """Return the same code bound to other arrays of the same shapes and types."""
+        other = copy.copy(self)
+        other._bind(arrays)
+        return other
+
+    def run(self, repetitions: int) -> None:
+        """Execute it as many times."""
+        function, packed = self._function, self._packed
+        for _ in range(repetitions):
+            function(packed)
