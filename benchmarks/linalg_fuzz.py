@@ -39,6 +39,7 @@ PROGRAMS = (
     "linalg://relu/64x96",
     "linalg://softmax/32x48",
     "linalg://layernorm/32x48",
+    "linalg://transformer?length=12&width=24",
     *(f"linalg://sequence/{seed}?length={2 + seed % 5}" for seed in range(10)),
 )
 """Programs of every operator, small so that the program as written does not take all the time."""
