@@ -28,6 +28,8 @@ def answer(word: str, rest: str) -> bool:
         say(f"you said {rest}", f"done {rest}")
     elif word == "lines":
         say(*(f"line {number}" for number in range(int(rest))), "done 0")
+    elif word == "words":  # without a number
+        say("some words")
     elif word == "length":
         say(f"done {len(rest)}")
     elif word == "process":
