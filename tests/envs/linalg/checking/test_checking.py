@@ -14,6 +14,7 @@ from irgym.core.errors import IrgymError
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.checking import prepared as checking
 from irgym.envs.linalg.compiling import compiler
+from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.measure.target import host_target
@@ -122,10 +123,10 @@ def plant(monkeypatch):
     """Have a schedule of that name make a candidate of another program."""
 
     def planted(wrong: str):
-        def lower(text: str, script: str, threads: int | None = None) -> Any:
-            return compiler.lower(wrong if script == PLANTED else text, "", threads)
+        def lower_apart(text: str, script: str) -> Any:
+            return compiler.lower_apart(wrong if script == PLANTED else text, "")
 
-        monkeypatch.setattr(runner, "lower", lower)
+        monkeypatch.setattr(runner, "lower_apart", lower_apart)
 
     return planted
 
@@ -149,7 +150,7 @@ TRUTHS = WRONG["comparisons"][0]
 SOFTMAX = describe(Operator("softmax", (12, 10)).text())[0]
 
 
-class Planted(compiler.Executable):
+class Planted(Executable):
     """A candidate that does something beside, or instead."""
 
     instead = False
