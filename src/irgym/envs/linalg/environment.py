@@ -4,7 +4,7 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,7 @@ class LinalgEnvironment(Environment):
             weakref.finalize(self, self._sources.close)
         text, program = self._described(self._sources.text(source), source.uri)
 
+        @cache
         def divide() -> list[LinalgTask]:
             return self._divided(text, program, source.uri, partial(LinalgTask, **made))
 

@@ -12,12 +12,11 @@ from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, p
 from irgym.envs.linalg.compiling.bindings import llvm
 from irgym.envs.linalg.compiling.compiler import (
     CompileError,
-    apply,
     lower,
     lower_apart,
     make_for,
     mlir,
-    parse,
+    scheduled,
 )
 from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
@@ -25,25 +24,18 @@ from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import validation
-from irgym.measure.target import host_target, require
+from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
-
-
-def _named(target: Target) -> Target | None:
-    """Return a target that LLVM has to be told; None for this machine's own level."""
-    return None if target.name == host_target().name else target
 
 
 def _compile(text: str, script: str, target: Target, buffers: Buffers, threads: int | None) -> Executable:
     # On another machine than the run's, this processor may lack what the target needs.
     require(target)
     arrays = [*buffers.inputs, *buffers.results]
-    named = _named(target)
     with mlir():
         module, kernels = (lower(text, script, threads), {}) if threads else lower_apart(text, script)
-        if named:
-            make_for(module, named)
-    compiled = {name: compiled_kernel(kernel, named) for name, kernel in kernels.items()}
+        make_for(module, target)
+    compiled = {name: compiled_kernel(kernel, target) for name, kernel in kernels.items()}
     return Executable(module, arrays, runtime_calls() if threads else None, compiled)
 
 
@@ -130,14 +122,10 @@ def written(text: str, script: str, form: str, target: Target, threads: int | No
     """
     with mlir():
         if form == "llvm":
-            module, named = lower(text, script, threads), _named(target)
-            if named:
-                make_for(module, named)
+            module = lower(text, script, threads)
+            make_for(module, target)
             return str(llvm.translate_module_to_llvmir(module.operation))
-        module = parse(text)
-        if script:
-            apply(module, script)
-        return str(module)
+        return str(scheduled(text, script))
 
 
 def compare(

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.lockstep import Turn, play
 from irgym.core.policy import Policy
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
 from irgym.search.session import Node, Session
 
@@ -58,9 +58,9 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
         return path
     different = {id(part): part for part in parts}
     ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
-    actions = divided.joined([ends[id(part)] for part in parts]).actions
-    states = accumulate(actions, task.step, initial=task.initial())
-    return [Node(state, Schedule(actions[:steps])) for steps, state in enumerate(states)]
+    schedule = divided.joined([ends[id(part)] for part in parts])
+    states = states_along(task, schedule)
+    return [Node(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
 
 
 def rollout(

@@ -8,6 +8,7 @@ pytest.importorskip("torch_mlir")
 from irgym.envs.linalg.compiling.compiler import lower, lower_apart, mlir
 from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.kernels import MANY
+from irgym.measure.target import host_target
 
 
 def chain(layers: int) -> str:
@@ -56,7 +57,7 @@ def test_kernels_that_are_known_are_not_compiled_again():
         with mlir():
             module, kernels = lower_apart(text, "")
         assert all(f"@{name}(" in str(module) for name in kernels) and len(kernels) == 3
-        compiled = {name: compiled_kernel(kernel, None) for name, kernel in kernels.items()}
+        compiled = {name: compiled_kernel(kernel, host_target()) for name, kernel in kernels.items()}
         Executable(module, [given, result], kernels=compiled).run(1)
         np.testing.assert_allclose(result, given * 2.0**9 * last**8, rtol=1e-5)
         assert compiled_kernel.cache_info().misses == compilations - (last > 3)

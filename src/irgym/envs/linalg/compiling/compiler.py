@@ -25,6 +25,7 @@ from irgym.envs.linalg.compiling.transpositions import (
     transpose_where_packed,
 )
 from irgym.envs.linalg.scheduling.script import ANY, PATCHES, STRIDED, transform_module
+from irgym.measure.target import host_target
 
 ENTRY = "main"
 """Name of a program's function."""
@@ -127,8 +128,8 @@ def _to_llvm(threads: int | None) -> str:
     return (
         f"convert-vector-to-scf,lower-affine,{parallel}convert-scf-to-cf,canonicalize,cse,"
         "expand-strided-metadata,lower-affine,convert-vector-to-llvm{enable-x86},convert-math-to-llvm,"
-        "convert-math-to-libm,convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
-        f"convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,{calls}reconcile-unrealized-casts"
+        "convert-math-to-libm,convert-vector-to-llvm,convert-arith-to-llvm,convert-index-to-llvm,"
+        f"finalize-memref-to-llvm,convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,{calls}reconcile-unrealized-casts"
     )
 
 
@@ -244,6 +245,14 @@ def bufferise(module: Any, threads: int | None) -> None:
     run_passes(module, TO_LOOPS)
 
 
+def scheduled(text: str, script: str) -> Any:
+    """Return a program after a schedule, within `mlir`; an empty script is none."""
+    module = parse(text)
+    if script:
+        apply(module, script)
+    return module
+
+
 def lower(text: str, script: str, threads: int | None = None) -> Any:
     """Return a program in LLVM's dialect after a schedule, within `mlir`.
 
@@ -252,18 +261,14 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
         script: The schedule as a transform module; empty for none.
         threads: Threads that parallel loops run on; None makes them sequential.
     """
-    module = parse(text)
-    if script:
-        apply(module, script)
+    module = scheduled(text, script)
     lower_module(module, threads)
     return module
 
 
 def lower_apart(text: str, script: str) -> tuple[Any, dict[str, str]]:
     """Return what `lower` does, without its kernels, and the texts of these by their names, within `mlir`."""
-    module = parse(text)
-    if script:
-        apply(module, script)
+    module = scheduled(text, script)
     to_memory(module, None)
     kernels = take_kernels(module)
     to_llvm(module, None)
@@ -279,24 +284,25 @@ def lower_module(module: Any, threads: int | None = None) -> None:
 def to_memory(module: Any, threads: int | None) -> None:
     """Bring a scheduled program to one piece of memory, and to kernels if it is large, within `mlir`."""
     bufferise(module, threads)
-    share_memory(function_of(module))
-    make_kernels(module, function_of(module))
+    function = function_of(module)
+    function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+    share_memory(function)
+    make_kernels(module, function)
 
 
 def to_llvm(module: Any, threads: int | None) -> None:
     """Bring loops over memory to LLVM's dialect in place, within `mlir`."""
     _contract(module)
-    for function in module.body.operations:
-        if function.sym_name.value == ENTRY:
-            function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
     run_passes(module, _to_llvm(threads))
 
 
 def make_for(module: Any, target: Target) -> None:
     """Have LLVM make code for a target of a program in its dialect, in place, within `mlir`.
 
-    Without it the code is for the very processor that it is compiled on.
+    Code for this machine's own level is for the very processor instead.
     """
+    if target.name == host_target().name:
+        return
     # The features too: without them LLVM takes those of the processor that it runs on.
     features = ", ".join(f'"+{LLVM_FEATURES.get(feature, feature)}"' for feature in target.features)
     for operation in _all(module, frozenset({"llvm.func"})):

@@ -4,11 +4,11 @@ MLIR would call a library for a copy of which a side is strided. LLVM cannot tel
 apart, so it lets a loop over elements move them one by one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import ir, linalg, scf, vector
-from irgym.envs.linalg.compiling.rows import index, pieces
+from irgym.envs.linalg.compiling.bindings import ir, linalg, vector
+from irgym.envs.linalg.compiling.rows import index, loop, pieces
 
 UNROLLED = 256
 """Greatest number of bytes of a row that is copied without a loop."""
@@ -58,7 +58,7 @@ def _copy_rows(source: Any, target: Any) -> None:
         widest = max(1, CHUNK * 8 // kind.width)
         if end * kind.width > UNROLLED * 8:
             begin = end - end % widest
-            _loop(begin, widest, lambda place: move([*outer, place], widest))
+            loop(begin, widest, lambda place: move([*outer, place], widest))
         for place, lanes in pieces(begin, end, widest):
             move([*outer, index(place)], lanes)
 
@@ -66,14 +66,6 @@ def _copy_rows(source: Any, target: Any) -> None:
         if len(outer) == len(shape) - 1:
             row(outer)
         else:
-            _loop(shape[len(outer)], 1, lambda place: nest([*outer, place]))
+            loop(shape[len(outer)], 1, lambda place: nest([*outer, place]))
 
     nest([])
-
-
-def _loop(iterations: int, step: int, body: Callable[[Any], None]) -> None:
-    """Write a loop, whose body gets the place that it is at."""
-    loop = scf.ForOp(index(0), index(iterations), index(step))
-    with ir.InsertionPoint(loop.body):
-        body(loop.induction_variable)
-        scf.yield_([])

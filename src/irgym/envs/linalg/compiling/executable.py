@@ -22,7 +22,7 @@ Entry = Any
 """A function of compiled code, called with an array of the addresses of its arguments and results."""
 
 
-def engine_of(module: Any, calls: Mapping[str, int]) -> Any:
+def engine_of(module: Any, calls: Mapping[str, ctypes.c_void_p]) -> Any:
     """Return what holds LLVM's code of a module in its dialect, within `mlir`.
 
     Args:
@@ -31,7 +31,7 @@ def engine_of(module: Any, calls: Mapping[str, int]) -> Any:
     """
     engine = ExecutionEngine(module, opt_level=3)
     for name, address in calls.items():
-        engine.raw_register_runtime(name, ctypes.c_void_p(address))
+        engine.raw_register_runtime(name, address)
     engine.initialize()
     return engine
 
@@ -58,7 +58,7 @@ class Kernel:
     """
 
     engine: Any
-    address: int
+    address: ctypes.c_void_p
 
 
 ADDRESS = "address"
@@ -66,12 +66,12 @@ ADDRESS = "address"
 
 
 @lru_cache(maxsize=KEPT)
-def compiled_kernel(text: str, target: Target | None) -> Kernel:
+def compiled_kernel(text: str, target: Target) -> Kernel:
     """Compile a kernel, or return what was compiled of it: a change of one operator recompiles that one.
 
     Args:
         text: As `take_kernels` returns it.
-        target: What LLVM makes code for; None for the processor that it runs on.
+        target: What LLVM makes code for.
 
     Raises:
         CompileError: LLVM refuses it.
@@ -79,14 +79,12 @@ def compiled_kernel(text: str, target: Target | None) -> Kernel:
     with mlir():
         module = parse(text)
         to_llvm(module, None)
-        if target is not None:
-            make_for(module, target)
+        make_for(module, target)
         _tell_address(module)
         engine = engine_of(module, {})
     address = ctypes.c_void_p()
     entry_of(engine, ADDRESS)((ctypes.c_void_p * 1)(ctypes.addressof(address)))
-    assert address.value
-    return Kernel(engine, address.value)
+    return Kernel(engine, address)
 
 
 def _tell_address(module: Any) -> None:
@@ -119,7 +117,7 @@ class Executable:
         self,
         module: Any,
         arrays: Sequence[NDArray[Any]],
-        calls: Mapping[str, int] | None = None,
+        calls: Mapping[str, ctypes.c_void_p] | None = None,
         kernels: Mapping[str, Kernel] | None = None,
     ) -> None:
         self._kernels = kernels or {}

@@ -106,16 +106,17 @@ class _Uses:
             self.times.append(self._number(user))
             if user.name in VIEWS:
                 self.follow(user.results[0])
-            elif user.name not in ACCESSES and (
-                not user.name.startswith("vector.")
-                or any(isinstance(one.type, ir.MemRefType) for one in user.results)
-            ):
+            elif not (user.name in ACCESSES or user.name.startswith("vector.")) or _makes_buffers(user):
                 self.known = False
 
     def _number(self, user: Any) -> int:
         while user not in self._numbers:
             user = user.parent.operation
         return self._numbers[user]
+
+
+def _makes_buffers(operation: Any) -> bool:
+    return any(isinstance(one.type, ir.MemRefType) for one in operation.results)
 
 
 def _buffer(allocation: Any, times: list[int]) -> Buffer:

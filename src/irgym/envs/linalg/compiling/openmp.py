@@ -143,7 +143,7 @@ def toolchain_with(threads: int | None) -> str:
 
 
 @cache
-def runtime_calls() -> Mapping[str, int]:
+def runtime_calls() -> Mapping[str, ctypes.c_void_p]:
     """Load the runtime into this process, and return the addresses of what parallel loops call.
 
     Its names stay hidden from other libraries: GNU's are among them, so that a torch that is imported later
@@ -157,5 +157,4 @@ def runtime_calls() -> Mapping[str, int]:
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
     except OSError as error:
         raise BackendError(f"{path} cannot be loaded ({error}): run {INSTALL}") from error
-    addresses = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in CALLS}
-    return {name: address for name, address in addresses.items() if address}
+    return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p) for name in CALLS}

@@ -1,14 +1,22 @@
 """Rows of tensors and buffers, read and written by vectors. Imported in a child only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, ub, vector
+from irgym.envs.linalg.compiling.bindings import arith, ir, scf, ub, vector
 
 
 def index(value: int) -> Any:
     """Return a constant index."""
     return arith.constant(ir.IndexType.get(), value)
+
+
+def loop(iterations: int, step: int, body: Callable[[Any], None]) -> None:
+    """Write a loop, whose body gets the place that it is at."""
+    made = scf.ForOp(index(0), index(iterations), index(step))
+    with ir.InsertionPoint(made.body):
+        body(made.induction_variable)
+        scf.yield_([])
 
 
 def pieces(begin: int, end: int, widest: int) -> Iterator[tuple[int, int]]:

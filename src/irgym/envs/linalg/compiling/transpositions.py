@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, scf, vector
-from irgym.envs.linalg.compiling.rows import index, pieces
+from irgym.envs.linalg.compiling.bindings import arith, ir, linalg, vector
+from irgym.envs.linalg.compiling.rows import index, loop, pieces
 from irgym.envs.linalg.compiling.slices import erase_unused, packed_slices, sliced, total
 
 TRANSPOSE = "linalg.transpose"
@@ -24,14 +24,14 @@ COLUMNS = 16
 def transpose_where_packed(transpose: Any) -> None:
     """Replace the copies of slices of a transposed tensor by transpositions of slices, on tensors."""
     source, order = transpose.operands[0], list(transpose.attributes["permutation"])
+    places = [order.index(dimension) for dimension in range(len(order))]
     for copy, offsets in packed_slices(transpose.results[0]):
         cut, target = copy.operands
-        places = [order.index(dimension) for dimension in range(len(order))]
         with ir.InsertionPoint(copy):
             begins = [total(offsets[place]) for place in places]
             read = sliced(source, begins, [target.type.shape[place] for place in places])
             turned = linalg.transpose(read, outs=[target], permutation=order)
-        copy.results[0].replace_all_uses_with(turned if isinstance(turned, ir.Value) else turned.results[0])
+        copy.results[0].replace_all_uses_with(turned.results[0])
         copy.erase()
         erase_unused(cut)
     if not list(transpose.results[0].uses):
@@ -73,11 +73,21 @@ class _Transposition:
     target: Any
     order: tuple[int, ...]
 
+    @property
+    def rows(self) -> int:
+        """The dimension of the source that becomes the last one."""
+        return self.order[-1]
+
+    @property
+    def columns(self) -> int:
+        """The last dimension of the source."""
+        return len(self.order) - 1
+
     def write(self) -> None:
         """Write loops over all dimensions, those of a block inside."""
-        rows, columns = self.order[-1], len(self.order) - 1
-        outer = [dimension for dimension in range(columns) if dimension != rows]
-        self._along([(dimension, 1) for dimension in outer] + [(columns, COLUMNS), (rows, SIDE)], {}, {})
+        outer = [dimension for dimension in range(self.columns) if dimension != self.rows]
+        steps = [*((dimension, 1) for dimension in outer), (self.columns, COLUMNS), (self.rows, SIDE)]
+        self._along(steps, {}, {})
 
     def _along(self, steps: Sequence[tuple[int, int]], place: Place, sizes: Mapping[int, int]) -> None:
         """Go along dimensions by steps, each time along what is left of them too.
@@ -93,17 +103,18 @@ class _Transposition:
         (dimension, step), *others = steps
         bound = self.source.type.shape[dimension]
         whole = bound - bound % step
+
+        def at(begin: Any, size: int) -> None:
+            self._along(others, {**place, dimension: begin}, {**sizes, dimension: size})
+
         if whole:
-            loop = scf.ForOp(index(0), index(whole), index(step))
-            with ir.InsertionPoint(loop.body):
-                self._along(others, {**place, dimension: loop.induction_variable}, {**sizes, dimension: step})
-                scf.yield_([])
+            loop(whole, step, lambda begin: at(begin, step))
         if whole < bound:
-            self._along(others, {**place, dimension: index(whole)}, {**sizes, dimension: bound - whole})
+            at(index(whole), bound - whole)
 
     def _blocks(self, place: Place, sizes: Mapping[int, int]) -> None:
         """Turn a part of the source, block by block."""
-        rows, columns = self.order[-1], len(self.order) - 1
+        rows, columns = self.rows, self.columns
         for down, height in pieces(0, sizes[rows], SIDE):
             for right, width in pieces(0, sizes[columns], SIDE):
                 begin = {**place, rows: _after(place[rows], down), columns: _after(place[columns], right)}
@@ -111,7 +122,7 @@ class _Transposition:
 
     def _block(self, place: Place, height: int, width: int) -> None:
         """Turn so many rows and columns from a place on."""
-        rows, columns = self.order[-1], len(self.order) - 1
+        rows, columns = self.rows, self.columns
         kind = ir.VectorType.get([width], self.source.type.element_type)
         read = [
             vector.load(kind, self.source, _ordered({**place, rows: _after(place[rows], row)}))
