@@ -1,12 +1,14 @@
 """The policy that ships: on networks that it was not trained on."""
 
+import statistics
+
 import pytest
 
-from irgym.core.cost import Evaluator
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
+from irgym.evaluation.tuning import measure_anew
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 
@@ -49,9 +51,12 @@ def test_its_rewrites_are_right_and_come_to_an_end(policy, uri):
 
 @pytest.mark.timed
 def test_it_is_faster_than_no_optimiser(policy, tmp_path):
+    """In turn: on a shared machine, the second of two programs may run when all is slower."""
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
-        evaluator: Evaluator = bench.evaluator
         for uri in ("graph://gru?hidden=512&layers=1", "graph://unet"):
             task, state, _ = episode(policy, uri)
-            first, last = evaluator.evaluate([task.job(task.initial()), task.job(state)])
-            assert last.cost < 0.95 * first.cost
+            rounds = [
+                measure_anew(bench, task, state).cost / measure_anew(bench, task, task.initial()).cost
+                for _ in range(5)
+            ]
+            assert statistics.median(rounds) < 0.95, rounds
