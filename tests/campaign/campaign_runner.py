@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from campaign_options import Row
-from commands import Result
+from commands import Result, without_progress
 
 Run = Callable[[Row, Path], Result]
 """Runs a row's command in a folder."""
@@ -57,7 +57,8 @@ class Runner:
             self.close()
             self._start()
             return Result(HUNG, "", f"it hung for {TIME_LIMIT_S} s, or ended its process")
-        return Result(**json.loads(answer))
+        said = json.loads(answer)
+        return Result(said["code"], said["out"], without_progress(said["err"]))
 
     def _line(self, deadline: float) -> bytes | None:
         while b"\n" not in self._pending:

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import pytest
-from commands import Command, Result
+from commands import Command, Result, without_progress
 
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
@@ -26,6 +26,6 @@ def irgym(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
         except SystemExit as end:
             code = int(end.code or 0)
         captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
+        return Result(code, captured.out, without_progress(captured.err))
 
     return run

@@ -107,3 +107,21 @@ def test_a_program_and_a_path_that_look_like_markup(irgym: Command, tmp_path: Pa
     assert compared.code == 0 and program in compared.out
     missing = irgym("tune", program, "--json", tmp_path / "[" / "[" / "x]")
     assert missing.code == 2 and str(tmp_path / "[" / "[" / "x]") in missing.err
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    now = [100.0]
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
+    with output.console().status("reading") as status:
+        for seconds, text in (
+            (0, "best 1.5 ms, 9 s left"),
+            (1, "best 1.4 ms, 8 s left"),
+            (6, "best 1.2 ms, 2 s left"),
+        ):
+            now[0] = 100.0 + seconds
+            status.update(text)
+        status.update("checking")
+    lines = [line.removeprefix("# ") for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["reading", "best 1.5 ms, 9 s left", "best 1.2 ms, 2 s left", "checking"]

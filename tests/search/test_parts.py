@@ -14,7 +14,7 @@ from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.session import SearchProgress, run_search
 from irgym.search.strategies.guided import Guided
 from irgym.search.strategies.rollout import most_probable
 
@@ -111,6 +111,17 @@ def test_equal_parts_are_searched_once():
     _, costs, _ = found(True, Budget(evaluations=200))
     looks = [asked for asked in costs.asked if asked == "row://3 "]
     assert len(looks) == 2, "one look at first, and one search: not one for each of the four"
+
+
+def test_an_observer_is_told_of_the_evaluations_of_parts():
+    seen: list[SearchProgress] = []
+    task = Row(WANTED, True)
+    result = run_search(
+        Guided(sketches=0), task, Costs(), Budget(evaluations=90), 0, Uniform(), observer=seen.append
+    )
+    counts = [one.evaluations for one in seen]
+    assert counts == sorted(counts) and counts[-1] == result.evaluations and len(counts) > 5
+    assert {one.first_cost for one in seen} == {result.first_cost}, "the whole program's, not a part's"
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 17, 90])

@@ -11,7 +11,7 @@ from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.session import Node, Session, run_search
+from irgym.search.session import Node, SearchProgress, Session, run_search
 from irgym.search.strategies.backtracking import Backtracking
 from irgym.search.strategies.rollout import candidates
 
@@ -38,6 +38,18 @@ def test_evaluation_budget_is_never_exceeded(name, evaluations, task, evaluator,
     assert len(asked) == len(set(asked)) == result.evaluations <= evaluations
     if name in STOCHASTIC:
         assert result.evaluations == evaluations
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_observer_is_told_where_a_search_stands(name, task, evaluator, policy):
+    seen: list[SearchProgress] = []
+    budget = Budget(60, seconds=1000.0)
+    result = run_search(SEARCHES.load(name)(), task, evaluator, budget, 1, policy, observer=seen.append)
+    counts = [one.evaluations for one in seen]
+    assert counts == sorted(counts) and counts[0] == 1 and counts[-1] == result.evaluations
+    assert [one.best_cost for one in seen] == sorted((one.best_cost for one in seen), reverse=True)
+    assert seen[-1].best_cost == result.cost and seen[-1].first_cost == result.first_cost
+    assert all(one.seconds_left is not None and 0.0 < one.seconds_left < 1000.0 for one in seen)
 
 
 @pytest.mark.parametrize("name", NAMES)

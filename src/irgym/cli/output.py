@@ -1,16 +1,25 @@
 """What commands share: tables for people, JSON for programs."""
 
+import re
+import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
 from irgym.core.json_files import write_json
+
+PROGRESS = "#"
+"""What lines begin with that tell what is being done."""
+
+EVERY_S = 5.0
+"""Seconds after which a line is printed again when only numbers in it have changed."""
 
 
 class Output:
@@ -30,20 +39,48 @@ class Output:
 
     @contextmanager
     def status(self, text: str) -> Generator["StatusLine"]:
-        """Show what is being done, while it is done and where that is a terminal."""
+        """Show what is being done, while it is done; in lines of standard error where that is no terminal."""
+        if not self._console.is_terminal:
+            lines = PlainLines()
+            lines.update(text)
+            yield lines
+            return
         with self._console.status(Text(text)) as status:
-            yield StatusLine(status)
+            yield SpinningLine(status)
+
+
+class StatusLine(Protocol):
+    """What is being done."""
+
+    def update(self, text: str) -> None:
+        """Show another text."""
+        ...
 
 
 @dataclass(frozen=True)
-class StatusLine:
-    """What is being done."""
+class SpinningLine:
+    """What is being done, in a line that changes."""
 
     _status: Status
 
     def update(self, text: str) -> None:
-        """Show another text."""
+        """Show another text in place of the one before."""
         self._status.update(Text(text))
+
+
+class PlainLines:
+    """What is being done, line after line: at once where it is something else, else every few seconds."""
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._printed = 0.0
+
+    def update(self, text: str) -> None:
+        """Print a text, unless only numbers in it have changed since a moment ago."""
+        words, now = re.sub(r"[\d.]+", "", text), time.monotonic()
+        if words != self._words or now - self._printed >= EVERY_S:
+            print(f"{PROGRESS} {text}", file=sys.stderr, flush=True)
+            self._words, self._printed = words, now
 
 
 def console() -> Output:

@@ -1,7 +1,10 @@
 """How costs and what is gained on them are said: times with units, counts as they are."""
 
+import math
+
 from irgym.core.objective import Objective
 from irgym.evaluation.statistics import Verdict
+from irgym.search.session import SearchProgress
 
 
 def cost_text(value: float, objective: Objective) -> str:
@@ -24,3 +27,15 @@ def verdict_word(verdict: Verdict, objective: Objective) -> str:
     if objective.timed:
         return verdict.value
     return {Verdict.FASTER: "better", Verdict.TIE: "tie", Verdict.SLOWER: "worse"}[verdict]
+
+
+def progress_text(progress: SearchProgress, objective: Objective) -> str:
+    """Return where a search stands: candidates, the best so far, the time left."""
+    words = [f"{progress.evaluations} candidates"]
+    if math.isfinite(progress.best_cost):
+        gain = progress.first_cost / progress.best_cost if progress.best_cost else math.inf
+        over = f" ({gain:.2f}x)" if math.isfinite(gain) else ""
+        words.append(f"best {cost_text(progress.best_cost, objective)}{over}")
+    if progress.seconds_left is not None:
+        words.append(f"{progress.seconds_left:.0f} s left")
+    return ", ".join(words)

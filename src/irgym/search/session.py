@@ -3,7 +3,7 @@
 import math
 import time
 from bisect import insort
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,6 +54,26 @@ class Node:
     schedule: Schedule
 
 
+@dataclass(frozen=True)
+class SearchProgress:
+    """Where a search stands.
+
+    Attributes:
+        evaluations: Number of distinct states evaluated.
+        best_cost: The least cost so far; infinite until some evaluation succeeds.
+        first_cost: Cost of the program as written; infinite until it is known.
+        seconds_left: What is left of the time; None where only the number of evaluations is limited.
+    """
+
+    evaluations: int
+    best_cost: float
+    first_cost: float
+    seconds_left: float | None
+
+
+OnProgress = Callable[[SearchProgress], None]
+
+
 class Session:
     """Evaluates the states that a strategy proposes, each program once, until the budget is spent.
 
@@ -76,8 +96,9 @@ class Session:
         budget: Budget,
         policy: Policy | None = None,
         history: CostHistory | None = None,
+        observer: OnProgress | None = None,
     ):
-        """Start the clock."""
+        """Start the clock; the observer is told of each batch of evaluations."""
         self.task = task
         self.policy = policy
         self.history = history
@@ -91,6 +112,7 @@ class Session:
         self._budget = budget
         self._costs: dict[str, float] = {}
         self._stalled = 0
+        self._observer = observer
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
@@ -142,6 +164,7 @@ class Session:
             measurements = self._evaluator.evaluate([job for _, job in batch])
             for (node, job), measurement in zip(batch, measurements, strict=True):
                 self._record(node, job, measurement.cost)
+            self._tell()
             if self.progress >= 1.0:
                 raise Exhausted
         if self._stalled >= STALL or self.progress >= 1.0:
@@ -165,7 +188,11 @@ class Session:
             raise Exhausted
         budget = Budget(evaluations, seconds)
         seed = int(rng.integers(2**31))
-        found = run_search(strategy, part, self._evaluator, budget, seed, self.policy, self.history)
+
+        def told(progress: SearchProgress) -> None:
+            self._tell(progress.evaluations)
+
+        found = run_search(strategy, part, self._evaluator, budget, seed, self.policy, self.history, told)
         self.evaluations += found.evaluations
         return found
 
@@ -176,6 +203,17 @@ class Session:
     def knows(self, node: Node) -> bool:
         """Say whether the cost of a node's program is known already."""
         return self.task.key(node.state) in self._costs
+
+    def _tell(self, further: int = 0) -> None:
+        """Tell the observer where the search stands.
+
+        Args:
+            further: Evaluations of a search of a part that is under way.
+        """
+        if self._observer is not None:
+            seconds = self._budget.seconds
+            left = None if seconds is None else max(0.0, seconds - self.seconds)
+            self._observer(SearchProgress(self.evaluations + further, self.best_cost, self.first_cost, left))
 
     def _batch_size(self) -> int:
         """Return how many states to evaluate before looking at the budget again."""
@@ -356,13 +394,14 @@ def run_search(
     seed: int,
     policy: Policy | None = None,
     history: CostHistory | None = None,
+    observer: OnProgress | None = None,
 ) -> SearchResult:
     """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
 
     With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the history
-    included.
+    included. The observer is told where the search stands after each batch of evaluations.
     """
-    session = Session(task, evaluator, budget, policy, history)
+    session = Session(task, evaluator, budget, policy, history, observer)
     ended = False
     with suppress(Exhausted):
         session.costs([session.root])
