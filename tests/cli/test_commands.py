@@ -12,7 +12,7 @@ import pytest
 from commands import Command, Result
 
 from irgym.cli.main import main
-from irgym.envs.loops.codegen.export import LINKERS
+from irgym.measure.linking import LINKERS
 
 pytest.importorskip("torch")
 

@@ -163,13 +163,13 @@ class LinalgTask(Transitions, Task[LinalgState]):
         return "\n".join(lines)
 
     def export(self, state: LinalgState, path: Path) -> list[Path]:
-        """Write the schedule (.transform.mlir), the program after it (.mlir), or LLVM's code (.ll).
+        """Write the schedule (.transform.mlir), the program after it (.mlir), or its code (.ll, .o, .so).
 
         Raises:
             IrgymError: The suffix is none of these.
             StorageError: A file cannot be written.
         """
-        return export(self.text, self.script(state), self.target, self.threads, path)
+        return export(self.text, self.program, self.script(state), self.target, self.threads, path)
 
 
 TIMING = Timing()

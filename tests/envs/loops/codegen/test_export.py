@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from irgym.core.errors import BackendError, IrgymError, ScheduleError, StorageError
-from irgym.envs.loops.codegen import export as module
 from irgym.envs.loops.codegen import lower
 from irgym.envs.loops.codegen.backends import BACKENDS, Backend
 from irgym.envs.loops.codegen.export import export
 from irgym.envs.loops.contraction import Contraction, matmul, parse_uri
 from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
+from irgym.measure import linking
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is installed")
 needs_linker = pytest.mark.skipif(
-    not any(map(shutil.which, module.LINKERS)), reason="neither a C compiler nor ld is installed"
+    not any(map(shutil.which, linking.LINKERS)), reason="neither a C compiler nor ld is installed"
 )
 each = pytest.mark.parametrize("generator", BACKENDS, ids=[candidate.name for candidate in BACKENDS])
 
@@ -165,7 +165,7 @@ def test_files_are_as_readable_as_others(tmp_path: Path) -> None:
 def test_without_a_linker_the_error_suggests_other_forms(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(linking.shutil, "which", lambda name: None)
     with pytest.raises(BackendError, match=r"needs a linker .*export a \.o or \.c file"):
         export(PROGRAM, NEST, available(), tmp_path / "kernel.so")
     assert not list(tmp_path.iterdir())

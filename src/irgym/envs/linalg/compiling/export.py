@@ -1,14 +1,20 @@
 """Writing a schedule and what it makes of a program, for use without irgym."""
 
+import re
 from pathlib import Path
 
 from irgym.core.cost import Call
 from irgym.core.files import write_files
 from irgym.core.target import Target
 from irgym.core.task import form_of
+from irgym.envs.linalg.compiling.openmp import runtime
 from irgym.envs.linalg.programs.sources import LIMITS, answer
+from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.scheduling.script import transform_module
 from irgym.measure.isolation.child import Child
+from irgym.measure.linking import shared_library
+from irgym.measure.machine import threads_text
+from irgym.measure.target import host_target
 
 TRANSFORM = ".transform.mlir"
 
@@ -16,17 +22,35 @@ FORMS = {
     ".mlir": "the program after the schedule",
     TRANSFORM: "the schedule itself",
     ".ll": "LLVM's code",
+    ".o": "object file and C header",
+    ".so": "shared library and C header",
 }
 """What can be written, by suffix."""
 
 
-def export(text: str, script: str, target: Target, threads: int | None, path: Path) -> list[Path]:
-    """Write the schedule, the program after it, or its LLVM code; the file's suffix chooses.
+C_TYPES = {
+    "f32": "float",
+    "f64": "double",
+    "i1": "bool",
+    "i8": "int8_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "index": "int64_t",
+}
+"""C's names of the types of elements."""
 
+
+def export(
+    text: str, program: Program, script: str, target: Target, threads: int | None, path: Path
+) -> list[Path]:
+    """Write the schedule, the program after it, or its code; the file's suffix chooses.
+
+    Beside an object file or a shared library goes a header. The function is `irgym_` and the file's name.
     The schedule is a transform-dialect script. The program that it runs on goes beside it.
 
     Args:
         text: The program's MLIR, the operations numbered.
+        program: What it is made of.
         script: The schedule; empty where nothing is transformed.
         target: What code is made for.
         threads: Threads that parallel loops run on; None makes them sequential.
@@ -34,12 +58,24 @@ def export(text: str, script: str, target: Target, threads: int | None, path: Pa
 
     Raises:
         IrgymError: The suffix is unknown, or MLIR refuses the schedule.
+        BackendError: A shared library is wanted, and there is no linker or it fails.
         StorageError: A file cannot be written.
     """
     suffix = form_of(path, FORMS)
     if suffix == TRANSFORM:
-        program = path.with_name(path.name[: -len(TRANSFORM)] + ".program.mlir")
-        files = {path: script or transform_module(""), program: text}
+        beside = path.with_name(path.name[: -len(TRANSFORM)] + ".program.mlir")
+        files = {path: script or transform_module(""), beside: text}
+    elif suffix in (".o", ".so"):
+        name = "irgym_" + re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+        call = Call("irgym.envs.linalg.compiling.native:object_file", (text, script, target, threads, name))
+        with Child(LIMITS) as child:
+            content: bytes = answer(child, call, "the schedule")
+        if suffix == ".so":
+            content = shared_library(content, ("m", runtime().path) if threads else ("m",))
+        write_files(
+            {path: content, path.with_suffix(".h"): _header(program, target, threads, path, name).encode()}
+        )
+        return [path, path.with_suffix(".h")]
     else:
         form = "llvm" if suffix == ".ll" else "mlir"
         call = Call("irgym.envs.linalg.runner:written", (text, script, form, target, threads))
@@ -47,3 +83,41 @@ def export(text: str, script: str, target: Target, threads: int | None, path: Pa
             files = {path: answer(child, call, "the schedule")}
     write_files({file: content.encode() for file, content in files.items()})
     return list(files)
+
+
+def _header(program: Program, target: Target, threads: int | None, path: Path, name: str) -> str:
+    """Return a C header: what the function takes, in which order, and on what it runs."""
+    arrays = [
+        *((f"arg{place}", "const ", *one) for place, one in enumerate(program.arguments)),
+        *((f"result{place}", "", *one) for place, one in enumerate(program.results)),
+    ]
+    described = [f"{own}: {_array(shape, element)}" for own, _, shape, element in arrays]
+    taken = ",\n    ".join(f"{kept}{C_TYPES[element]} *{own}" for own, kept, _, element in arrays)
+    own = target.name == host_target().name
+    others = " and the other instruction sets of the one that it was compiled on" if own else ""
+    runs_on = f"processors with {target.name}{others}"
+    lines = [
+        "/*",
+        " * Written by irgym. Arrays are in row-major order; they may not overlap.",
+        *(f" *   {one}" for one in described),
+        f" * Runs on: {runs_on}, {threads_text(threads or 1)}",
+        f" * Link with: {path.name}, -lm" + (f" and an OpenMP runtime: {runtime().path}" if threads else ""),
+        " */",
+        f"#ifndef {name.upper()}_H",
+        f"#define {name.upper()}_H",
+        "",
+        "#include <stdbool.h>",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C"',
+        "#endif",
+        f"void {name}(\n    {taken});",
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _array(shape: tuple[int, ...], element: str) -> str:
+    return " x ".join(map(str, shape)) + f" {C_TYPES[element]}" if shape else f"one {C_TYPES[element]}"

@@ -1,8 +1,6 @@
 """Scheduled nests as files that are usable without irgym: C source, object file, shared library."""
 
 import re
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -14,13 +12,11 @@ from irgym.envs.loops.codegen.backends import ONE_THREAD, Backend, ThreadedBacke
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
+from irgym.measure.linking import shared_library
 from irgym.measure.target import host_target
 
 FORMS = {".c": "C source", ".o": "object file", ".so": "shared library"}
 """What can be written, by suffix."""
-
-LINKERS = ("cc", "gcc", "clang", "ld")
-"""Programs that can make a shared library, the preferred first."""
 
 
 def export(
@@ -57,7 +53,7 @@ def export(
         else:
             content = backend.object_file(contraction, nest, name)
             if form == ".so":
-                content = _shared_library(content)
+                content = shared_library(content, instead="export a .o or .c file")
             header = _header(contraction, nest, backend, path, name)
             files = {path: content, path.with_suffix(".h"): header.encode()}
     except CodeTooLarge as error:
@@ -98,27 +94,3 @@ def _runs_on(backend: Backend) -> str:
     exactly = backend.name == "llvm" and backend.target.name == host_target().name
     others = " and the other instruction sets of the one that it was compiled on" if exactly else ""
     return f"Runs on: processors with {backend.target.name}{others}"
-
-
-def _shared_library(content: bytes) -> bytes:
-    """Return the shared library that a linker makes of an object file.
-
-    Raises:
-        BackendError: There is no linker, or it fails.
-        OSError: There is no room for temporary files.
-    """
-    linker = next(filter(None, map(shutil.which, LINKERS)), None)
-    if linker is None:
-        raise BackendError(
-            f"a shared library needs a linker ({', '.join(LINKERS)}), and none is installed: "
-            "export a .o or .c file"
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        source, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
-        source.write_bytes(content)
-        command = [linker, "-shared", "-o", str(library), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-            raise BackendError(f"{linker} cannot link a shared library ({reason}): export a .o or .c file")
-        return library.read_bytes()

@@ -1,0 +1,84 @@
+"""A program as a C function on plain pointers, in an object file. In a child."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from irgym.core.target import Target
+from irgym.envs.linalg.compiling.bindings import ExecutionEngine, ir
+from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, lower, make_for, mlir, parse
+from irgym.envs.linalg.compiling.openmp import runtime_calls
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.scheduling.operations import Program
+
+
+def object_file(text: str, script: str, target: Target, threads: int | None, name: str) -> bytes:
+    """Return the object file of a function that computes a program, in ELF's format.
+
+    It takes pointers to the arguments, then to the results, each an array in row-major order.
+
+    Args:
+        text: The program, its operations numbered.
+        script: The schedule; empty for none.
+        target: What the code is for.
+        threads: Threads that parallel loops run on; None makes them sequential.
+        name: Name of the function.
+
+    Raises:
+        CompileError: MLIR refuses the schedule.
+    """
+    program = describe(text)[1]
+    with mlir():
+        module = lower(text, script, threads)
+        _wrap(module, program, name)
+        make_for(module, target)
+        engine = ExecutionEngine(module, opt_level=3, enable_object_dump=True)
+        if threads:
+            for call, address in runtime_calls().items():
+                engine.raw_register_runtime(call, address)
+        engine.initialize()
+        if not engine.raw_lookup(name):  # compiles
+            raise CompileError(f"the compiled program has no function {name}")
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "program.o")
+            engine.dump_to_object_file(str(path))
+            return path.read_bytes()
+
+
+def _wrap(module: Any, program: Program, name: str) -> None:
+    """Give a module in LLVM's dialect one more function, the only one that others see, in place."""
+    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    for function in module.body.operations:
+        if function.operation.name == "llvm.func" and len(function.operation.regions[0].blocks):
+            function.attributes["linkage"] = internal
+    # The call is verified beside what it calls: first a declaration of that.
+    beside = parse(_wrapper(program, name))
+    *_, wrapper = beside.body.operations
+    module.body.append(wrapper)
+
+
+def _wrapper(program: Program, name: str) -> str:
+    """Return a module with a function on pointers, and what it calls.
+
+    What the program takes beside pointers are offsets, sizes and strides.
+    """
+    lines: list[str] = []
+    given: list[str] = []
+    types: list[str] = []
+    arrays = (*program.arguments, *program.results)
+    for place, (shape, _) in enumerate(arrays):
+        strides = [1] * len(shape)
+        for axis in reversed(range(len(shape) - 1)):
+            strides[axis] = strides[axis + 1] * shape[axis + 1]
+        given += [f"%p{place}"] * 2
+        types += ["!llvm.ptr"] * 2
+        for number in (0, *shape, *strides):
+            value = f"%n{len(lines)}"
+            lines.append(f"{value} = llvm.mlir.constant({number} : i64) : i64")
+            given.append(value)
+            types.append("i64")
+    lines.append(f"llvm.call @{ENTRY}({', '.join(given)}) : ({', '.join(types)}) -> ()")
+    lines.append("llvm.return")
+    pointers = ", ".join(f"%p{place}: !llvm.ptr" for place in range(len(arrays)))
+    called = f"llvm.func @{ENTRY}({', '.join(types)})"
+    return f"{called}\nllvm.func @{name}({pointers}) {{\n  " + "\n  ".join(lines) + "\n}"
