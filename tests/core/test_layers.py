@@ -25,6 +25,7 @@ ALLOWED = {
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {
+    Path("measure/torch_modules.py"),
     Path("envs/linalg/programs/networks.py"),
     Path("envs/linalg/importing/torch_import.py"),
     Path("envs/graph/programs/exporting.py"),

@@ -8,6 +8,7 @@ from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.environment import LINALG
+from irgym.envs.linalg.importing.from_torch import from_torch
 
 TORCH = (
     "linalg://matmul/12x16x8",
@@ -46,6 +47,28 @@ def test_a_baseline_that_cannot_is_named():
     chain = LINALG.task("linalg://sequence/1?length=3")
     with pytest.raises(IrgymError, match="torch has no function"):
         runner.compare(chain.uri, chain.text, "", chain.target, "torch", 1)
+
+
+@pytest.mark.parametrize("name", ["torch", "torch-compile"])
+def test_a_module_is_timed_against_torch_itself(name, tmp_path):
+    import torch
+
+    class Scaled(torch.nn.Module):
+        """Has a weight that is not used, and a table."""
+
+        def __init__(self):
+            super().__init__()
+            self.unused = torch.nn.Linear(3, 3)
+            self.layer = torch.nn.Linear(8, 12)
+            self.register_buffer("places", torch.tensor([3, 1, 1, 0]))
+
+        def forward(self, x, y):
+            return {"sum": torch.relu(self.layer(x))[self.places] + y, "x": x + x}
+
+    inputs = torch.randn(4, 8), torch.randn(4, 12)
+    task = LINALG.task(from_torch(Scaled().eval(), *inputs, path=tmp_path / "scaled.mlir"))
+    versus = runner.compare(task.uri, task.text, "", task.target, name, 1)
+    assert versus.baseline_ns > 0 and "1 thread" in versus.detail
 
 
 def test_validation_runs_other_inputs():

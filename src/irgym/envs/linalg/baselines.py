@@ -1,8 +1,10 @@
 """Baselines that compute the same program: numpy and torch, eager and compiled. Imported in a child only."""
 
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from irgym.core.errors import BaselineError
 from irgym.envs.linalg.programs.lattice import lattice
 from irgym.envs.linalg.programs.operators import EPSILON, Operator
-from irgym.envs.linalg.programs.uris import Network, Source
+from irgym.envs.linalg.programs.uris import TORCH, WEIGHTS, File, Network, Source
 from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
 from irgym.measure.machine import threads_text
 
@@ -135,4 +137,37 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
         from irgym.envs.linalg.programs.networks import as_function
 
         return as_function(origin.name, dict(origin.options))
+    if isinstance(origin, File) and not origin.function and origin.path.with_suffix(TORCH).exists():
+        return _exported(torch, origin.path.with_suffix(TORCH))
     raise BaselineError(f"torch has no function that computes {source.uri}: leave it out of comparisons")
+
+
+def _exported(torch: Any, path: Path) -> Callable[..., Any]:
+    """Return what computes the first result of a module that `from_torch` imported, given weights and inputs.
+
+    It calls the operators that the module calls, one after the other, without what torch checks around them.
+    """
+    files = {WEIGHTS: ""}
+    try:
+        program = torch.export.load(path, extra_files=files)
+    except Exception as error:
+        raise BaselineError(f"torch cannot load {path} ({error}): import the module again") from error
+    if not files[WEIGHTS]:
+        raise BaselineError(f"{path} was not written by irgym: import the module again")
+    order: dict[str, int] = {name: place for place, name in enumerate(json.loads(files[WEIGHTS]))}
+    own = {**program.state_dict, **program.constants}
+    specs = program.graph_signature.input_specs
+    inputs = iter(range(len(order), len(order) + len(specs)))
+    # Which argument is passed at each place, or the value of one that a program has inside or does not need.
+    passed: list[tuple[int | None, Any]] = []
+    for spec in specs:
+        if spec.target in order:
+            passed.append((order[spec.target], None))
+        else:
+            passed.append((None, own[spec.target]) if spec.target in own else (next(inputs), None))
+    run = program.graph_module
+
+    def compute(*arguments: Any) -> Any:
+        return run(*(value if place is None else arguments[place] for place, value in passed))[0]
+
+    return compute

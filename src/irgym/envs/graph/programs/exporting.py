@@ -17,6 +17,7 @@ from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.model import Model, enliven
 from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.programs.weights import INSIDE, too_large
+from irgym.measure.torch_modules import without_caches
 
 SEED = 20210
 """What weights are drawn from."""
@@ -89,7 +90,7 @@ def to_onnx(
         raise ProgramError(
             f"the inputs of {name} must be tensors: wrap it in a module that takes tensors only"
         )
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
         warnings.simplefilter("ignore")  # torch and its exporter warn of their own deprecated calls
         try:
             program = torch.onnx.export(

@@ -12,7 +12,7 @@ from irgym.core.errors import BackendError, ProgramError
 from irgym.core.files import write_files
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
-from irgym.envs.linalg.programs.uris import SUFFIX
+from irgym.envs.linalg.programs.uris import SUFFIX, TORCH
 from irgym.measure.isolation.child import Child
 from irgym.measure.store import digest, stem_of
 
@@ -21,12 +21,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
 
     The function takes the weights that it uses, then the inputs. Beside the file goes an archive of numpy
-    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments.
+    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments; and
+    torch's own program, *.torch.pt2, which results are timed against.
 
     torch traces the module in this process; torch-mlir lowers it in a process of its own.
 
     Args:
-        module: A `torch.nn.Module` in evaluation mode, of float32.
+        module: A `torch.nn.Module` in evaluation mode.
         inputs: Tensors as it takes them; only shapes and types of elements matter.
         path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
 
@@ -62,10 +63,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
     archive = BytesIO()
     np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
-    weights = archive.getvalue()
+    weights, program = archive.getvalue(), imported.saved()
     if path is None:
-        target = STORE.put(f"{stem_of(name)}-{digest(weights)}", text.encode(), {".npz": weights})
+        target = STORE.put(
+            f"{stem_of(name)}-{digest(weights)}", text.encode(), {".npz": weights, TORCH: program}
+        )
     else:
         target = Path(path)
-        write_files({target.with_suffix(".npz"): weights, target: text.encode()})
+        beside = {target.with_suffix(".npz"): weights, target.with_suffix(TORCH): program}
+        write_files({**beside, target: text.encode()})
     return f"linalg:{target}"

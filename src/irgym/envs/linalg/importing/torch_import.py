@@ -7,10 +7,12 @@ which writes them into the text, is not used.
 # torch leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from io import BytesIO
 from math import prod
 from typing import Any
 
@@ -24,13 +26,14 @@ from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.importing.cleaning import MAX_TABLE
 from irgym.envs.linalg.importing.modules import program_of_torch, torch_dialect
 from irgym.envs.linalg.programs.networks import build
-from irgym.envs.linalg.programs.uris import Network, parse_uri
+from irgym.envs.linalg.programs.uris import WEIGHTS, Network, parse_uri
+from irgym.measure.torch_modules import Flat, without_caches
 
 FxImporter: Any = import_module("torch_mlir.extras.fx_importer").FxImporter
 get_decomposition_table: Any = import_module("torch_mlir.extras.fx_decomp_util").get_decomposition_table
 
-WHOLE = (torch.bool, torch.int8, torch.int32, torch.int64)
-"""Types of elements allowed besides float32."""
+ELEMENTS = (torch.float32, torch.float64, torch.bool, torch.int8, torch.int32, torch.int64)
+"""Types of elements that a program may have."""
 
 # What tracing and importing raise; anything else is an error in the module's own code.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
@@ -44,11 +47,21 @@ class Imported:
         text: One function, `main`.
         weights: Values of its leading arguments, apart from those in `tables`.
         tables: Places among the leading arguments, and values, of whole numbers: they must stay as they are.
+        exported: What torch.export made of it.
+        names: Names of the weights in that.
     """
 
     text: str
     weights: tuple[Tensor, ...]
     tables: Mapping[int, NDArray[Any]]
+    exported: ExportedProgram
+    names: tuple[str, ...]
+
+    def saved(self) -> bytes:
+        """Return torch's program as a file of torch.export, the names of the weights in it."""
+        file = BytesIO()
+        torch.export.save(self.exported, file, extra_files={WEIGHTS: json.dumps(self.names)})
+        return file.getvalue()
 
 
 def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
@@ -59,15 +72,15 @@ def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
         arguments: Example inputs, tensors; only shapes and types of elements matter.
 
     Raises:
-        ProgramError: torch cannot export it, or it has dynamic shapes, elements that are neither float32 nor
-            whole numbers, random numbers, or results that are no tensors.
+        ProgramError: torch cannot export it, or it has dynamic shapes, elements of a type that no program
+            has, random numbers, or results that are no tensors.
     """
     name = type(module).__name__
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
         # torch and torch-mlir warn of their own deprecated calls.
         warnings.simplefilter("ignore")
         try:
-            exported = torch.export.export(module, arguments, strict=False)
+            exported = torch.export.export(Flat(module), arguments, strict=False)
         except _REFUSALS as error:
             raise ProgramError(f"torch.export refuses {name}: {_first_line(error)}") from error
         _check_values(exported, name)
@@ -75,10 +88,11 @@ def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
             lowered = exported.run_decompositions({**get_decomposition_table(), **_DECOMPOSITIONS})
         except _REFUSALS as error:
             raise ProgramError(f"torch.export refuses {name}: {_first_line(error)}") from error
+        _check_random(lowered, name)
         _check_results(lowered, name)
-        weights, tables = _state(lowered, name)
+        weights, names, tables = _state(lowered, name)
         try:
-            return Imported(_written(lowered), weights, tables)
+            return Imported(_written(lowered), weights, tables, exported, names)
         except _REFUSALS as error:
             raise ProgramError(f"torch-mlir cannot import {name}: {_first_line(error)}") from error
 
@@ -98,10 +112,8 @@ def network_program(uri: str) -> str:
 
 
 def _check_values(exported: ExportedProgram, name: str) -> None:
-    """Refuse random numbers, and values that no program has."""
+    """Refuse values that no program has."""
     for node in exported.graph.nodes:
-        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            raise ProgramError(f"{name} draws random numbers ({node.target}): call .eval() on it")
         value = node.meta.get("val")
         for one in value if isinstance(value, tuple | list) else (value,):
             if isinstance(one, Tensor):
@@ -115,9 +127,21 @@ def _check_tensor(value: Tensor, name: str, place: str) -> None:
     if any(not isinstance(size, int) for size in sizes):
         words = "x".join(map(str, sizes))
         raise ProgramError(f"{name} has a dynamic shape ({words} in {place}): let no shape depend on values")
-    if value.dtype != torch.float32 and value.dtype not in WHOLE:
+    if value.dtype not in ELEMENTS:
         kind = str(value.dtype).removeprefix("torch.")
-        raise ProgramError(f"{name} has {kind} elements (in {place}): convert it and its inputs to float32")
+        raise ProgramError(
+            f"{name} has {kind} elements (in {place}): convert it and its inputs to float32 or float64"
+        )
+
+
+def _check_random(lowered: ExportedProgram, name: str) -> None:
+    """Refuse random numbers.
+
+    Before decomposition, attention, recurrent layers and dropout bear the tag too, even where they draw none.
+    """
+    for node in lowered.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise ProgramError(f"{name} draws random numbers ({node.target}): call .eval() on it")
 
 
 def _check_results(lowered: ExportedProgram, name: str) -> None:
@@ -132,11 +156,14 @@ def _check_results(lowered: ExportedProgram, name: str) -> None:
         raise ProgramError(f"{name} returns something other than tensors: wrap it in a module that does not")
 
 
-def _state(exported: ExportedProgram, name: str) -> tuple[tuple[Tensor, ...], dict[int, NDArray[Any]]]:
-    """Return the weights and the tables, and drop the arguments of those that are not used."""
+def _state(
+    exported: ExportedProgram, name: str
+) -> tuple[tuple[Tensor, ...], tuple[str, ...], dict[int, NDArray[Any]]]:
+    """Return weights, their names, and tables; drop the arguments of those that are not used."""
     values = {**exported.state_dict, **exported.constants}
     targets = {spec.arg.name: spec.target for spec in exported.graph_signature.input_specs}
     weights: list[Tensor] = []
+    names: list[str] = []
     tables: dict[int, NDArray[Any]] = {}
     for node in exported.graph.find_nodes(op="placeholder"):
         value = values.get(targets[node.name] or "")
@@ -146,11 +173,12 @@ def _state(exported: ExportedProgram, name: str) -> tuple[tuple[Tensor, ...], di
             exported.graph.erase_node(node)
         elif value.is_floating_point():
             weights.append(value)
+            names.append(targets[node.name] or "")
         elif value.numel() <= MAX_TABLE:
             tables[len(weights) + len(tables)] = value.numpy(force=True)
         else:
             raise ProgramError(f"{name} has a table of {value.numel()} whole numbers: make it an input")
-    return tuple(weights), tables
+    return tuple(weights), tuple(names), tables
 
 
 def _var_mean(
@@ -187,12 +215,30 @@ def _batch_norm(
     return x * scale.reshape(shape) + shift.reshape(shape), x.new_empty(0), x.new_empty(0)
 
 
-# torch-mlir computes variances in float64, unlike torch, and batch norms in four passes over the data.
+def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """Return running sums, in as many steps as the length has bits: each adds what stands before, so far."""
+    if x.dtype == torch.bool or (dtype is None and not x.dtype.is_floating_point):
+        x = x.to(torch.int64)
+    x = x if dtype is None else x.to(dtype)
+    if not x.dim():
+        return x
+    length, step = x.shape[dim], 1
+    while step < length:
+        before = x.narrow(dim, 0, length - step)
+        zeros = torch.zeros_like(x.narrow(dim, 0, step))
+        x = x + torch.cat([zeros, before], dim)
+        step *= 2
+    return x
+
+
+# torch-mlir has running sums in a dialect of its own. Unlike torch it computes variances in float64, and
+# batch norms in four passes over the data.
 _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     torch.ops.aten._native_batch_norm_legit_no_training.default: _batch_norm,
     torch.ops.aten.var_mean.correction: _var_mean,
     torch.ops.aten.var.correction: _var,
     torch.ops.aten.std.correction: _std,
+    torch.ops.aten.cumsum.default: _cumsum,
 }
 
 
