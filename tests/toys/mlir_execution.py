@@ -11,7 +11,7 @@ from irgym.envs.linalg.compiling.compiler import function_of, lower, mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.measure.arrays import aligned
 
-DTYPES = {"f32": np.float32, "i64": np.int64, "i1": np.bool_}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}
 
 
 def _shapes(text: str) -> tuple[list[Any], list[Any]]:
@@ -28,7 +28,7 @@ def _shapes(text: str) -> tuple[list[Any], list[Any]]:
 def random_inputs(text: str, seed: int = 0) -> list[NDArray[Any]]:
     """Standard-normal arguments."""
     rng = np.random.default_rng(seed)
-    return [rng.standard_normal(shape).astype(np.float32) for shape, _ in _shapes(text)[0]]
+    return [rng.standard_normal(shape).astype(dtype) for shape, dtype in _shapes(text)[0]]
 
 
 def execute(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

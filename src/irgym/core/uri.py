@@ -226,12 +226,13 @@ class Grammar:
     def _file(self, uri: str, files: Files) -> ProgramUri:
         name = uri.removeprefix(f"{self.scheme}:")
         fragment = ""
-        if files.fragments:
+        whole = is_file(Path(name))  # a name may have these marks itself
+        if files.fragments and not whole:
             name, mark, fragment = name.partition("#")
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
         bindings: dict[str, int] = {}
-        if files.bindings:
+        if files.bindings and not whole:
             name, _, query = name.partition("?")
             bindings = _read_bindings(uri, query)
         path = Path(name)

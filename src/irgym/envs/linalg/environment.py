@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from irgym.core.catalogue import mentions
 from irgym.core.cost import Call
@@ -22,8 +22,10 @@ from irgym.core.environment import (
 from irgym.core.errors import BackendError, ProgramError
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
+from irgym.core.task import Task
 from irgym.core.uri import renamed
 from irgym.envs.linalg import actions, datasets
+from irgym.envs.linalg.calling import Compiled, weights_of
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
 from irgym.envs.linalg.importing.from_torch import from_torch
@@ -135,6 +137,19 @@ class LinalgEnvironment(Environment):
                 f"{type(program).__name__} comes without inputs: give those that it is called with"
             )
         return from_torch(program, *inputs)
+
+    def in_place_of(
+        self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
+    ) -> Callable[..., Any]:
+        """Return what computes a module's program in this process, on its weights as they were.
+
+        Raises:
+            BackendError: There is no linker.
+        """
+        from irgym.measure.torch_modules import InPlace
+
+        assert isinstance(task, LinalgTask)
+        return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
 
     def _described(self, text: str, uri: str) -> tuple[str, Program]:
         """Return a program's text with its operations numbered, and what it is made of."""

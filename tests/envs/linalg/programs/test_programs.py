@@ -8,7 +8,7 @@ from irgym.core.errors import ProgramError
 from irgym.core.uri import Family
 from irgym.envs.linalg.programs.families import FAMILIES
 from irgym.envs.linalg.programs.operators import Operator
-from irgym.envs.linalg.programs.uris import Network, parse_uri
+from irgym.envs.linalg.programs.uris import File, Network, parse_uri
 
 
 @st.composite
@@ -109,6 +109,6 @@ def test_files_keep_their_path_as_given(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     for text in ("program.mlir", "./program.mlir", f"{tmp_path}/program.mlir"):
         source = parse_uri(f"linalg:{text}")
-        assert (source.uri, source.family, source.origin) == (f"linalg:{text}", "", Path(text))
+        assert (source.uri, source.family, source.origin) == (f"linalg:{text}", "", File(Path(text)))
     with pytest.raises(ProgramError, match="is a folder"):
         parse_uri("linalg:folder.mlir")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from irgym.envs.linalg.checking.exactness import Findings, findings
 from irgym.envs.linalg.checking.intervals import GREATEST, TRUTH, UNKNOWN, Interval, symmetric
 from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_passes
-from irgym.envs.linalg.scheduling.operations import Program
+from irgym.envs.linalg.scheduling.operations import FLOATS, Program
 
 MOST = 4095
 """Greatest absolute value of whole numbers that serve as elements of floating-point arguments."""
@@ -49,7 +49,7 @@ def domains(text: str, program: Program) -> Domains:
             return findings(function_of(module), program, ranges)
 
         elements = [element for _, element in program.arguments]
-        narrow = {place: TRUTH for place, element in enumerate(elements) if element != "f32"}
+        narrow = {place: TRUTH for place, element in enumerate(elements) if element not in FLOATS}
         whole = dict(narrow)
         # Twice: a range may be safe only once another's is, as with that of a divisor.
         for place in (*narrow, *narrow):

@@ -32,6 +32,12 @@ from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import Program
 
+INDEXED = frozenset({"tensor.extract", "tensor.extract_slice", "tensor.insert", "tensor.insert_slice"})
+"""Operations that read or write where indices say."""
+
+_DYNAMIC = -(2**63)
+"""Stands among the numbers of a slice for one that is computed."""
+
 
 @dataclass(frozen=True)
 class Findings:
@@ -105,7 +111,7 @@ class _Walk:
             "tensor.pad": self._padded,
             "tensor.collapse_shape": self._moved,
             "tensor.expand_shape": self._moved,
-            "tensor.extract_slice": self._moved,
+            "tensor.extract_slice": self._sliced,
             "tensor.cast": self._moved,
             "tensor.concat": self._joined,
             "tensor.from_elements": self._joined,
@@ -270,7 +276,26 @@ class _Walk:
     def _empty(self, operation: Any, operands: Sequence[Any]) -> _Value:
         return Interval(0.0, 0.0)
 
+    def _sliced(self, operation: Any, operands: Sequence[Any]) -> _Value:
+        self._within(operation, operands[1:], operands[0].type)
+        return self._moved(operation, operands)
+
+    def _within(self, operation: Any, indices: Sequence[Any], whole: Any) -> None:
+        """Note whether a slice at computed offsets stays within its tensor."""
+        offsets, sizes, strides = (
+            list(ir.DenseI64ArrayAttr(operation.attributes[f"static_{name}"]))
+            for name in ("offsets", "sizes", "strides")
+        )
+        computed = [axis for axis, offset in enumerate(offsets) if offset == _DYNAMIC]
+        if len(computed) < len(indices):
+            self._safe = False  # sizes or strides are computed too
+            return
+        for axis, index in zip(computed, indices, strict=True):
+            last = whole.shape[axis] - 1 - (sizes[axis] - 1) * strides[axis]
+            self._safe &= self._plain(index).within(0.0, float(last))
+
     def _inserted(self, operation: Any, operands: Sequence[Any]) -> _Value:
+        self._within(operation, operands[2:], operands[1].type)
         return self._joined(operation, operands[:2])
 
     def _logical(self, operation: Any, operands: Sequence[Any]) -> _Value:
@@ -333,7 +358,7 @@ class _Walk:
     def _lost(self, operation: Any) -> None:
         """Go past an operation of which nothing is known."""
         inside = [str(one.name) for one in operations(operation)]
-        self._safe &= not DIVISIONS & set(inside) and "tensor.extract" not in inside
+        self._safe &= not (DIVISIONS | INDEXED) & set(inside)
         for result in operation.results:
             self._values[result] = self._unknown(_type(result))
 

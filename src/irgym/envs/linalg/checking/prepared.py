@@ -19,7 +19,7 @@ from irgym.envs.linalg.checking.intervals import Interval
 from irgym.envs.linalg.compiling.compiler import lower, mlir
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
-from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS, Program
 from irgym.measure.arrays import aligned
 from irgym.measure.checking.expected import exactly, rounded
 from irgym.measure.checking.guarded import Buffers
@@ -40,7 +40,7 @@ LONG = 100_000_000
 """Arithmetic operations of a program that is run as seldom as can be: as written it takes 0.1 s or more."""
 
 NUDGE = 4.0
-"""How many times the precision of float32 arguments are moved by, relatively, to see what that does."""
+"""How many times the precision of arguments are moved by, relatively, to see what that does."""
 
 Arrays = list[NDArray[Any]]
 
@@ -83,7 +83,7 @@ def problems(text: str, count: int, seed: int) -> list[Problem]:
     program, exact = _program(text), _domains(text).exact
     if not exact:
         return [_random(text, seed + place) for place in range(1 if program.flops > LONG else count)]
-    random = any(element == "f32" for _, element in program.arguments)
+    random = any(element in FLOATS for _, element in program.arguments)
     found = [_exact(text, seed + place) for place in range(max(count - random, 1))]
     return [*found, _random(text, seed)] if random else found
 
@@ -186,7 +186,7 @@ def _random_inputs(program: Program, whole: Mapping[int, Interval], seed: int, s
             array[...] = rng.uniform(0.5, 1.5, shape)
         else:
             weight = FEW < len(program.arguments) > place + 1
-            array[...] = rng.standard_normal(shape, dtype=np.float32)
+            array[...] = rng.standard_normal(shape, dtype=array.dtype.type)
             if weight:
                 array /= np.sqrt(np.prod(shape[1:]))
         if array.dtype.kind == "f" and scale != 1.0:
@@ -204,8 +204,8 @@ def _nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
     if array.dtype.kind != "f":
         return array
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)
-    step = np.float32(NUDGE * np.finfo(np.float32).eps)
-    return array * np.where(up, 1 + step, 1 - step)
+    step = NUDGE * float(np.finfo(array.dtype).eps)
+    return np.asarray(array * np.where(up, 1 + step, 1 - step).astype(array.dtype))
 
 
 def _turned(array: NDArray[Any]) -> NDArray[Any]:

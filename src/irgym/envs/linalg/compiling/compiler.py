@@ -85,11 +85,13 @@ def _bufferisation(threads: int | None) -> str:
     A result becomes an argument only where it is seen to be an allocation, which the loops that fill it carry
     until they are canonical; otherwise it is copied at the end. Tiles that run in parallel become loops here.
     What a tile needs for itself is allocated in it, and MLIR hoists no allocation out of a parallel loop.
+    Loops of the program itself may hand a new tensor on.
     """
     forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
     return (
         "eliminate-empty-tensors,empty-tensor-to-alloc-tensor,one-shot-bufferize{"
-        "bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map},"
+        "allow-return-allocs-from-loops bufferize-function-boundaries "
+        "function-boundary-type-conversion=identity-layout-map},"
         "canonicalize,cse,"
         "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
         f"canonicalize,cse,func.func({forall},buffer-hoisting,buffer-loop-hoisting),"

@@ -1,6 +1,6 @@
 """Making programs of modules: no assertions, no dead code, no large constants. Within `mlir`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from math import prod
 from typing import Any
@@ -12,6 +12,7 @@ from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import within
 from irgym.envs.linalg.compiling.compiler import run_passes
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS
 
 MAX_CONSTANT = 16
 """Greatest number of elements of a float constant that stays in the text, unless all are equal."""
@@ -98,10 +99,10 @@ def _narrow_constants(module: Any) -> None:
             cut.erase()
 
 
-def lift_constants(function: Any, name: str) -> dict[int, NDArray[np.float32]]:
+def lift_constants(function: Any, name: str) -> dict[int, NDArray[Any]]:
     """Turn large constants into arguments, in place; return their values by their places."""
     block = function.regions[0].blocks[0]
-    values: dict[int, NDArray[np.float32]] = {}
+    values: dict[int, NDArray[Any]] = {}
     for operation in list(block.operations):
         if operation.operation.name != "arith.constant":
             continue
@@ -109,11 +110,11 @@ def lift_constants(function: Any, name: str) -> dict[int, NDArray[np.float32]]:
         if not isinstance(shape, ir.RankedTensorType) or getattr(value, "is_splat", False):
             continue
         count = prod(shape.shape)
-        if str(shape.element_type) != "f32":
+        if str(shape.element_type) not in FLOATS:
             if count > MAX_TABLE:
                 raise ProgramError(f"{name} has a table of {count} whole numbers: make it an argument")
         elif count > MAX_CONSTANT:
-            values[len(block.arguments)] = _array(value, tuple(shape.shape))
+            values[len(block.arguments)] = _array(value, shape)
             operation.result.replace_all_uses_with(block.add_argument(shape, operation.location))
             operation.operation.erase()
     if values:
@@ -148,8 +149,9 @@ def _update_signature(function: Any) -> None:
         del function.attributes["arg_attrs"]
 
 
-def _array(value: Any, shape: Sequence[int]) -> NDArray[np.float32]:
+def _array(value: Any, kind: Any) -> NDArray[Any]:
     """Return the values of a dense constant; zeros for one whose values are kept outside the text."""
+    shape, element = tuple(kind.shape), ELEMENTS[str(kind.element_type)]
     if isinstance(value, ir.DenseElementsAttr):
-        return np.array(value, np.float32).reshape(shape)
-    return np.zeros(shape, np.float32)
+        return np.array(value, element).reshape(shape)
+    return np.zeros(shape, element)

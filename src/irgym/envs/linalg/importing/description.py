@@ -8,10 +8,20 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import CompileError, function_of, mlir, parse, run_passes
-from irgym.envs.linalg.scheduling.operations import Access, Form, Operation, OperationKind, Program, loop_of
+from irgym.envs.linalg.scheduling.operations import (
+    ELEMENTS,
+    Access,
+    Form,
+    Operation,
+    OperationKind,
+    Program,
+    loop_of,
+)
 from irgym.envs.linalg.scheduling.script import MARK
 
 ARITHMETIC = (
@@ -43,7 +53,9 @@ def describe(text: str) -> tuple[str, Program]:
             named = _operations(module)
             general_operations = _operations(general)
             if not named:
-                raise ProgramError("the program has no linalg operation: there is nothing to schedule")
+                raise ProgramError(
+                    "the program has no linalg operation outside of loops: there is nothing to schedule"
+                )
             reader = _Reader(general_operations)
             described = tuple(
                 reader.described(place, _name(operation).removeprefix("linalg."), operation)
@@ -117,6 +129,7 @@ class _Reader:
             vectorisable=outputs == 1 and not SCALAR_ONLY & set(body) and not _has_truths(operands),
             strides=_window(original, "strides"),
             dilations=_window(original, "dilations"),
+            element_bytes=_element_bytes(generic.results[-1].type),
         )
 
     def _access(self, indexing: Any, operand: Any, loops: int) -> Access:
@@ -208,6 +221,10 @@ def _kind(
             else OperationKind.CONVOLUTION
         )
     return OperationKind.GENERIC
+
+
+def _element_bytes(kind: Any) -> int:
+    return np.dtype(ELEMENTS[str(kind.element_type)]).itemsize
 
 
 def _window(original: Any, name: str) -> tuple[int, ...]:

@@ -10,7 +10,6 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
@@ -25,17 +24,17 @@ from irgym.envs.linalg.compiling.compiler import (
     run_passes,
 )
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
+from irgym.envs.linalg.importing.entry import entry_of, is_public
 from irgym.envs.linalg.importing.fusing import fuse_elementwise
 from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS
 
 torch_dialect: Any = import_module("torch_mlir.dialects.torch")
 
-DIALECTS = frozenset({"linalg", "tensor", "arith", "math"})
+DIALECTS = frozenset({"linalg", "tensor", "arith", "math", "scf"})
 """What a program may consist of, apart from its return."""
 
-IN_BODIES = DIALECTS | {"scf"}
-"""What the bodies of its operations may consist of."""
+_NONE: Mapping[str, int] = {}
 
 _FROM_TORCH = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
@@ -43,19 +42,21 @@ _FROM_TORCH = (
 )
 
 
-def program_of_file(text: str, name: str) -> str:
+def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str, int] = _NONE) -> str:
     """Return a user's module as a program.
 
     Args:
         text: MLIR as text.
         name: What errors call it.
+        function: See `entry_of`, and so are `sizes`.
+        sizes: Sizes that the function leaves open.
 
     Raises:
         ProgramError: It does not parse, or it is no program; the message says what to change.
     """
     try:
         with mlir():
-            module = _parsed(text, name)
+            module = entry_of(_parsed(text, name), name, function, sizes)
             _finish(module, name)
             return str(module)
     except CompileError as error:
@@ -64,7 +65,7 @@ def program_of_file(text: str, name: str) -> str:
 
 def program_of_torch(
     text: str, name: str, tables: Mapping[int, NDArray[Any]]
-) -> tuple[str, dict[int, NDArray[np.float32]]]:
+) -> tuple[str, dict[int, NDArray[Any]]]:
     """Return a module in torch-mlir's dialect as a program, its large constants arguments.
 
     Args:
@@ -106,7 +107,7 @@ def _parsed(text: str, name: str) -> Any:
         raise ProgramError(f"{name}{place[1] if place else ''} is no valid MLIR: {said}") from error
 
 
-def _finish(module: Any, name: str) -> dict[int, NDArray[np.float32]]:
+def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
     """Clean and check a module in place; return the values of the arguments that were constants."""
     clean(module)
     function = _only_function(module, name)
@@ -119,7 +120,7 @@ def _finish(module: Any, name: str) -> dict[int, NDArray[np.float32]]:
 
 def _only_function(module: Any, name: str) -> Any:
     functions = [one for one in module.body.operations if one.operation.name == "func.func"]
-    public = [one for one in functions if not one.is_external and "sym_visibility" not in one.attributes]
+    public = [one for one in functions if not one.is_external and is_public(one)]
     if len(public) != 1:
         found = _listed([f"@{one.name.value}" for one in public]) if public else "none"
         raise ProgramError(f"{name} must have one public function with a body, but has {found}")
@@ -149,8 +150,7 @@ def _check_body(function: Any, name: str) -> None:
     foreign: list[str] = []
     inside = list(operations(function))
     for operation in inside:
-        allowed = DIALECTS if operation.parent == function.operation else IN_BODIES
-        if operation.name != "func.return" and operation.name.partition(".")[0] not in allowed:
+        if operation.name != "func.return" and operation.name.partition(".")[0] not in DIALECTS:
             foreign.append(operation.name)
         for value in operation.results:
             _check_type(value.type, f"{name}: a result of {operation.name}")
@@ -175,7 +175,7 @@ def _check_type(one: Any, what: str) -> None:
         raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
     element = str(one.element_type)
     if element not in ELEMENTS:
-        raise ProgramError(f"{what} is {one}: convert it to float32")
+        raise ProgramError(f"{what} is {one}: convert it to float32 or float64")
 
 
 def _listed(names: Sequence[str]) -> str:

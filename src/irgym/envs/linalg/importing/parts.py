@@ -9,7 +9,7 @@ from irgym.envs.linalg.compiling.compiler import ENTRY, function_of, mlir, parse
 from irgym.envs.linalg.scheduling.script import MARK
 
 COPIED = frozenset({"arith.constant", "tensor.empty"})
-"""Operations without a number that are copied into each part that uses them."""
+"""Operations without a number that are copied into each part that uses them, and so are those on scalars."""
 
 
 def parts_of(text: str, turns: Sequence[int]) -> list[str]:
@@ -55,6 +55,10 @@ def _alone(operation: Any, turns: Sequence[int]) -> str:
     return str(module)
 
 
+def _is_scalar(value: Any) -> bool:
+    return not isinstance(value.type, ir.ShapedType)
+
+
 def _taken(operation: Any, turns: Sequence[int]) -> Iterator[Any]:
     """Yield an operation after all that is copied with it."""
     for value in captured(operation):
@@ -62,6 +66,6 @@ def _taken(operation: Any, turns: Sequence[int]) -> Iterator[Any]:
             continue
         owner = value.owner.operation
         number = _number(owner)
-        if owner.name in COPIED if number is None else number not in turns:
+        if (owner.name in COPIED or _is_scalar(value)) if number is None else number not in turns:
             yield from _taken(owner, turns)
     yield operation

@@ -59,8 +59,10 @@ def _log(number: float) -> float:
 
 
 def _bytes(operation: Operation) -> int:
-    """Return how much memory the loops of an operation touch, in bytes of float32."""
-    return 4 * sum(math.prod(access.extents(operation.bounds)) for access in operation.accesses)
+    """Return how much memory the loops of an operation touch, in bytes of its result's elements."""
+    return operation.element_bytes * sum(
+        math.prod(access.extents(operation.bounds)) for access in operation.accesses
+    )
 
 
 def _described(original: Operation, state: Scheduled) -> list[float]:

@@ -52,9 +52,12 @@ class Sources:
             name = f"{origin.name}-{digest(source.uri, *reader, _torch())}"
             call = Call("irgym.envs.linalg.importing.torch_import:network_program", (source.uri,))
         else:
-            content = _content(origin)
-            name = f"{stem_of(origin.stem)}-{digest(content, *reader)}"
-            call = Call("irgym.envs.linalg.importing.modules:program_of_file", (content, str(origin)))
+            content, sizes = _content(origin.path), dict(origin.sizes)
+            name = f"{stem_of(origin.path.stem)}-{digest(content, origin.function, str(sizes), *reader)}"
+            call = Call(
+                "irgym.envs.linalg.importing.modules:program_of_file",
+                (content, str(origin.path), origin.function, sizes),
+            )
         return STORE.get(name, lambda: answer(self._child, call, source.uri).encode())
 
     def text(self, source: Source) -> str:
@@ -79,6 +82,8 @@ RECIPE = (
     "envs/linalg/importing",
     "envs/linalg/programs/families.py",
     "envs/linalg/programs/networks.py",
+    "envs/linalg/scheduling/operations.py",
+    "measure/torch_modules.py",
 )
 """What makes programs of modules and networks."""
 

@@ -11,10 +11,16 @@ from irgym.envs.linalg.programs.operators import Operator
 SUFFIX = ".mlir"
 """Suffix of the files that are read."""
 
+TORCH = ".torch.pt2"
+"""Suffix of torch's program beside a file that `from_torch` wrote."""
+
+WEIGHTS = "irgym_weights.json"
+"""File within that, with the names of the weights that the program takes, in their order."""
+
 GRAMMAR = Grammar(
     "linalg",
     FAMILIES,
-    Files((SUFFIX,)),
+    Files((SUFFIX,), fragments=True, bindings=True),
     "linalg://OPERATOR/SIZES?name=value&..., linalg://NETWORK?name=value&... or linalg:FILE.mlir",
 )
 """The URIs of programs."""
@@ -36,21 +42,36 @@ class Network:
 
 
 @dataclass(frozen=True)
+class File:
+    """A user's file.
+
+    Attributes:
+        path: As it was given.
+        function: Name of the function that is the program; empty for the only one.
+        sizes: What sizes are bound to that the function leaves open, by name: `arg0.1`.
+    """
+
+    path: Path
+    function: str = ""
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
 class Source:
     """What a URI names.
 
     Attributes:
         uri: Canonical URI: only options that differ from the defaults, sorted by name.
-        origin: An operator, a network, or the path of a file as it was given.
+        origin: An operator, a network, or a file.
     """
 
     uri: str
-    origin: Operator | Network | Path
+    origin: Operator | Network | File
 
     @property
     def family(self) -> str:
         """Name of its family; empty for a file."""
-        return "" if isinstance(self.origin, Path) else self.origin.name
+        return "" if isinstance(self.origin, File) else self.origin.name
 
 
 def parse_uri(uri: str) -> Source:
@@ -65,7 +86,7 @@ def parse_uri(uri: str) -> Source:
     """
     named = GRAMMAR.parse(uri)
     if named.path is not None:
-        return Source(named.uri, named.path)
+        return Source(named.uri, File(named.path, named.fragment, named.bindings))
     options = tuple(named.numbers.items())
     if named.family in _NETWORKS:
         return Source(named.uri, Network(named.family, options))

@@ -9,6 +9,7 @@ import numpy as np
 
 ELEMENTS = {
     "f32": np.float32,
+    "f64": np.float64,
     "i1": np.bool_,
     "i8": np.int8,
     "i32": np.int32,
@@ -16,6 +17,10 @@ ELEMENTS = {
     "index": np.int64,
 }
 """Element types of tensors: numbers, and the masks, indices and what is computed from them."""
+
+
+FLOATS = frozenset({"f32", "f64"})
+"""Those of them that are rounded."""
 
 
 class OperationKind(Enum):
@@ -97,6 +102,7 @@ class Operation:
         vectorisable: Whether the body is made of operations that have a vector form.
         strides: Strides of a convolution's or pooling's window; empty for others.
         dilations: Distances between neighbours in the window, likewise.
+        element_bytes: Bytes of an element of its result.
     """
 
     place: int
@@ -111,6 +117,7 @@ class Operation:
     vectorisable: bool = True
     strides: tuple[int, ...] = ()
     dilations: tuple[int, ...] = ()
+    element_bytes: int = 4
 
     @property
     def loops(self) -> int:

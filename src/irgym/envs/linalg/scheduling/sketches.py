@@ -39,7 +39,8 @@ class _Pen:
 
     def __init__(self, task: Transitions, target: Target, rng: np.random.Generator) -> None:
         self.task = task
-        self.target = target
+        self.accumulators = target.accumulators
+        self._width = 4 * target.lanes
         self.rng = rng
         self.state: LinalgState = task.initial()
         self.taken: list[Action] = []
@@ -48,6 +49,11 @@ class _Pen:
     def operation(self) -> Operation:
         """The operation at hand, within its innermost tile."""
         return self.state.operations[self.task.at_hand(self.state)].operation
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a vector register."""
+        return max(1, self._width // self.operation.element_bytes)
 
     def take(self, kind: int, choices: Sequence[int] = ()) -> bool:
         """Take an action if it applies, and say whether it did."""
@@ -96,16 +102,16 @@ def _product(pen: _Pen) -> None:
         _outer(pen, actions.TILE, 8)
     if pen.chance(0.05):
         _interchanged(pen)
-    operation, target = pen.operation, pen.target
+    operation, width = pen.operation, pen.lanes
     lanes, rows = _two_loops(operation, pen.rng)
     sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
     if lanes is not None:
         # Two registers wide, mostly: their loads take fewer slots than their multiply-adds.
-        wide = 2 * target.lanes
+        wide = 2 * width
         fits = wide <= operation.bounds[lanes] and pen.chance(0.6)
-        sizes[lanes] = wide if fits else _lanes(pen, operation.bounds[lanes], 4 * target.lanes)
+        sizes[lanes] = wide if fits else _lanes(pen, operation.bounds[lanes], 4 * width)
     if rows is not None and lanes is not None:
-        room = max(1, target.accumulators // -(-sizes[lanes] // target.lanes))
+        room = max(1, pen.accumulators // -(-sizes[lanes] // width))
         # Mostly as many as there are registers for: fewer loads for each multiply-add.
         least = min(room, operation.bounds[rows]) if pen.chance(0.6) else min(4, room)
         sizes[rows] = pen.size(operation.bounds[rows], least, room)
@@ -245,7 +251,7 @@ def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
 
 def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
     """Return a random tile size of 1, 2, 4, ... registers; of less where the loop has no more."""
-    lanes = pen.target.lanes
+    lanes = pen.lanes
     fitting = [size for size in actions.SIZES if lanes <= size <= min(bound, greatest)]
     powers = [size for size in fitting if size.bit_count() == 1]
     return int(pen.rng.choice(powers)) if powers else pen.size(bound, min(4, bound), bound)

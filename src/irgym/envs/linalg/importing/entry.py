@@ -1,0 +1,236 @@
+"""From a user's module to one function on tensors of fixed shapes. Within `mlir`.
+
+What it calls is inlined, scalars become tensors of no dimension, sizes that were left open are bound, and the
+timers and prints of programs that time themselves are dropped.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.captures import within
+from irgym.envs.linalg.compiling.compiler import parse, run_passes
+from irgym.envs.linalg.importing.cleaning import operations
+
+WRAPPER = "irgym.wrapper"
+"""Name of the function that calls the user's."""
+
+_OBSERVERS = re.compile(r"(_mlir_ciface_)?(nanoTime|rtclock|print\w*)")
+"""Names of functions of MLIR's runtime libraries that tell the time or print."""
+
+_SCALARS = re.compile(r"i\d+|index|b?f\d+")
+
+
+def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> Any:
+    """Return a module with one function.
+
+    Args:
+        module: What the user's file has.
+        name: What errors call it.
+        wanted: Name of the function; empty for the one that no other function calls.
+        sizes: What sizes that the function leaves open are bound to: `arg0.1` is the second dimension of the
+            first argument.
+
+    Raises:
+        ProgramError: There is no such function or more than one, or a size is not bound or cannot be.
+    """
+    chosen = _chosen(_functions(module), name, wanted, sizes)
+    for own, function in _functions(module).items():
+        visibility = "public" if own == chosen else "private"
+        function.attributes["sym_visibility"] = ir.StringAttr.get(visibility)
+    run_passes(module, "inline,symbol-dce")
+    entry, observers = _functions(module)[chosen], _observers(module)
+    if len(entry.regions[0].blocks) > 1:
+        raise ProgramError(f"{name} has branches (cf): write loops and conditions as scf")
+    arguments = _bound(entry.type.inputs, name, wanted, sizes)
+    kept = _results(entry, observers)
+    if not kept:
+        raise ProgramError(f"{name} returns nothing: return tensors")
+    wrapper = _wrapper(entry, arguments, kept)
+    entry.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    own = [one.operation for one in module.body.operations]
+    texts = [one.get_asm(use_local_scope=True) for one in own if not one.name.startswith("transform.")]
+    module = parse("\n".join([*texts, wrapper]))
+    run_passes(module, "inline,symbol-dce")
+    for operation in list(operations(module)):
+        if _observes(operation, observers) and not list(operation.results):
+            operation.erase()
+        elif operation.name == "bufferization.alloc_tensor":
+            _make_plain(operation)
+    run_passes(module, "canonicalize")
+    for operation in list(operations(module)):
+        unused = not any(list(result.uses) for result in operation.results)
+        if _observes(operation, observers) and unused:
+            operation.erase()
+    run_passes(module, "canonicalize,symbol-dce,cse,canonicalize")
+    _narrow_results(_functions(module)[WRAPPER])
+    return module
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    """Return the functions of a module by name."""
+    return {one.name.value: one for one in module.body.operations if one.operation.name == "func.func"}
+
+
+def _observers(module: Any) -> frozenset[str]:
+    """Return the names of the functions of MLIR's runtime libraries that tell the time or print."""
+    return frozenset(
+        own
+        for own, function in _functions(module).items()
+        if function.is_external and _OBSERVERS.fullmatch(own)
+    )
+
+
+def is_public(function: Any) -> bool:
+    """Say whether a function is meant for others."""
+    attributes = function.attributes
+    return "sym_visibility" not in attributes or attributes["sym_visibility"].value == "public"
+
+
+def _chosen(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping[str, int]) -> str:
+    """Return the name of the function that is the program."""
+    defined = [own for own, function in functions.items() if not function.is_external]
+    if wanted:
+        if wanted not in defined:
+            raise ProgramError(f"{name} has no function @{wanted}: choose among {_listed(defined) or 'none'}")
+        return wanted
+    public = [own for own in defined if is_public(functions[own])]
+    called = {callee for own in defined for callee in _callees(functions[own])}
+    roots = [own for own in public if own not in called]
+    if len(roots) != 1:
+        if not roots:
+            raise ProgramError(f"{name} has no public function with a body: make one public")
+        example = f"{name}{_query(sizes)}#{roots[0]}"
+        raise ProgramError(f"{name} has several functions ({_listed(roots)}): choose one, as in {example}")
+    return roots[0]
+
+
+def _callees(function: Any) -> list[str]:
+    calls = [one for one in within(function.operation) if one.name == "func.call"]
+    return [call.attributes["callee"].value for call in calls]
+
+
+def _query(sizes: Mapping[str, int]) -> str:
+    """Return sizes as a URI has them."""
+    words = "&".join(f"{own}={sizes[own]}" for own in sorted(sizes))
+    return f"?{words}" if words else ""
+
+
+def _bound(inputs: Sequence[Any], name: str, wanted: str, sizes: Mapping[str, int]) -> list[Any]:
+    """Return the types of the arguments with all sizes bound.
+
+    Raises:
+        ProgramError: A size is not bound, or there is none of a name.
+    """
+    left = dict(sizes)
+    bound: list[Any] = []
+    missing: list[str] = []
+    for place, kind in enumerate(inputs):
+        if not isinstance(kind, ir.RankedTensorType):
+            bound.append(kind)
+            continue
+        shape: list[int] = []
+        for axis in range(kind.rank):
+            own = f"arg{place}.{axis}"
+            if not kind.is_dynamic_dim(axis):
+                shape.append(kind.get_dim_size(axis))
+            elif own in left:
+                shape.append(left.pop(own))
+            else:
+                shape.append(1)
+                missing.append(own)
+        bound.append(ir.RankedTensorType.get(shape, kind.element_type))
+    if left:
+        raise ProgramError(f"{name} leaves no size {next(iter(left))} open: leave it out")
+    if missing:
+        query = _query({**dict.fromkeys(missing, 64), **sizes})
+        function = f"#{wanted}" if wanted else ""
+        raise ProgramError(f"{name} leaves sizes open: bind them, as in {name}{query}{function}")
+    return bound
+
+
+def _results(entry: Any, observers: frozenset[str]) -> list[int]:
+    """Return the places of the results that no timer has a part in."""
+    block = entry.regions[0].blocks[0]
+    timed: list[Any] = []
+    for operation in within(entry.operation):
+        if _observes(operation, observers) or any(operand in timed for operand in operation.operands):
+            timed += operation.results
+    ends = block.operations[len(block.operations) - 1]
+    return [place for place, value in enumerate(ends.operands) if value not in timed]
+
+
+def _observes(operation: Any, observers: frozenset[str]) -> bool:
+    """Say whether an operation tells the time or prints."""
+    if operation.name == "func.call":
+        return operation.attributes["callee"].value in observers
+    return operation.name == "vector.print"
+
+
+def _wrapper(entry: Any, arguments: Sequence[Any], kept: Sequence[int]) -> str:
+    """Return the text of a function on tensors that calls another."""
+    lines: list[str] = []
+    given: list[str] = []
+    own: list[str] = []
+    for place, (kind, bound) in enumerate(zip(entry.type.inputs, arguments, strict=True)):
+        source = f"%a{place}"
+        own.append(f"{source}: {_as_tensor(bound)}")
+        if _SCALARS.fullmatch(str(kind)):
+            lines.append(f"%g{place} = tensor.extract {source}[] : tensor<{kind}>")
+        elif kind != bound:
+            lines.append(f"%g{place} = tensor.cast {source} : {bound} to {kind}")
+        else:
+            given.append(source)
+            continue
+        given.append(f"%g{place}")
+    kinds = list(entry.type.results)
+    types = f"({', '.join(map(str, entry.type.inputs))}) -> ({', '.join(map(str, kinds))})"
+    lines.append(f"%r:{len(kinds)} = func.call @{_symbol(entry)}({', '.join(given)}) : {types}")
+    results: list[str] = []
+    for place in kept:
+        if _SCALARS.fullmatch(str(kinds[place])):
+            lines.append(f"%t{place} = tensor.from_elements %r#{place} : tensor<{kinds[place]}>")
+            results.append(f"%t{place}")
+        else:
+            results.append(f"%r#{place}")
+    returned = ", ".join(_as_tensor(kinds[place]) for place in kept)
+    lines.append(f"func.return {', '.join(results)} : {returned}")
+    body = "\n  ".join(lines)
+    return f'func.func @"{WRAPPER}"({", ".join(own)}) -> ({returned}) {{\n  {body}\n}}'
+
+
+def _symbol(function: Any) -> str:
+    return f'"{function.name.value}"'
+
+
+def _as_tensor(kind: Any) -> str:
+    return f"tensor<{kind}>" if _SCALARS.fullmatch(str(kind)) else str(kind)
+
+
+def _make_plain(allocation: Any) -> None:
+    """Make an empty tensor of an allocated one, or the tensor that it copies."""
+    copied = [one for one in allocation.operands if isinstance(one.type, ir.ShapedType)]
+    if not copied:
+        with ir.InsertionPoint(allocation):
+            kind, sizes = allocation.results[0].type, list(allocation.operands)
+            copied = list(ir.Operation.create("tensor.empty", results=[kind], operands=sizes).results)
+    allocation.results[0].replace_all_uses_with(copied[0])
+    allocation.erase()
+
+
+def _narrow_results(function: Any) -> None:
+    """Return tensors of fixed shapes where these are known, in place."""
+    block = function.regions[0].blocks[0]
+    ends = block.operations[len(block.operations) - 1]
+    for place, value in enumerate(ends.operands):
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.name == "tensor.cast":
+            ends.operands[place] = owner.operands[0]
+    inputs, results = ([one.type for one in values] for values in (block.arguments, ends.operands))
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"@{one}" for one in names[:4]) + (", ..." if len(names) > 4 else "")
