@@ -98,10 +98,49 @@ def test_a_torch_module_with_its_inputs(named: str | None, environment: str, nee
     torch = pytest.importorskip("torch")
     pytest.importorskip(needed)
     module = torch.nn.Linear(4, 3).eval()
-    result = irgym.replay(module, "", inputs=(torch.zeros(2, 4),), environment=named)
+    result = irgym.replay(module, "", torch.zeros(2, 4), environment=named)
     assert result.program.startswith(f"{environment}:") and "Linear" in result.program and result.validated
     with pytest.raises(ProgramError, match="Linear comes without inputs"):
         irgym.task(module, environment=named)
+
+
+@pytest.mark.parametrize(("environment", "needed"), [("graph", "onnxscript"), ("linalg", "torch_mlir")])
+def test_a_tuned_module_is_called_in_its_place(environment: str, needed: str):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip(needed)
+
+    class Layers(torch.nn.Module):
+        """Returns tensors in a structure."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+        def forward(self, x: Any, y: Any) -> Any:
+            out = self.layers(x)
+            return {"out": out, "pair": (out + y, None)}
+
+    module, example = Layers().eval(), (torch.zeros(2, 4), torch.zeros(2, 3))
+    result = irgym.tune(module, *example, environment=environment, search="random", evaluations=3)
+    inputs = torch.randn(2, 4), torch.randn(2, 3)
+    found = result(*inputs)
+    with torch.no_grad():
+        wanted = module(*inputs)
+    assert list(found) == ["out", "pair"] and found["pair"][1] is None
+    torch.testing.assert_close(found["out"], wanted["out"])
+    torch.testing.assert_close(found["pair"][0], wanted["pair"][0])
+    again = result(*example)
+    assert not torch.equal(again["out"], found["out"]), "results are not written over"
+    with pytest.raises(
+        IrgymError, match=r"Layers was tuned for .2x4 float32, 2x3 float32., not for .3x4 float32"
+    ):
+        result(torch.zeros(3, 4), torch.zeros(2, 3))
+
+
+def test_what_was_named_is_not_called():
+    result = irgym.replay("loops://mm/8x8x8", "")
+    with pytest.raises(IrgymError, match="given by its name, so there is nothing to call it like: export it"):
+        result(1)
 
 
 def test_a_jax_function_with_its_arguments(engine: None):
@@ -112,12 +151,12 @@ def test_a_jax_function_with_its_arguments(engine: None):
         return x + x + 0.0 * x
 
     uris = [
-        irgym.task(function, inputs=(numpy.ones(4),)).uri
+        irgym.task(function, numpy.ones(4)).uri
         for function in (double, jax.jit(double), functools.partial(double))
     ]
     assert all(uri.startswith("hlo:") for uri in uris) and len(uris) == 3
     assert irgym.task(uris[0]).uri == uris[0]
-    assert irgym.tune(double, inputs=(numpy.ones(4),), evaluations=4, search="random").objective.name == "ops"
+    assert irgym.tune(double, numpy.ones(4), evaluations=4, search="random").objective.name == "ops"
 
 
 def test_environments_say_what_runs_here():

@@ -39,7 +39,9 @@ def test_tune_finds_the_optimum_and_says_how():
     assert result.reference_ratio == pytest.approx(1.14) and result.gain_ratio == pytest.approx(67 / 53)
     assert result.search is not None and (result.search.name, result.search.policy) == ("greedy", None)
     assert result.search.evaluations <= 150 and result.baseline_ratio is None and result.peak_share is None
-    assert said == [f"{PROGRAM}: greedy search"]
+    assert said[:2] == [f"{PROGRAM}: {what}" for what in ("reading the program", "evaluating it as written")]
+    assert said[2].startswith(f"{PROGRAM}: greedy search, 1 candidates, best 167")
+    assert said[-1].startswith(f"{PROGRAM}: checking and evaluating the best of ")
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.cost = 0.0  # pyright: ignore
 

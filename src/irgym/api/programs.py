@@ -1,6 +1,5 @@
 """`irgym.task`, `irgym.environments` and `irgym.load_policy`: what there is to work with."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
 def task(
     program: object,
-    *,
-    inputs: Sequence[Any] = (),
+    *inputs: Any,
     environment: str | None = None,
     backend: str | None = None,
     target: str | None = None,

@@ -1,5 +1,6 @@
 """`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from irgym.core.task import Task
 from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.parts import TunedParts
 from irgym.evaluation.policies import has_torch, policy_for, policy_name
-from irgym.evaluation.tuned import Search, Tuned, label, tuned
+from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
+from irgym.evaluation.units import progress_text
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.session import needs_policy, run_search
+from irgym.search.session import SearchProgress, needs_policy, run_search
 
 FEW = 1024
 """Programs of a task that are searched exhaustively unless told otherwise, where costs are exact."""
@@ -28,8 +30,7 @@ FEW = 1024
 
 def tune(
     program: object,
-    *,
-    inputs: Sequence[Any] = (),
+    *inputs: Any,
     environment: str | None = None,
     search: str | None = None,
     policy: str | Path | Policy | None = None,
@@ -63,7 +64,7 @@ def tune(
         note: Told in a line what is being done.
 
     Returns:
-        The program after the best schedule, measured anew.
+        The program after the best schedule, measured anew. That of a torch module is called in its place.
 
     Raises:
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
@@ -80,9 +81,10 @@ def tune(
         farm=farm,
     )
     home, uri = locate(program, inputs, environment)
+    (note or _silent)(f"{uri}: reading the program")
     task = task_of(home, uri, backend, target, objective)
     with home.bench(farm, backend) as bench:
-        return _tuned(home, bench, task, search, policy, limits, seed, note)
+        return _tuned(home, bench, task, search, policy, limits, seed, note, _original(home, program, inputs))
 
 
 def tune_parts(
@@ -148,30 +150,48 @@ def _tuned(
     limits: Budget,
     seed: int,
     note: Callable[[str], None] | None,
+    original: Original | None = None,
 ) -> Tuned:
     """Return a program after the best schedule; see `tune`."""
     name, policy = _choose(home, task, search, policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
-    if note is not None:
-        note(f"{task.uri}: {label(name, led_by)}")
+    said = label(name, led_by)
+    tell = note or _silent
+    tell(f"{task.uri}: evaluating it as written")
     evaluator = bench.evaluator
-    found = run_search(strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory))
+
+    def searching(progress: SearchProgress) -> None:
+        tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}")
+
+    found = run_search(
+        strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory), searching
+    )
     if not found.finalists:
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
+    tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
     validator = Validator(bench, home.validation_inputs, seed)
     finding = confirm_best(home, bench, task, found, validator)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
-    return tuned(home, bench, task, finding, described)
+    return tuned(home, bench, task, finding, described, original)
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def _original(home: Environment, program: object, inputs: Sequence[Any]) -> Original | None:
+    """Return the object that a program was made of; None where it was named."""
+    named = isinstance(program, str | os.PathLike)
+    return None if named else Original(program, inputs, home)
 
 
 def replay(
     program: object,
     schedule: str,
-    *,
-    inputs: Sequence[Any] = (),
+    *inputs: Any,
     environment: str | None = None,
     seed: int = 0,
     objective: str | None = None,
@@ -210,7 +230,7 @@ def replay(
     with home.bench(farm, backend) as bench:
         validator = Validator(bench, home.validation_inputs, seed)
         finding = confirm(home, bench, task, actions, validator)
-        return tuned(home, bench, task, finding, None)
+        return tuned(home, bench, task, finding, None, _original(home, program, inputs))
 
 
 def _choose(

@@ -7,6 +7,7 @@ from typing import Any
 from tyro.conf import Positional
 
 from irgym.api.checks import check_export_of, check_file
+from irgym.api.objects import named_object
 from irgym.api.tuning import tune, tune_parts
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
@@ -21,7 +22,13 @@ class Tune:
     """Find the best schedule for a program, check its results, and say how good it is."""
 
     uri: Positional[str]
-    """The program, such as loops://mm/128x128x128, or a file; all functions of a file of C are tuned."""
+    """The program: loops://mm/64x64x64, a file such as model.onnx or model.pt2, or package.module:function.
+
+    All functions of a file of C are tuned. A function of Python is called for a torch module or a JAX
+    function, and its inputs.
+    """
+    environment: str | None = None
+    """What is to take a torch module: by default `graph`, or `linalg`."""
     search: str | None = None
     """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else
     `guided` where there is a policy, else `evolutionary`."""
@@ -53,7 +60,8 @@ class Tune:
             **what.arguments,
         }
         check_file(self.report)
-        home, uri = locate(self.uri)
+        program, inputs = named_object(self.uri) or (self.uri, ())
+        home, uri = locate(program, inputs, self.environment)
         if home.parts(uri, what.target):
             if self.report is not None:
                 raise IrgymError(f"a report is about one function: name one, as in {self.uri}#NAME")

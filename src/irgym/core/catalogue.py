@@ -68,9 +68,6 @@ def locate(
             named.
         IrgymError: It is one that cannot be read, or there is no environment of that name.
     """
-    if not isinstance(inputs, tuple | list):
-        raise ProgramError(f"the inputs of a program are a tuple, not a {type(inputs).__name__}: give (x,)")
-    inputs = cast(Sequence[Any], inputs)
     if isinstance(program, str | os.PathLike):
         if inputs:
             raise ProgramError(f"{program} has its own inputs: give inputs only with a module or a function")

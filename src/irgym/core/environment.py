@@ -264,6 +264,23 @@ class Environment(ABC):
         del program, inputs
         return None
 
+    def in_place_of(
+        self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
+    ) -> Callable[..., Any]:
+        """Return what computes a scheduled program and is called as the object that it was made of.
+
+        Args:
+            program: The object that `program_of` took.
+            inputs: What it was given with.
+            task: The task of its URI.
+            state: The schedule.
+
+        Raises:
+            IrgymError: Programs of this environment cannot be called from Python.
+        """
+        del program, inputs, task, state
+        raise IrgymError(f"programs of {self.name} cannot be called from Python: export the result")
+
     def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
         """Return the programs that a URI stands for where they are several, such as the functions of a file.
 

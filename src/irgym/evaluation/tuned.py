@@ -1,13 +1,15 @@
 """The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from irgym.core.capabilities import ideal_cost
 from irgym.core.environment import Bench, Environment
+from irgym.core.errors import IrgymError
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
@@ -45,6 +47,21 @@ def label(search: str, policy: str | None) -> str:
     return f"{search} search" + ("" if policy is None else f" led by policy {policy}")
 
 
+@dataclass(frozen=True)
+class Original:
+    """An object that a program was made of.
+
+    Attributes:
+        program: The object.
+        inputs: What it was given with.
+        environment: What made the program of it.
+    """
+
+    program: object
+    inputs: Sequence[Any]
+    environment: Environment
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Finding):
     """A program after a schedule: checked, measured anew, compared with others; all that is to be said of it.
@@ -63,6 +80,7 @@ class Tuned(Finding):
         machine: The machine, threads and load, in words.
         date: When it was measured: ISO 8601, UTC.
         task: The program's task.
+        original: The object that it was made of, in place of which it can be called; None for a URI or file.
     """
 
     program: str
@@ -76,6 +94,27 @@ class Tuned(Finding):
     machine: str
     date: str
     task: Task[Any] = field(repr=False, compare=False)
+    original: Original | None = field(default=None, repr=False, compare=False)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compute the program, as the object that it was made of would.
+
+        Args:
+            inputs: As that takes them, of the shapes and types that it was tuned for.
+
+        Raises:
+            IrgymError: It was made of a URI or a file; its environment cannot call it; or inputs do not fit.
+        """
+        return self._function(*inputs)
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        if self.original is None:
+            raise IrgymError(
+                f"{self.program} was given by its name, so there is nothing to call it like: export it"
+            )
+        made = self.original
+        return made.environment.in_place_of(made.program, made.inputs, self.task, self.state)
 
     @property
     def peak_gflops(self) -> float | None:
@@ -163,7 +202,12 @@ class Tuned(Finding):
 
 
 def tuned(
-    environment: Environment, bench: Bench, task: Task[Any], finding: Finding, search: Search | None
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    finding: Finding,
+    search: Search | None,
+    original: Original | None = None,
 ) -> Tuned:
     """Return a finding with all that is to be said of it.
 
@@ -173,6 +217,7 @@ def tuned(
         task: The program.
         finding: What was found.
         search: How it was found; None where the schedule was given.
+        original: The object that the program was made of.
 
     Raises:
         IrgymError: The environment's default schedule fails on this program.
@@ -191,4 +236,5 @@ def tuned(
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         task=task,
+        original=original,
     )

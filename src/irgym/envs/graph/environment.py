@@ -3,11 +3,11 @@
 import re
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from irgym.core.cost import Call
 from irgym.core.environment import (
@@ -23,6 +23,7 @@ from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
+from irgym.core.task import Task
 from irgym.envs.graph import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, LIMITS, Sources, answer
@@ -143,6 +144,25 @@ class GraphEnvironment(Environment):
                 f"{type(program).__name__} comes without inputs: give those that it is called with"
             )
         return from_torch(program, *inputs)
+
+    def in_place_of(
+        self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
+    ) -> Callable[..., Any]:
+        """Return what runs a module's model on ONNX Runtime in this process, on its weights as they were.
+
+        Raises:
+            IrgymError: ONNX Runtime refuses the model.
+        """
+        from irgym.envs.graph.opening import session_of_state
+        from irgym.measure.torch_modules import InPlace
+
+        session = session_of_state(cast(GraphTask, task), state)
+        names = [one.name for one in session.get_inputs()]
+
+        def run(arrays: Sequence[Any]) -> Sequence[Any]:
+            return session.run(None, dict(zip(names, arrays, strict=True)))
+
+        return InPlace(cast(Any, program), inputs, run)
 
     def objectives(self) -> Sequence[Objective]:
         """Return the measured time, the time by a model, and the number of operators."""
