@@ -26,7 +26,7 @@ from irgym.evaluation.statistics import geometric_interval
 
 COMMON = (
     "episodes=256",
-    "minibatch=1024",
+    "minibatch=256",
     "lr=1e-3",
     "lr_end=1e-4",
     "entropy=0.02",
