@@ -137,6 +137,17 @@ def test_a_tuned_module_is_called_in_its_place(environment: str, needed: str):
         result(torch.zeros(3, 4), torch.zeros(2, 3))
 
 
+def test_a_module_with_inputs_in_a_structure():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_mlir")
+    module = torch.nn.LSTM(4, 6).eval()
+    state = torch.zeros(1, 2, 6), torch.zeros(1, 2, 6)
+    result = irgym.replay(module, "", torch.zeros(3, 2, 4), state, environment="linalg")
+    x, state = torch.randn(3, 2, 4), (torch.randn(1, 2, 6), torch.randn(1, 2, 6))
+    with torch.no_grad():
+        torch.testing.assert_close(result(x, state), module(x, state))
+
+
 def test_what_was_named_is_not_called():
     result = irgym.replay("loops://mm/8x8x8", "")
     with pytest.raises(IrgymError, match="given by its name, so there is nothing to call it like: export it"):

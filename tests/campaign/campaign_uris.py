@@ -264,7 +264,7 @@ def rows() -> Iterator[Row]:
         for uri in dict.fromkeys(make()):
             yield Row(
                 ("tune", uri, "--search", "random", "--evaluations", "1"),
-                (scheme, "program", "family", "is no text", "one public function"),
+                (scheme, "program", "family", "is no text", "no public function"),
                 repr(uri),
             )
     for name in filter(None, DATASETS):

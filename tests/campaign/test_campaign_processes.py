@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import without_progress
 
 IRGYM = (sys.executable, "-m", "irgym")
 QUICK = (*IRGYM, "programs", "loops", "--dataset", "mm_random:count=9000")
@@ -20,7 +21,8 @@ def ended(*command: str, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, **given)  # pyright: ignore
 
 
-def one_line(text: str, *words: str) -> None:
+def one_line(err: str, *words: str) -> None:
+    text = without_progress(err)
     assert text.startswith("irgym: ") and text.count("\n") == 1, text
     for word in words:
         assert word in text

@@ -115,6 +115,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(
     now = [100.0]
     monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     with output.console().status("reading") as status:
+        status.update("reading")
         for seconds, text in (
             (0, "best 1.5 ms, 9 s left"),
             (1, "best 1.4 ms, 8 s left"),

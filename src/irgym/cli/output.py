@@ -41,9 +41,7 @@ class Output:
     def status(self, text: str) -> Generator["StatusLine"]:
         """Show what is being done, while it is done; in lines of standard error where that is no terminal."""
         if not self._console.is_terminal:
-            lines = PlainLines()
-            lines.update(text)
-            yield lines
+            yield PlainLines()
             return
         with self._console.status(Text(text)) as status:
             yield SpinningLine(status)
@@ -77,6 +75,7 @@ class PlainLines:
 
     def update(self, text: str) -> None:
         """Print a text, unless only numbers in it have changed since a moment ago."""
+        text = text.replace("\n", "\\n")
         words, now = re.sub(r"[\d.]+", "", text), time.monotonic()
         if words != self._words or now - self._printed >= EVERY_S:
             print(f"{PROGRESS} {text}", file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from commands import without_progress
 from odd_models import ODD, halved, ramp, text, with_a_place, with_weights
 from onnx import TensorProto, helper, numpy_helper
 from small_models import small
@@ -33,6 +34,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
+    err = without_progress(err)
     assert end.value.code == 2 and not out and err.startswith("irgym: ") and err.count("\n") == 1, (out, err)
     assert len(err) < 1000 and "Traceback" not in err
     return err

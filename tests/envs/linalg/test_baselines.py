@@ -69,6 +69,9 @@ def test_a_module_is_timed_against_torch_itself(name, tmp_path):
     task = LINALG.task(from_torch(Scaled().eval(), *inputs, path=tmp_path / "scaled.mlir"))
     versus = runner.compare(task.uri, task.text, "", task.target, name, 1)
     assert versus.baseline_ns > 0 and "1 thread" in versus.detail
+    (tmp_path / "scaled.torch.pt2").write_bytes(b"damaged")
+    with pytest.raises(BaselineError, match=r"torch cannot load .*import the module again"):
+        runner.compare(task.uri, task.text, "", task.target, name, 1)
 
 
 def test_validation_runs_other_inputs():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from commands import without_progress
 from distributed.protocol import ToPickle, dumps
 from distributed.protocol.utils import pack_frames
 from distributed.utils import get_ip
@@ -197,7 +198,7 @@ def test_a_hostile_scheduler_runs_nothing(
             asked = impostor.asked
             with pytest.raises(SystemExit) as end:
                 main([*command])
-            said = capsys.readouterr().err
+            said = without_progress(capsys.readouterr().err)
             assert end.value.code == 2 and said.startswith("irgym: ") and said.count("\n") == 1, said
             assert words in said
             assert impostor.asked > asked and not file.exists()

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from mlir_execution import execute, random_inputs
 
+import irgym
 from irgym.core.errors import ProgramError
+from irgym.envs.linalg.checking.domains import domains
+from irgym.envs.linalg.checking.intervals import Interval
 from irgym.envs.linalg.environment import LINALG
 
 TIMED = """module {
@@ -133,3 +136,86 @@ def test_operations_in_loops_are_left_as_they_are(file: Path):
     [x] = inputs = random_inputs(task.text)
     [found] = execute(task.text, inputs)
     np.testing.assert_allclose(found, x @ x @ x @ x + x, rtol=1e-3, atol=1e-3)
+
+
+def test_parts_take_scalars_along(file: Path):
+    file.write_text(HELPED)
+    task = LINALG.task(f"linalg:{file}?arg0.0=5&arg0.1=7&arg1.0=7&arg1.1=7")
+    parts = task.parts()
+    assert {one.program.operations[-1].name for one in parts} == {"matmul", "generic"}
+    scaled = next(one for one in parts if one.program.operations[-1].name == "generic")
+    assert sorted(shape for shape, _ in scaled.program.arguments) == [(), (5, 7)]
+
+
+def test_what_times_itself_is_tuned(file: Path):
+    file.write_text(TIMED)
+    result = irgym.tune(f"linalg:{file}", search="evolutionary", evaluations=12)
+    assert result.validated and result.speedup >= 1.0
+
+
+SLICED = """func.func @main(%x: tensor<64x8xf32>, %i: index) -> tensor<4x8xf32> {
+  %s = tensor.extract_slice %x[%i, 0] [4, 8] [1, 1] : tensor<64x8xf32> to tensor<4x8xf32>
+  %r = linalg.add ins(%s, %s : tensor<4x8xf32>, tensor<4x8xf32>) outs(%s : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+"""
+
+
+def test_places_of_slices_are_within_their_tensors(file: Path):
+    file.write_text(SLICED)
+    task = LINALG.task(f"linalg:{file}")
+    assert domains(task.text, task.program).whole[1] == Interval(0, 60)
+
+
+LIBRARY = """func.func private @nanoTime() -> i64
+func.func private @print_layer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func private @timed(%x: tensor<4xf32>) -> (tensor<4xf32>, i64) {
+  %begin = call @nanoTime() : () -> i64
+  %r = call @print_layer(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r, %begin : tensor<4xf32>, i64
+}
+func.func public @main(%x: tensor<4xf32>) -> (i64, tensor<4xf32>) {
+  %r, %time = call @timed(%x) : (tensor<4xf32>) -> (tensor<4xf32>, i64)
+  return %time, %r : i64, tensor<4xf32>
+}
+"""
+
+
+def test_timers_within_helpers_and_helpers_named_like_prints(file: Path):
+    file.write_text(LIBRARY)
+    task = LINALG.task(f"linalg:{file}")
+    assert task.program.results == (((4,), "f32"),)
+    [x] = inputs = random_inputs(task.text)
+    np.testing.assert_array_equal(execute(task.text, inputs)[0], x + x)
+
+
+BRANCHES = """func.func @main(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  cf.cond_br %c, ^a(%x : tensor<4xf32>), ^b
+^a(%y: tensor<4xf32>):
+  return %y : tensor<4xf32>
+^b:
+  %r = linalg.add ins(%x, %x : tensor<4xf32>, tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def test_branches_are_refused(file: Path):
+    file.write_text(BRANCHES)
+    with pytest.raises(ProgramError, match="has branches"):
+        LINALG.task(f"linalg:{file}")
+
+
+def test_a_hint_keeps_what_was_given(file: Path):
+    file.write_text(HELPED)
+    with pytest.raises(ProgramError, match=r"\?arg0.0=64&arg0.1=64&arg1.0=64&arg1.1=64#scaled$"):
+        LINALG.task(f"linalg:{file}#scaled")
+
+
+def test_marks_in_the_name_of_a_file(file: Path):
+    path = file.with_name("which#1?.mlir")
+    path.write_text(TIMED)
+    assert LINALG.task(f"linalg:{path}").uri == f"linalg:{path}"

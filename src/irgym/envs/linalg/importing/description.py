@@ -8,13 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import CompileError, function_of, mlir, parse, run_passes
 from irgym.envs.linalg.scheduling.operations import (
-    ELEMENTS,
     Access,
     Form,
     Operation,
@@ -224,7 +221,8 @@ def _kind(
 
 
 def _element_bytes(kind: Any) -> int:
-    return np.dtype(ELEMENTS[str(kind.element_type)]).itemsize
+    width: int = getattr(kind.element_type, "width", 64)  # places have none
+    return max(1, width // 8)
 
 
 def _window(original: Any, name: str) -> tuple[int, ...]:

@@ -58,9 +58,16 @@ class Imported:
     names: tuple[str, ...]
 
     def saved(self) -> bytes:
-        """Return torch's program as a file of torch.export, the names of the weights in it."""
+        """Return torch's program as a file of torch.export, with the names of the weights in it.
+
+        It is empty where torch cannot save it. Then there is nothing to time results against, which is said
+        when that is asked for.
+        """
         file = BytesIO()
-        torch.export.save(self.exported, file, extra_files={WEIGHTS: json.dumps(self.names)})
+        try:
+            torch.export.save(self.exported, file, extra_files={WEIGHTS: json.dumps(self.names)})
+        except (*_REFUSALS, NotImplementedError):
+            return b""
         return file.getvalue()
 
 
