@@ -94,7 +94,7 @@ def _chosen(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping
     defined = [own for own, function in functions.items() if not function.is_external]
     if wanted:
         if wanted not in defined:
-            raise ProgramError(f"{name} has no function @{wanted}: choose among {_listed(defined) or 'none'}")
+            raise ProgramError(f"{name} has no function @{wanted}: choose among {_named(defined) or 'none'}")
         return wanted
     public = [own for own in defined if is_public(functions[own])]
     called = {callee for own in defined for callee in _callees(functions[own])}
@@ -103,7 +103,7 @@ def _chosen(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping
         if not roots:
             raise ProgramError(f"{name} has no public function with a body: make one public")
         example = f"{name}{_query(sizes)}#{roots[0]}"
-        raise ProgramError(f"{name} has several functions ({_listed(roots)}): choose one, as in {example}")
+        raise ProgramError(f"{name} has several functions ({_named(roots)}): choose one, as in {example}")
     return roots[0]
 
 
@@ -187,7 +187,8 @@ def _wrapper(entry: Any, arguments: Sequence[Any], kept: Sequence[int]) -> str:
         given.append(f"%g{place}")
     kinds = list(entry.type.results)
     types = f"({', '.join(map(str, entry.type.inputs))}) -> ({', '.join(map(str, kinds))})"
-    lines.append(f"%r:{len(kinds)} = func.call @{_symbol(entry)}({', '.join(given)}) : {types}")
+    callee = f'"{entry.name.value}"'
+    lines.append(f"%r:{len(kinds)} = func.call @{callee}({', '.join(given)}) : {types}")
     results: list[str] = []
     for place in kept:
         if _SCALARS.fullmatch(str(kinds[place])):
@@ -199,10 +200,6 @@ def _wrapper(entry: Any, arguments: Sequence[Any], kept: Sequence[int]) -> str:
     lines.append(f"func.return {', '.join(results)} : {returned}")
     body = "\n  ".join(lines)
     return f'func.func @"{WRAPPER}"({", ".join(own)}) -> ({returned}) {{\n  {body}\n}}'
-
-
-def _symbol(function: Any) -> str:
-    return f'"{function.name.value}"'
 
 
 def _as_tensor(kind: Any) -> str:
@@ -232,5 +229,11 @@ def _narrow_results(function: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"@{one}" for one in names[:4]) + (", ..." if len(names) > 4 else "")
+def _named(names: Sequence[str]) -> str:
+    return listed([f"@{one}" for one in names])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return different names in their order, the first few of them."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different[:4]) + (", ..." if len(different) > 4 else "")

@@ -5,7 +5,7 @@ constants become arguments: a program is scheduled for its shapes, not for its w
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from math import prod
 from typing import Any
@@ -24,7 +24,7 @@ from irgym.envs.linalg.compiling.compiler import (
     run_passes,
 )
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
-from irgym.envs.linalg.importing.entry import entry_of, is_public
+from irgym.envs.linalg.importing.entry import entry_of, is_public, listed
 from irgym.envs.linalg.importing.fusing import fuse_elementwise
 from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS
@@ -92,7 +92,7 @@ def program_of_torch(
     except CompileError as error:
         # Such as: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
         found = re.findall(r"torch\.(?:aten|prims?|operator)\.\w+(?:\.\w+)?", str(error))
-        problem = f"cannot lower {_listed(found)}" if found else f"refuses it ({error})"
+        problem = f"cannot lower {listed(found)}" if found else f"refuses it ({error})"
         raise ProgramError(f"{name}: torch-mlir {problem}: write it with other operations") from error
 
 
@@ -122,12 +122,12 @@ def _only_function(module: Any, name: str) -> Any:
     functions = [one for one in module.body.operations if one.operation.name == "func.func"]
     public = [one for one in functions if not one.is_external and is_public(one)]
     if len(public) != 1:
-        found = _listed([f"@{one.name.value}" for one in public]) if public else "none"
+        found = listed([f"@{one.name.value}" for one in public]) if public else "none"
         raise ProgramError(f"{name} must have one public function with a body, but has {found}")
     others = [one.operation.name for one in module.body.operations if one not in public]
     if others:
         raise ProgramError(
-            f"{name} has more than its function @{public[0].name.value} ({_listed(others)}): "
+            f"{name} has more than its function @{public[0].name.value} ({listed(others)}): "
             "inline what it calls and remove global state and random numbers"
         )
     return public[0]
@@ -156,7 +156,7 @@ def _check_body(function: Any, name: str) -> None:
             _check_type(value.type, f"{name}: a result of {operation.name}")
     if foreign:
         raise ProgramError(
-            f"{name} has operations that cannot be scheduled ({_listed(foreign)}): "
+            f"{name} has operations that cannot be scheduled ({listed(foreign)}): "
             f"lower them to {', '.join(sorted(DIALECTS))} first"
         )
     if not any(operation.name.startswith("linalg.") for operation in inside):
@@ -176,9 +176,3 @@ def _check_type(one: Any, what: str) -> None:
     element = str(one.element_type)
     if element not in ELEMENTS:
         raise ProgramError(f"{what} is {one}: convert it to float32 or float64")
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return different names in their order, the first few of them."""
-    different = list(dict.fromkeys(names))
-    return ", ".join(different[:4]) + (", ..." if len(different) > 4 else "")
