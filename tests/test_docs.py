@@ -5,10 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-import tyro
-from tyro.conf import OmitSubcommandPrefixes
-
-from irgym.cli.main import Commands
+from irgym.cli.commands import parsed
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -44,7 +41,7 @@ def test_python_blocks_run(
 @pytest.mark.parametrize("line", commands())
 def test_command_lines_parse(line: str):
     arguments = shlex.split(line, comments=True)[1:]
-    tyro.cli(Commands, args=arguments, config=(OmitSubcommandPrefixes,))
+    parsed(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

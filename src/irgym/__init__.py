@@ -3,7 +3,7 @@
 `tune`, `replay`, `compare`, `train` and `evaluate` do what the commands of the same names do, and return what
 those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give what there is
 to work with. Each is imported on first use. `import irgym` also registers the environments with Gymnasium,
-as `irgym/Loops-v0` for `loops`.
+as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only be waiting for Gymnasium.
 """
 
 from importlib import import_module
@@ -13,8 +13,11 @@ from irgym.core.interrupts import leave_when_interrupted, started_as_command
 
 if started_as_command():
     leave_when_interrupted()  # before the imports that take time
+else:
+    from irgym.gym.registration import register_all
 
-from irgym.gym.registration import register_all
+    register_all()
+
 from irgym.version import __version__
 
 if TYPE_CHECKING:
@@ -72,6 +75,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-register_all()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from irgym.cli.main import Commands
+from irgym.cli.commands import SUMMARIES, command_class
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
 
@@ -115,9 +115,8 @@ class Row:
 
 def options() -> Iterator[Option]:
     """Yield all options of all commands."""
-    for annotated in get_args(Commands):
-        kind, label = get_args(annotated)
-        command = label.name
+    for command in SUMMARIES:
+        kind = command_class(command)
         position = 0
         for word, hint in _fields(kind):
             extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()

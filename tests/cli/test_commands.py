@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commands import Command, Result
 
+from irgym.cli.commands import SUMMARIES, command_class
 from irgym.cli.main import main
 from irgym.measure.linking import LINKERS
 
@@ -304,21 +305,23 @@ def test_malformed_command_lines_exit_with_2(arguments: tuple[str, ...], irgym: 
     assert result.code == 2 and result.err and not result.out
 
 
-def test_help_of_every_command(irgym: Command):
-    for command in [
-        "envs",
-        "programs",
-        "tune",
-        "replay",
-        "train",
-        "imitate",
-        "evaluate",
-        "compare",
-        "report",
-        "cache",
-    ]:
-        result = irgym(command, "--help")
-        assert result.code == 0 and f"irgym {command}" in result.out
+@pytest.mark.parametrize("command", SUMMARIES)
+def test_help_of_every_command(irgym: Command, command: str):
+    result = irgym(command, "--help")
+    assert result.code == 0 and f"irgym {command}" in result.out
+    first, *_ = (command_class(command).__doc__ or "").splitlines()
+    assert first == SUMMARIES[command], "the list of commands says something else"
+
+
+def test_list_of_commands_imports_none_of_them():
+    code = (
+        "import runpy, sys; sys.argv = ['irgym', '--help']\n"
+        "try: runpy.run_module('irgym', run_name='__main__', alter_sys=False)\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('irgym.cli.tune', 'irgym.api.tuning', 'torch') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]" and "tune" in done.stdout
 
 
 def test_damaged_cache_is_named_and_can_be_cleared(irgym: Command, cache: Path):

@@ -1,0 +1,84 @@
+"""The commands by name: only the one that is called is imported, so that none waits for what it does not use."""
+
+from collections.abc import Sequence
+from dataclasses import fields, make_dataclass
+from functools import reduce
+from importlib import import_module
+from typing import Annotated, Any, Protocol, cast, get_origin
+
+import tyro
+from tyro.conf import subcommand
+
+from irgym.cli.words import check_words
+
+SUMMARIES = {
+    "envs": "List the environments, whether their back ends run here, and what to install if they do not.",
+    "programs": "List the programs of a data set by URI, one a line, and the names of all data sets.",
+    "tune": "Find the best schedule for a program, check its results, and say how good it is.",
+    "replay": "Apply a schedule to a program, check its results and measure it.",
+    "imitate": "Train a policy to repeat what a search finds; `train --set start=FILE` goes on from it.",
+    "train": "Train a policy on the training programs of a data set; show progress, keep checkpoints.",
+    "evaluate": "Run a trained policy on every program of a split, greedily and without a search.",
+    "compare": "Compare methods on the same programs, side by side: searches, policies, other libraries.",
+    "report": "Write the HTML page of a run: one file that works offline.",
+    "cache": "Show what the cost cache holds, or empty it.",
+    "worker": "Measure for the farm of a scheduler, on one core; join again after the scheduler was gone.",
+    "farm": "Start the scheduler of a farm, where workers and runs meet; or show the workers of one.",
+}
+"""What each command does: the first line of its class, of the command's name in the module of its name."""
+
+
+class Command(Protocol):
+    """A command: its fields are its options."""
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            IrgymError: The input is bad, or something that is needed is missing.
+        """
+        ...
+
+
+def command_class(name: str) -> type[Command]:
+    """Import and return a command's class, a dataclass whose fields are the options."""
+    return getattr(import_module(f"irgym.cli.{name}"), name.capitalize())
+
+
+def parsed(words: Sequence[str]) -> Command:
+    """Return the command of a command line, with its options.
+
+    Raises:
+        IrgymError: An option is given twice, or nothing.
+        SystemExit: Help was asked for, or the words are not understood; what there is to say was printed.
+    """
+    if not words or words[0] not in SUMMARIES:
+        whole = bool(words) and words[0].startswith("--tyro-")  # completion of shells knows all options
+        tyro.cli(_choice(whole), prog="irgym", description=_DESCRIPTION, args=words)
+        raise AssertionError(f"{words[:1]} is no command, and was taken for one")
+    kind = command_class(words[0])
+    check_words(words[1:], _many(kind))
+    return tyro.cli(kind, prog=f"irgym {words[0]}", args=words[1:])
+
+
+_DESCRIPTION = "Reinforcement learning and search for compiler optimisation, on real compilers."
+
+
+def _choice(whole: bool) -> Any:
+    """Return all commands, with their options or without, as a type for tyro."""
+    names = [
+        Annotated[
+            command_class(name) if whole else make_dataclass(name, ()), subcommand(name, description=summary)
+        ]
+        for name, summary in SUMMARIES.items()
+    ]
+    return reduce(lambda first, second: first | second, cast(list[Any], names))
+
+
+def _many(kind: type[Command]) -> frozenset[str]:
+    """Return the options that take several values."""
+    return frozenset(
+        f"--{field.name.replace('_', '-')}"
+        for field in fields(cast(Any, kind))
+        if get_origin(field.type) is tuple
+    )
