@@ -14,6 +14,7 @@ import numpy as np
 import torch
 import tyro
 
+from irgym.acting.layout import LAYOUTS
 from irgym.agents.hyperparameters import NetworkOptions
 from irgym.agents.networks import spec_of
 from irgym.core.actions import Action
@@ -22,7 +23,6 @@ from irgym.envs.graph.state import EVERYWHERE
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.machine import fingerprint
 from irgym.nets.actor_critic import Actor
-from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
 
 BERT = "graph://bert?layers=12"

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from irgym.cli.commands import parsed
 
 ROOT = Path(__file__).parent.parent

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainings import check_resuming, learns
 
+from irgym.acting import heads
 from irgym.agents.advantages import risk_seeking_advantages
 from irgym.agents.archive import FREE, Archive, Following
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.rollout import rollout
 from irgym.agents.trajectories import select_episodes
 from irgym.core.errors import IrgymError
-from irgym.nets import heads
 
 CONFIG = PPOConfig(
     iterations=60,

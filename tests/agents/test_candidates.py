@@ -7,6 +7,8 @@ import pytest
 import rewriting
 from trainings import SEEDS, check_resuming, learns
 
+from irgym.acting import heads
+from irgym.acting.layout import FlatLayout
 from irgym.agents.a2c import A2CConfig
 from irgym.agents.apex import ApexConfig
 from irgym.agents.demonstrations import Demonstration
@@ -22,8 +24,6 @@ from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Limits
-from irgym.nets import heads
-from irgym.nets.layout import FlatLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget

@@ -13,7 +13,7 @@ from irgym.agents.advantages import advantages_and_returns
 from irgym.agents.learner import Statistics
 from irgym.agents.ppo import PPO, PPOConfig
 from irgym.agents.trajectories import Trajectories, join, select_episodes
-from irgym.nets import heads
+from irgym.nets import likelihood
 from irgym.nets.actor_critic import ActorCritic
 
 PROBLEM = dials.problem(dials.CODES[7::30])
@@ -37,7 +37,7 @@ def log_probs(learner: PPO, trajectories: Trajectories) -> np.ndarray:
     legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
     with torch.inference_mode():
         scores = learner.network.actor(trajectories.observations)
-        return heads.evaluate(scores, legal, choices, learner.layout).log_prob.numpy()
+        return likelihood.evaluate(scores, legal, choices, learner.layout).log_prob.numpy()
 
 
 def watched(config: PPOConfig, earlier: int = 0, problem: Any = PROBLEM) -> Iteration:

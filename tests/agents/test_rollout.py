@@ -7,6 +7,8 @@ import ordering
 import pytest
 import torch
 
+from irgym.acting import heads
+from irgym.acting.layout import StructuredLayout
 from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, rollout
 from irgym.agents.trajectories import join, select_episodes, trajectories_from_state, trajectories_state
@@ -14,9 +16,7 @@ from irgym.core.capabilities import analysed, cost_features, potential
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
-from irgym.nets import heads
 from irgym.nets.encoders import MlpSpec
-from irgym.nets.layout import StructuredLayout
 
 LAYOUT = StructuredLayout(dials.SPACE)
 ENCODER = MlpSpec(34, (4,)).build()

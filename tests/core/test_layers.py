@@ -10,18 +10,20 @@ import pytest
 import irgym
 
 ROOT = Path(irgym.__file__).parent
+LEARNING = {"core", "gym", "measure", "prediction", "search", "acting", "nets", "agents"}
 ALLOWED = {
     "core": {"core"},
     "gym": {"core", "gym"},
     "measure": {"core", "measure"},
     "prediction": {"core", "prediction"},
     "search": {"core", "measure", "prediction", "search"},
-    "nets": {"core", "measure", "nets"},
+    "acting": {"core", "acting"},
+    "nets": {"core", "measure", "acting", "nets"},
     "envs": {"core", "measure", "envs"},
-    "agents": {"core", "gym", "measure", "prediction", "search", "nets", "agents"},
-    "evaluation": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation"},
-    "api": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation", "api"},
-    "cli": {"core", "gym", "measure", "prediction", "search", "nets", "agents", "evaluation", "api", "cli"},
+    "agents": LEARNING,
+    "evaluation": {*LEARNING, "evaluation"},
+    "api": {*LEARNING, "evaluation", "api"},
+    "cli": {*LEARNING, "evaluation", "api", "cli"},
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {

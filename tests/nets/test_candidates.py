@@ -9,15 +9,16 @@ from candidate_states import SPACE, SPEC, F, G, counts, masks_of, observations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.acting import heads
+from irgym.acting.layout import AutoregressiveLayout, FlatLayout, StructuredLayout, padded_to
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.candidates import CandidateObservation
 from irgym.core.errors import IrgymError
 from irgym.core.kinds import ActionKind
-from irgym.nets import heads
+from irgym.nets import likelihood
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.candidates import CandidateSpec, Encoded
 from irgym.nets.encoders import spec_for, spec_from_dict
-from irgym.nets.layout import AutoregressiveLayout, FlatLayout, StructuredLayout, padded_to
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 
@@ -96,7 +97,7 @@ def test_the_distribution_is_over_the_legal_actions(make, space, numbers, seed):
     assert np.array_equal(layout.choices(taken, masks), draw.choices)
     wide = torch.as_tensor(padded_to(legal, legal.shape[-1] + 3))
     pair_scores = getattr(policy.network, "pair_scores", None)
-    evaluated = heads.evaluate(scores, wide, torch.as_tensor(draw.choices), layout, pair_scores)
+    evaluated = likelihood.evaluate(scores, wide, torch.as_tensor(draw.choices), layout, pair_scores)
     np.testing.assert_allclose(evaluated.log_prob.detach().numpy(), draw.policy_logp, atol=1e-4)
     if make is not AutoregressiveLayout:  # the entropy of a linked slot is that of one choice before it
         np.testing.assert_allclose(evaluated.entropy.detach().numpy(), entropies, atol=1e-3)

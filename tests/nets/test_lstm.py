@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import torch
 
+from irgym.acting.layout import StructuredLayout
 from irgym.core.actions import ActionSpace
 from irgym.core.errors import IrgymError
 from irgym.core.kinds import ActionKind
 from irgym.nets.actor_critic import Actor
 from irgym.nets.encoders import spec_for, spec_from_dict
-from irgym.nets.layout import StructuredLayout
 from irgym.nets.lstm import LstmSpec
 from irgym.nets.policy import TorchPolicy
 

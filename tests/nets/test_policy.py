@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from irgym.acting.layout import AutoregressiveLayout, FlatLayout, StructuredLayout
 from irgym.core.actions import ActionSpace
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
@@ -16,7 +17,6 @@ from irgym.core.kinds import ActionKind
 from irgym.nets import storage
 from irgym.nets.actor_critic import Actor, ActorCritic
 from irgym.nets.encoders import ENCODERS, MlpSpec, spec_for, spec_from_dict
-from irgym.nets.layout import AutoregressiveLayout, FlatLayout, StructuredLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 

@@ -10,11 +10,11 @@ from candidate_states import SPACE, SPEC, counts, masks_of, observations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.acting.layout import FlatLayout, padded_to
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
 from irgym.nets.candidates import CandidateSpec
 from irgym.nets.encoders import MlpSpec
-from irgym.nets.layout import FlatLayout, padded_to
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_ensemble import QEnsemble
 from irgym.nets.q_network import QNetwork

@@ -19,7 +19,7 @@ from irgym.agents.optimisation import Descent, Optimiser, anneal
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import Trajectories
 from irgym.core.values import Range
-from irgym.nets import heads
+from irgym.nets import likelihood
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
             )
         )
         legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-        taken = heads.evaluate(scores, legal, choices, self.layout, self.network.actor.pair_scores)
+        taken = likelihood.evaluate(scores, legal, choices, self.layout, self.network.actor.pair_scores)
         gains = torch.as_tensor(normalise(advantages, config.advantages))
         policy_loss = -(gains * taken.log_prob).mean()
         value_loss = (values - torch.as_tensor(returns)).square().mean()

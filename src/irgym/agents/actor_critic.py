@@ -7,6 +7,8 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 import torch
 
+from irgym.acting import heads
+from irgym.acting.layout import LAYOUTS, IntArray
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.archive import Archive
 from irgym.agents.episodes import Outcomes
@@ -23,10 +25,8 @@ from irgym.agents.rollout import draw_tasks, privileged_of, rollout
 from irgym.agents.trajectories import Trajectories, select_episodes
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
-from irgym.nets import heads
 from irgym.nets.actor_critic import ActorCritic, pair_scores_of
 from irgym.nets.encoders import Batch
-from irgym.nets.layout import LAYOUTS, IntArray
 from irgym.nets.policy import TorchPolicy
 
 

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from irgym.acting import heads
 from irgym.agents.episodes import Episodes
 from irgym.agents.q_learner import exploring
 from irgym.agents.rollout import play
@@ -25,7 +26,6 @@ from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.measure.evaluators import Identity, Inline, identity_of, resolve, summed
 from irgym.measure.machine import restart_clock
-from irgym.nets import heads
 from irgym.nets.encoders import Batch
 from irgym.nets.q_network import QNetwork
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.acting.heads import Draw
+from irgym.acting.layout import ActionLayout, IntArray
 from irgym.agents.trajectories import (
     Trajectories,
     join,
@@ -23,8 +25,6 @@ from irgym.agents.trajectories import (
 )
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Encoder
-from irgym.nets.heads import Draw
-from irgym.nets.layout import ActionLayout, IntArray
 
 OTHERS = 0.5
 """Share of the scripts that are made of another program's episode."""

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.acting.layout import LAYOUTS
 from irgym.agents.demonstrations import Demonstration
 from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
 from irgym.agents.networks import check_network, spec_of, start_from
@@ -23,9 +24,8 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.errors import IrgymError
 from irgym.core.task import Task
 from irgym.core.values import Range
-from irgym.nets import heads
+from irgym.nets import likelihood
 from irgym.nets.actor_critic import Actor
-from irgym.nets.layout import LAYOUTS
 from irgym.nets.policy import TorchPolicy
 
 
@@ -125,7 +125,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
             if config.hidden_inputs:
                 seen = actor.encoder.hide(seen, config.hidden_inputs, generator)
             scores = actor.forward(seen)
-            evaluated = heads.evaluate(scores, legal[part], choices[part], layout, actor.pair_scores)
+            evaluated = likelihood.evaluate(scores, legal[part], choices[part], layout, actor.pair_scores)
             descent.step(-evaluated.log_prob.mean())
     return TorchPolicy(actor)
 

@@ -35,7 +35,7 @@ from irgym.agents.trajectories import (
 )
 from irgym.core.errors import IrgymError
 from irgym.core.values import Range
-from irgym.nets import heads
+from irgym.nets import likelihood
 from irgym.nets.encoders import Batch
 
 
@@ -192,7 +192,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             scores = self.network.actor.forward(trajectories.observations)
             legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
             pair_scores = self.network.actor.pair_scores
-            return heads.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
+            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
 
     def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
         """Return what to learn from, and the share of the returns' variance that the values explain."""
@@ -276,7 +276,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         else:
             scores, values = self.network.actor.forward(steps.observations), steps.old_values
         pair_scores = self.network.actor.pair_scores
-        evaluated = heads.evaluate(scores, steps.legal, steps.choices, self.layout, pair_scores)
+        evaluated = likelihood.evaluate(scores, steps.legal, steps.choices, self.layout, pair_scores)
         log_ratio = evaluated.log_prob - steps.old_logp
         ratio = log_ratio.exp()
         surrogate = torch.minimum(
@@ -311,7 +311,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         scores = self.network.actor.forward(kept.observations)
         legal, choices = torch.as_tensor(kept.legal), torch.as_tensor(kept.choices)
         pair_scores = self.network.actor.pair_scores
-        evaluated = heads.evaluate(scores, legal, choices, self.layout, pair_scores)
+        evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
         return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
 
     def _values(self, steps: Steps) -> Tensor:

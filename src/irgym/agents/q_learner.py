@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.acting import heads
+from irgym.acting.layout import FlatLayout
 from irgym.agents.advantages import ReturnScale
 from irgym.agents.hyperparameters import (
     Count,
@@ -30,9 +32,7 @@ from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.core.errors import IrgymError
 from irgym.core.values import Range
-from irgym.nets import heads
 from irgym.nets.encoders import Batch
-from irgym.nets.layout import FlatLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_network import QNetwork
 

@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from irgym.acting.layout import IntArray, with_candidates
 from irgym.agents.trajectories import Trajectories
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Batch, Encoder
-from irgym.nets.layout import IntArray, with_candidates
 
 FloatArray = NDArray[np.float32]
 

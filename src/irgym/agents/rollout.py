@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.acting.heads import Draw
+from irgym.acting.layout import ActionLayout, IntArray
 from irgym.agents.archive import Following
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
@@ -22,8 +24,6 @@ from irgym.core.lockstep import Turn
 from irgym.core.reward import Reward, asks
 from irgym.core.task import Task
 from irgym.nets.encoders import Batch, Encoder
-from irgym.nets.heads import Draw
-from irgym.nets.layout import ActionLayout, IntArray
 
 Choose = Callable[[Batch, BoolArray], Draw]
 T = TypeVar("T")

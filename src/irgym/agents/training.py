@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from irgym.acting import heads
 from irgym.agents import checkpoint
 from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import AgentConfig, Learner, Statistics
@@ -21,7 +22,6 @@ from irgym.agents.tensorboard import Board
 from irgym.core.actions import BoolArray
 from irgym.core.run_folder import RunFolder
 from irgym.core.task import Task, targets_of
-from irgym.nets import heads
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.screen import Screen

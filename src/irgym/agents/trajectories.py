@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.acting.layout import IntArray, padded_to
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Batch, Encoder
-from irgym.nets.layout import IntArray, padded_to
 
 FloatArray = NDArray[np.float32]
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.acting.layout import LAYOUTS, ActionLayout
 from irgym.agents.hyperparameters import Count, NetworkOptions, Positive, RandomOptions, Weight
 from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
@@ -22,7 +23,6 @@ from irgym.agents.outcomes import Outcomes
 from irgym.core.candidates import list_length
 from irgym.core.values import Range
 from irgym.nets.encoders import EncoderSpec
-from irgym.nets.layout import LAYOUTS, ActionLayout
 from irgym.nets.policy import TorchPolicy
 from irgym.nets.q_ensemble import QEnsemble
 from irgym.nets.q_network import QNetwork

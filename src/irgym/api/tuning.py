@@ -16,7 +16,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.parts import TunedParts
-from irgym.evaluation.policies import has_torch, policy_for, policy_name
+from irgym.evaluation.policies import can_lead, policy_for, policy_name
 from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.evaluation.units import progress_text
@@ -249,6 +249,6 @@ def _choose(
     counted = ask(task, Counted)
     if search is None and task.objective.exact and counted is not None and counted.programs() <= FEW:
         return "exhaustive", None
-    if search is None and DEFAULT in environment.policies() and has_torch():
+    if search is None and can_lead(environment, task):
         return "guided", DEFAULT
     return search or "evolutionary", None

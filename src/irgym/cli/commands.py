@@ -1,4 +1,4 @@
-"""The commands by name: only the one that is called is imported, so that none waits for what it does not use."""
+"""The commands by name. Only the one that is called is imported: the others would keep it waiting."""
 
 from collections.abc import Sequence
 from dataclasses import fields, make_dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from irgym.acting.mlp import MlpPolicy
 from irgym.core.environment import DEFAULT, Environment, default_on
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.policy import Policy
@@ -114,10 +115,12 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
 
     Raises:
         IrgymError: There is no such policy, or it was trained on other actions or observations.
-        BackendError: torch is not installed.
+        BackendError: It needs torch, which is not installed.
     """
     target = _target(task)
-    policy = read_policy(name, environment, target)
+    path = policy_path(name, environment, target)
+    plain = MlpPolicy.load(path)
+    policy = read_policy(path, None) if plain is None else plain
     if target is not None and policy.targets and target not in policy.targets:
         print(
             f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
@@ -127,9 +130,21 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
     state = task.initial()
     seen = task.observe(state, policy.observation)
     policy.check(task.space, seen)
-    # The first call is slow: torch prepares itself.
-    policy.act([seen], [task.mask(state)], None)
+    if plain is None:
+        # The first call is slow: torch prepares itself.
+        policy.act([seen], [task.mask(state)], None)
     return policy
+
+
+def can_lead(environment: Environment, task: Task[Any]) -> bool:
+    """Say whether a policy ships that can lead a search here: it may need torch.
+
+    Raises:
+        StorageError: The policy cannot be read.
+    """
+    if DEFAULT not in environment.policies():
+        return False
+    return has_torch() or MlpPolicy.load(policy_path(DEFAULT, environment, _target(task))) is not None
 
 
 def policy_for(environment: Environment, policy: str | Path | Policy, task: Task[Any]) -> Policy:

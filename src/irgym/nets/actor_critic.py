@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from irgym.acting.layout import ActionLayout
 from irgym.nets.candidates import CandidateEncoder, pointer_for
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, orthogonal_linear
-from irgym.nets.layout import ActionLayout
 
 
 class Actor(nn.Module):

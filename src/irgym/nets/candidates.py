@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from irgym.acting.layout import ActionLayout
 from irgym.core.candidates import CandidateObservation
 from irgym.core.errors import IrgymError
 from irgym.nets.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
-from irgym.nets.layout import ActionLayout
 from irgym.nets.ragged import Ragged
 
 CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]

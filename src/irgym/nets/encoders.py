@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from irgym.acting.mlp import LIMIT, rows_of
 from irgym.core.errors import IrgymError
 from irgym.core.registry import Registry
 
@@ -196,9 +197,6 @@ class RunningNorm(nn.Module):
     Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     """
 
-    LIMIT = 10.0
-    """Normalised inputs are clipped to this absolute value."""
-
     LEAST = 0.1
     """Least deviation that inputs are divided by.
 
@@ -240,7 +238,7 @@ class RunningNorm(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Return the rows normalised, shape [B, inputs]."""
-        return ((rows - self.centre) * self.scale).clamp(-self.LIMIT, self.LIMIT)
+        return ((rows - self.centre) * self.scale).clamp(-LIMIT, LIMIT)
 
 
 class TensorEncoder(Encoder):
@@ -260,15 +258,8 @@ class TensorEncoder(Encoder):
         Raises:
             IrgymError: An observation has another number of values.
         """
-        rows = [np.asarray(observation, dtype=np.float32).ravel() for observation in observations]
-        wanted = math.prod(self.shape)
-        width = next((len(row) for row in rows if len(row) != wanted), None)
-        if width is not None:
-            raise IrgymError(
-                f"the policy takes observations of {wanted} values but was given {width}: "
-                "use it with the observation space that it was trained on"
-            )
-        return torch.as_tensor(np.concatenate(rows).reshape(len(rows), *self.shape))
+        rows = rows_of(observations, math.prod(self.shape))
+        return torch.as_tensor(rows.reshape(len(rows), *self.shape))
 
     def separate(self, batch: Tensor) -> list[NDArray[np.float32]]:
         """Return the observations."""

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from irgym.acting.layout import ActionLayout
+from irgym.acting.mlp import LIMIT
 from irgym.nets.candidates import CandidateBatch, Candidates, PointerHead, check_rows
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, RunningNorm
-from irgym.nets.layout import ActionLayout
 from irgym.nets.q_network import QNetwork
 
 Floats: TypeAlias = NDArray[np.float32]
@@ -159,5 +160,5 @@ def _norm(norms: Sequence[RunningNorm | None]) -> Callable[[Floats], Floats]:
         return lambda rows: np.broadcast_to(rows, (len(norms), *rows.shape))
     centres = np.stack([one.centre.numpy()[None] for one in there])
     scales = np.stack([one.scale.numpy()[None] for one in there])
-    limit = np.float32(RunningNorm.LIMIT)
+    limit = np.float32(LIMIT)
     return lambda rows: np.clip((rows - centres) * scales, -limit, limit)

@@ -5,9 +5,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from irgym.acting.layout import ActionLayout
 from irgym.nets.candidates import CandidateEncoder, pointer_for
 from irgym.nets.encoders import Batch, Encoder, EncoderSpec, orthogonal_linear
-from irgym.nets.layout import ActionLayout
 
 
 class QNetwork(nn.Module):

@@ -1,14 +1,12 @@
 """Files of tensors and plain values: written whole or not at all, and checked when read."""
 
 import io
-import pickle
-import zipfile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
-from irgym.core.errors import StorageError
+from irgym.acting.files import checked
 from irgym.core.files import write_file
 
 
@@ -38,20 +36,4 @@ def read(path: Path, kind: str) -> dict[str, Any]:
     Raises:
         StorageError: There is no such file, it is damaged, or it is something else.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-        if damaged is not None:
-            raise StorageError(f"{path} is damaged: restore it from a copy or train again")
-        content: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise StorageError(f"there is no {kind} at {path}: check the path or train one first") from None
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except (zipfile.BadZipFile, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        raise StorageError(
-            f"{path} is no {kind}, or it is truncated: restore it from a copy or train again"
-        ) from error
-    if not isinstance(content, dict) or cast(dict[str, Any], content).get("kind") != kind:
-        raise StorageError(f"{path} is not an irgym {kind}: choose a file that irgym wrote")
-    return cast(dict[str, Any], content)
+    return checked(path, kind, lambda path: torch.load(path, map_location="cpu", weights_only=True))

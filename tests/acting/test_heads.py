@@ -6,10 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.acting import heads
+from irgym.acting.layout import ActionLayout, AutoregressiveLayout, FlatLayout, StructuredLayout
 from irgym.core.actions import ActionSpace, Mask
 from irgym.core.kinds import ActionKind
-from irgym.nets import heads
-from irgym.nets.layout import ActionLayout, AutoregressiveLayout, FlatLayout, StructuredLayout
+from irgym.nets import likelihood
 
 SPACE = ActionSpace(
     (
@@ -89,7 +90,7 @@ def test_log_probabilities_and_entropy_equal_brute_force(make, space, seed):
     tensors = torch.as_tensor(scores), torch.as_tensor(legal)
     for place, action in enumerate(space.flat):
         choices = torch.as_tensor(layout.choices([action] * len(masks)))
-        evaluated = heads.evaluate(
+        evaluated = likelihood.evaluate(
             *tensors, choices, layout, None if pair_scores is None else torch.as_tensor(pair_scores)
         )
         allowed = np.isfinite(table[:, place])
@@ -160,7 +161,7 @@ def test_a_single_legal_action_is_certain_and_its_gradient_finite(make):
     legal = layout.legal([mask])
     scores = torch.full((1, layout.segments, layout.width), 50.0, requires_grad=True)
     choices = torch.as_tensor(layout.choices([SPACE.parse("stop")]))
-    evaluated = heads.evaluate(scores, torch.as_tensor(legal), choices, layout)
+    evaluated = likelihood.evaluate(scores, torch.as_tensor(legal), choices, layout)
     assert evaluated.log_prob.item() == 0.0
     assert evaluated.entropy.item() == 0.0
     (evaluated.log_prob + evaluated.entropy).sum().backward()

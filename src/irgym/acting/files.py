@@ -1,0 +1,167 @@
+"""The files that policies are kept in: what they hold, read without torch, which takes a second to import."""
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.acting.layout import LAYOUTS, ActionLayout
+from irgym.core.actions import CAPACITY, ActionSpace
+from irgym.core.errors import StorageError
+from irgym.core.kinds import ActionKind
+
+FORMAT = 1
+"""Of the files that this version reads."""
+
+Content = dict[str, Any]
+
+
+def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
+    """Return the content of a file of tensors and plain values.
+
+    Args:
+        path: The file.
+        kind: What it should be, for messages; its content's `kind` must equal it.
+        read: Reads it.
+
+    Raises:
+        StorageError: There is no such file, it is damaged, or it is something else.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise StorageError(f"{path} is damaged: restore it from a copy or train again")
+        content: Any = read(path)
+    except FileNotFoundError:
+        raise StorageError(f"there is no {kind} at {path}: check the path or train one first") from None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except (zipfile.BadZipFile, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        raise StorageError(
+            f"{path} is no {kind}, or it is truncated: restore it from a copy or train again"
+        ) from error
+    if not isinstance(content, dict) or cast(Content, content).get("kind") != kind:
+        raise StorageError(f"{path} is not an irgym {kind}: choose a file that irgym wrote")
+    return cast(Content, content)
+
+
+def check_format(path: Path, content: Content) -> None:
+    """Make sure that a policy's file is of the format that this version reads.
+
+    Raises:
+        StorageError: It is of another one.
+    """
+    if content.get("format") != FORMAT:
+        raise StorageError(
+            f"{path} has policy format {content.get('format')}, this version reads {FORMAT}: "
+            "use the version of irgym that wrote it"
+        )
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a policy's file says beside its network.
+
+    Attributes:
+        environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on.
+        layout: The actions, and the meaning of their scores.
+        observation: Name of the observation that it sees; empty: the task's default.
+    """
+
+    environment: str
+    targets: tuple[str, ...]
+    layout: ActionLayout
+    observation: str
+
+    @staticmethod
+    def of(content: Content) -> "Head":
+        """Return what a file says.
+
+        Raises:
+            KeyError: It is incomplete, as a TypeError or ValueError says too.
+        """
+        # Some policies that ship were written without candidates, what ends, capacity and observation.
+        kinds = [
+            ActionKind(
+                name,
+                tuple(tuple(slot) for slot in slots),
+                candidates=any(more[:1]),
+                ends=(*more[1:], None)[0],
+            )
+            for name, slots, *more in content["space"]
+        ]
+        space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
+        return Head(
+            environment=content["environment"],
+            targets=tuple(map(str, content.get("targets", ()))),
+            layout=LAYOUTS[content["layout"]](space),
+            observation=content.get("observation", ""),
+        )
+
+
+def read_arrays(path: Path) -> Any:
+    """Return what `torch.save` wrote, tensors as arrays. No code in the file is run.
+
+    Raises:
+        ValueError: The file holds other things than tensors and plain values, or is no such file.
+    """
+    with zipfile.ZipFile(path) as archive:
+        [pickled] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        folder = pickled.removesuffix("data.pkl")
+        order = f"{folder}byteorder"
+        if order in archive.namelist() and archive.read(order) != b"little":
+            raise ValueError("tensors of another byte order")
+        return _Unpickler(
+            io.BytesIO(archive.read(pickled)), lambda key: archive.read(f"{folder}data/{key}")
+        ).load()
+
+
+_TYPES = {
+    "FloatStorage": np.dtype(np.float32),
+    "DoubleStorage": np.dtype(np.float64),
+    "LongStorage": np.dtype(np.int64),
+    "IntStorage": np.dtype(np.int32),
+    "BoolStorage": np.dtype(np.bool_),
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows tensors, ordered dictionaries and plain values, and refuses everything else."""
+
+    def __init__(self, file: io.BytesIO, bytes_of: Callable[[str], bytes]) -> None:
+        super().__init__(file)
+        self._bytes_of = bytes_of
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        if (module_name, global_name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _array
+        if (module_name, global_name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if module_name == "torch" and global_name in _TYPES:
+            return _TYPES[global_name]
+        raise ValueError(f"{module_name}.{global_name} is neither a tensor nor a plain value")
+
+    def persistent_load(self, pid: Any) -> NDArray[Any]:
+        what, dtype, key, _, count = pid
+        if what != "storage":
+            raise ValueError(f"{what!r} is no storage")
+        return np.frombuffer(self._bytes_of(key), dtype, count)
+
+
+def _array(
+    storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *others: Any
+) -> NDArray[Any]:
+    """Return a tensor as an array of its own."""
+    del others
+    steps = [stride * storage.itemsize for stride in strides]
+    view = np.ndarray(tuple(shape), storage.dtype, storage, offset * storage.itemsize, steps)
+    return view.copy()

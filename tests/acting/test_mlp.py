@@ -1,0 +1,153 @@
+"""Policies without torch against the same policies with it."""
+
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.acting.files import read_arrays
+from irgym.acting.layout import LAYOUTS
+from irgym.acting.mlp import MlpPolicy
+from irgym.core.actions import ActionSpace
+from irgym.core.catalogue import ENVIRONMENTS
+from irgym.core.errors import IrgymError, StorageError
+from irgym.core.kinds import ActionKind
+from irgym.nets import storage
+from irgym.nets.actor_critic import Actor
+from irgym.nets.encoders import MlpSpec
+from irgym.nets.policy import TorchPolicy
+from irgym.nets.q_network import QNetwork
+
+SPACE = ActionSpace(
+    (ActionKind("up"), ActionKind("split", ((2, 4, 8), (0, 1))), ActionKind("stop", ends="episode"))
+)
+
+
+def inputs(count: int):
+    rng = np.random.default_rng(count)
+    masks = [SPACE.mask([True, True, i % 2 == 0], [True, False, True, True, True]) for i in range(count)]
+    return list(rng.normal(size=(count, 6)).astype(np.float32)), masks
+
+
+def both(network: Actor, path: Path) -> tuple[TorchPolicy, MlpPolicy]:
+    torch_policy = TorchPolicy(network, "loops", ("x86-64-v3",))
+    torch_policy.save(path)
+    plain = MlpPolicy.load(path)
+    assert plain is not None
+    return torch_policy, plain
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    layout=st.sampled_from(sorted(LAYOUTS)),
+    hidden=st.lists(st.integers(1, 9), max_size=3).map(tuple),
+    activation=st.sampled_from(["tanh", "relu"]),
+    normalise=st.booleans(),
+    count=st.integers(1, 5),
+)
+def test_scores_and_actions_are_those_of_torch(
+    tmp_path_factory, layout, hidden, activation, normalise, count
+):
+    network = Actor(MlpSpec(6, hidden, activation, normalise), LAYOUTS[layout](SPACE), "counts")
+    torch.nn.init.normal_(network.scores.weight)
+    if network.pair_scores is not None:
+        torch.nn.init.normal_(network.pair_scores)
+    network.encoder.adapt(torch.randn(20, 6))
+    with_torch, plain = both(network, tmp_path_factory.mktemp("policy") / "policy.pt")
+    observations, masks = inputs(count)
+    expected, legal = with_torch.scores(observations, masks)
+    scores, same = plain.scores(observations, masks)
+    assert np.allclose(scores, expected, atol=1e-4, rtol=1e-4) and np.array_equal(same, legal)
+    assert plain.act(observations, masks, None) == with_torch.act(observations, masks, None)
+    for temperature in (0.5, 2.0):
+        drawn = [
+            one.act(observations, masks, np.random.default_rng(3), temperature) for one in (with_torch, plain)
+        ]
+        assert drawn[0] == drawn[1]
+    assert (plain.environment, plain.targets, plain.observation) == ("loops", ("x86-64-v3",), "counts")
+    assert plain.space == SPACE
+
+
+@pytest.mark.parametrize("name", ["loops", "linalg", "hlo"])
+def test_policies_that_ship_need_no_torch(name: str):
+    for path in set(ENVIRONMENTS.load(name).policies().values()):
+        plain, with_torch = MlpPolicy.load(path), TorchPolicy.load(path)
+        assert plain is not None
+        rng = np.random.default_rng(0)
+        space = plain.space
+        masks = [space.mask([True] * len(space.kinds), rng.random(space.param_count) < 0.7)] * 8
+        width = next(iter(with_torch.network.state_dict()["encoder.layers.0.weight"].shape[1:]))
+        observations = list(rng.normal(size=(8, width)).astype(np.float32))
+        assert plain.act(observations, masks, None) == with_torch.act(observations, masks, None)
+        assert np.allclose(
+            plain.scores(observations, masks)[0], with_torch.scores(observations, masks)[0], atol=1e-3
+        )
+
+
+def test_torch_is_not_imported():
+    script = (
+        "import sys; from pathlib import Path; from irgym.acting.mlp import MlpPolicy;"
+        "from irgym.core.catalogue import ENVIRONMENTS;"
+        "MlpPolicy.load(ENVIRONMENTS.load('loops').policies()['default']);"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"]
+
+
+def test_other_networks_are_left_to_torch(tmp_path: Path):
+    TorchPolicy(QNetwork(MlpSpec(6), LAYOUTS["flat"](SPACE))).save(tmp_path / "q.pt")
+    assert MlpPolicy.load(tmp_path / "q.pt") is None
+
+
+def test_an_observation_of_another_width_is_refused(tmp_path: Path):
+    _, plain = both(Actor(MlpSpec(6), LAYOUTS["flat"](SPACE)), tmp_path / "policy.pt")
+    plain.check(SPACE, np.zeros(6))
+    with pytest.raises(IrgymError, match="observations of 6 values but was given 7"):
+        plain.check(SPACE, np.zeros(7))
+    with pytest.raises(IrgymError, match="other actions"):
+        plain.check(ActionSpace((ActionKind("up"),)), np.zeros(6))
+
+
+def test_weights_that_are_not_finite_or_missing_are_refused(tmp_path: Path):
+    path = tmp_path / "policy.pt"
+    network = Actor(MlpSpec(6), LAYOUTS["flat"](SPACE))
+    both(network, path)
+    content = storage.read(path, "policy")
+    content["weights"]["scores.bias"][0] = float("nan")
+    storage.write(path, content)
+    with pytest.raises(StorageError, match="not finite"):
+        MlpPolicy.load(path)
+    del content["weights"]["scores.bias"]
+    storage.write(path, content)
+    with pytest.raises(StorageError, match="incomplete"):
+        MlpPolicy.load(path)
+
+
+def test_strided_and_shared_tensors_are_read_as_they_are(tmp_path: Path):
+    whole = torch.arange(12.0).reshape(3, 4)
+    content = {"kind": "x", "a": whole.T, "b": whole[1:, ::2], "c": torch.tensor(3), "d": whole > 5}
+    storage.write(tmp_path / "x.pt", content)
+    arrays = read_arrays(tmp_path / "x.pt")
+    for name in "abcd":
+        assert np.array_equal(arrays[name], content[name].numpy())
+
+
+def test_code_in_a_file_is_not_run(tmp_path: Path):
+    class Evil:
+        def __reduce__(self):
+            return (Path.touch, (tmp_path / "touched",))
+
+    path = tmp_path / "policy.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x/data.pkl", pickle.dumps({"kind": "policy", "evil": Evil()}))
+    with pytest.raises(StorageError, match="is no policy"):
+        MlpPolicy.load(path)
+    assert not (tmp_path / "touched").exists()
