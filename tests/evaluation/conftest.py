@@ -153,6 +153,9 @@ class ToyBench:
     conditions = "a toy"
     peak_gflops = 1.0
 
+    def prepare(self) -> None:
+        """Nothing needs to be started."""
+
     @property
     def evaluator(self) -> "ToyBench":
         return self

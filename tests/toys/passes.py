@@ -219,6 +219,9 @@ class PassBench:
     conditions = "a toy"
     peak_gflops = 1.0
 
+    def prepare(self) -> None:
+        """Nothing needs to be started."""
+
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.measured: list[Job] = []

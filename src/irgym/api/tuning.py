@@ -82,8 +82,9 @@ def tune(
     )
     home, uri = locate(program, inputs, environment)
     (note or _silent)(f"{uri}: reading the program")
-    task = task_of(home, uri, backend, target, objective)
     with home.bench(farm, backend) as bench:
+        bench.prepare()
+        task = task_of(home, uri, backend, target, objective)
         return _tuned(home, bench, task, search, policy, limits, seed, note, _original(home, program, inputs))
 
 
@@ -225,9 +226,10 @@ def replay(
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
     home, uri = locate(program, inputs, environment)
-    task = task_of(home, uri, backend, target, objective)
-    actions = Schedule.parse(schedule, task.space)
     with home.bench(farm, backend) as bench:
+        bench.prepare()
+        task = task_of(home, uri, backend, target, objective)
+        actions = Schedule.parse(schedule, task.space)
         validator = Validator(bench, home.validation_inputs, seed)
         finding = confirm(home, bench, task, actions, validator)
         return tuned(home, bench, task, finding, None, _original(home, program, inputs))

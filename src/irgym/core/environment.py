@@ -151,6 +151,10 @@ class Pipeline:
 class Bench(Protocol):
     """Where an environment's programs are measured: an evaluator and an isolated process."""
 
+    def prepare(self) -> None:
+        """Begin to start what takes time to start, and return at once."""
+        ...
+
     @property
     def evaluator(self) -> Evaluator:
         """What answers jobs."""

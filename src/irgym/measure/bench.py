@@ -8,7 +8,7 @@ from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.evaluators import Measured, error_of
-from irgym.measure.farm import open_farm
+from irgym.measure.farm import LocalFarm, open_farm
 from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
@@ -21,6 +21,8 @@ class MeasuringBench(Closing):
         cache: Where costs are kept; by default the user's cache.
         limits: What a candidate may use.
         farm: Where to measure, as `open_farm` takes it; by default in one process on this machine.
+        candidates: Names of modules that measuring a candidate needs.
+        others: Names of modules that other calls need.
 
     Raises:
         FarmError: The farm's address is malformed, or nothing answers there.
@@ -29,8 +31,14 @@ class MeasuringBench(Closing):
     """
 
     def __init__(
-        self, cache: CostCache | None = None, limits: Limits | None = None, farm: str | None = None
+        self,
+        cache: CostCache | None = None,
+        limits: Limits | None = None,
+        farm: str | None = None,
+        candidates: Sequence[str] = (),
+        others: Sequence[str] = (),
     ) -> None:
+        self._modules = candidates, others
         self._farm = open_farm(farm, limits or Limits(core=timing_core()))
         self._owns_cache = cache is None
         try:
@@ -40,6 +48,11 @@ class MeasuringBench(Closing):
             raise
         self._peak: Peak | None = None
         self._evaluator = Measured(self._farm, self._cache)
+
+    def prepare(self) -> None:
+        """Start the processes here, where there are any, and have them import what they will need."""
+        if isinstance(self._farm, LocalFarm):
+            self._farm.start(*self._modules)
 
     @property
     def evaluator(self) -> Evaluator:

@@ -197,7 +197,8 @@ class LinalgEnvironment(Environment):
         limits = replace(LIMITS, core=timing_core())
         if threads:
             limits = replace(limits, threads=threads, environment=SLEEPING)
-        return MeasuringBench(limits=limits, farm=farm)
+        runner = "irgym.envs.linalg.runner"
+        return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner, "torch"))
 
     def baselines(self) -> list[Baseline]:
         """Return numpy, torch and torch.compile, on as many threads as the back end."""

@@ -2,6 +2,7 @@
 
 import math
 import time
+from functools import lru_cache
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
@@ -22,21 +23,31 @@ from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
-from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import validation
 from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
+KEPT = 10
+"""Compiled programs that a process keeps: the finalists of a search are measured several times."""
 
-def _compile(text: str, script: str, target: Target, buffers: Buffers, threads: int | None) -> Executable:
+
+@lru_cache(maxsize=KEPT)
+def _compiled(text: str, script: str, target: Target, threads: int | None) -> tuple[Executable, float]:
+    """Compile a scheduled program, or return what was compiled of it; and the seconds that it took.
+
+    Raises:
+        CompileError: MLIR or LLVM refuses it.
+        BackendError: The processor lacks the target's instructions.
+    """
     # On another machine than the run's, this processor may lack what the target needs.
     require(target)
-    arrays = [*buffers.inputs, *buffers.results]
+    started = time.perf_counter()
     with mlir():
         module, kernels = (lower(text, script, threads), {}) if threads else lower_apart(text, script)
         make_for(module, target)
     compiled = {name: compiled_kernel(kernel, target) for name, kernel in kernels.items()}
-    return Executable(module, arrays, runtime_calls() if threads else None, compiled)
+    executable = Executable(module, (), runtime_calls() if threads else None, compiled)
+    return executable, time.perf_counter() - started
 
 
 def measure(
@@ -61,12 +72,11 @@ def measure(
     if threads:
         require_cores(threads)
     checked, buffers = prepared(text)
-    started = time.perf_counter()
     try:
-        executable = _compile(text, script, target, buffers, threads)
+        unbound, compile_s = _compiled(text, script, target, threads)
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
-    compile_s = time.perf_counter() - started
+    executable = unbound.on(buffers.all)
     buffers.blank()
     # Timed first: a slow candidate then runs once in all, and a result that adds up from run to run shows.
     samples = sample(executable.run, timing)
@@ -94,12 +104,10 @@ def validate(
     """
     tried = problems(text, inputs, seed)
     said: list[Agreement] = []
-    executable: Executable | None = None
+    unbound, _ = _compiled(text, script, target, threads)
     for one in tried:
         buffers = buffers_of(one)
-        arrays = [*buffers.inputs, *buffers.results]
-        executable = executable.on(arrays) if executable else _compile(text, script, target, buffers, threads)
-        executable.run(1)
+        unbound.on(buffers.all).run(1)
         fault = buffers.faults()
         said.append(Agreement(math.inf, fault) if fault else one.judge(buffers.results))
         if not said[-1].ok:
@@ -152,7 +160,7 @@ def compare(
     said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
     if not said.ok:
         raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
-    ours = _compile(text, script, target, buffers, threads)
+    ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()
     pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
     wrong = verdict(checked, buffers)

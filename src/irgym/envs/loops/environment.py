@@ -85,7 +85,8 @@ class LoopsEnvironment(Environment):
         threads = backends.threads_of(backend)
         if threads > 1:
             limits = replace(limits, threads=threads, environment=SLEEPING)
-        return MeasuringBench(limits=limits, farm=farm)
+        runner = "irgym.envs.loops.runner"
+        return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner,))
 
     def baselines(self) -> list[Baseline]:
         """Return numpy and torch, on as many threads as the back end, and TVM on one."""

@@ -28,7 +28,7 @@ SEED = 20230904
 
 
 def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
-    a, b, c = (array.ctypes.data for array in (*buffers.inputs, *buffers.results))
+    a, b, c = (array.ctypes.data for array in buffers.all)
     return lambda repetitions: executable.run(a, b, c, repetitions)
 
 

@@ -66,6 +66,11 @@ class Buffers:
         """The results."""
         return [one.array for one in self._results]
 
+    @property
+    def all(self) -> list[Array]:
+        """The arguments, then the results."""
+        return [*self.inputs, *self.results]
+
     def reset(self) -> None:
         """Make the arguments what they were, and fill the results with what is right nowhere."""
         for one, original in zip(self._inputs, self._originals, strict=True):

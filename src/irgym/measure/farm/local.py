@@ -50,6 +50,17 @@ class LocalFarm(Closing):
         threads = threads_text(self._limits.threads)
         return f"{fingerprint().text()}; {threads}{where}{shared}; {load().text()}"
 
+    def start(self, candidates: Sequence[str], others: Sequence[str]) -> None:
+        """Start the processes, and have them import modules; do not wait for them.
+
+        Args:
+            candidates: Names of modules that candidates need.
+            others: Those that other calls need.
+        """
+        for child in self._children:
+            child.start(candidates)
+        self._aside.start(others)
+
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.
 
@@ -82,7 +93,10 @@ class LocalFarm(Closing):
 
     def close(self) -> None:
         """End the processes. A later run starts new ones."""
-        for child in (*self._children, self._aside):
+        children = (*self._children, self._aside)
+        for child in children:
+            child.dismiss()
+        for child in children:
             child.close()
 
 

@@ -2,7 +2,7 @@
 
 import pickle
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias, cast
 
@@ -81,6 +81,15 @@ class Child(Closing):
         self.limits = limits or Limits()
         self._process: Process | None = None
 
+    def start(self, modules: Sequence[str]) -> None:
+        """Start the process, if there is none, and have it import what calls will need; do not wait for it.
+
+        Args:
+            modules: Names of modules. What cannot be imported, the call that needs it says.
+        """
+        if not self._process:
+            self._process = Process(self.limits, modules)
+
     def call(self, call: Call) -> Reply:
         """Run one call.
 
@@ -155,6 +164,11 @@ class Child(Closing):
         process = self._process
         if process:
             process.strike()
+
+    def dismiss(self) -> None:
+        """Tell an idle process to end, before `close` waits for it: several then end at the same time."""
+        if self._process:
+            self._process.dismiss()
 
     def close(self) -> None:
         """End the process. A later call starts a new one."""

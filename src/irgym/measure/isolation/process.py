@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -72,7 +73,8 @@ class Process:
         answers: How many calls it has answered.
     """
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: Limits, modules: Sequence[str] = ()):
+        """Start the process; it imports the modules before the first call comes, those that it can."""
         self.waiting = True
         self.answers = 0
         self._status: int | None = None
@@ -110,7 +112,7 @@ class Process:
         os.set_blocking(self._answers, False)
         self._poll = select.poll()
         self._poll.register(self._answers, select.POLLIN)
-        self.send(pickle.dumps(limits))
+        self.send(pickle.dumps((limits, tuple(modules))))
 
     def alive(self) -> bool:
         """Say whether the process has not ended."""
@@ -161,10 +163,14 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
 
-    def finish(self) -> None:
-        """Let an idle process end by itself; kill one that does not."""
+    def dismiss(self) -> None:
+        """Tell an idle process that no more calls come, so that it ends by itself."""
         requests, self._requests = self._requests, -1
         _close(requests)
+
+    def finish(self) -> None:
+        """Let an idle process end by itself; kill one that does not."""
+        self.dismiss()
         self.ends_within(0.5)
         self.kill()
 

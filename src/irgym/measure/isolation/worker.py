@@ -4,6 +4,7 @@ It reads calls from one pipe and answers each on another as it finishes, so that
 ahead. The third pipe carries nothing; it closes when the parent dies, and that kills the child.
 """
 
+import atexit
 import faulthandler
 import fcntl
 import os
@@ -14,7 +15,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -173,21 +175,35 @@ def _watch(lifeline: int) -> None:
 def main() -> None:
     """Serve the parent that holds the other ends of the pipes."""
     requests, answers, lifeline = (int(text) for text in sys.argv[1:])
+    ended = threading.Event()
+    atexit.register(_leave_at_once, ended)  # what is registered first is called last
     _die_with_parent(lifeline)
     faulthandler.enable()
     settings = _read_request(requests)
     if settings is None:
         return
-    limits: Limits = pickle.loads(settings)
+    limits: Limits
+    limits, modules = pickle.loads(settings)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _warn_of_processor_time()
     resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
+    for module in modules:
+        with suppress(ImportError):  # the call that needs it says what is missing
+            import_module(module)
+    # Only now: processes that start at the same time would import on one core, one after the other.
     cores = timing_cores(limits.core, limits.threads)
     if cores and not limits.shared_core:
         pin(set(cores))
     worker = Worker(answers, limits)
     SLOT.set(Slot(cores, limits.shared_core, worker.announce))
     worker.serve(requests)
+    ended.set()
+
+
+def _leave_at_once(ended: threading.Event) -> None:
+    """Leave once all is done that was to be done at exit: to take down torch or LLVM takes half a second."""
+    if ended.is_set():
+        os._exit(0)
 
 
 if __name__ == "__main__":

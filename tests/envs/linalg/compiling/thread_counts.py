@@ -23,7 +23,7 @@ def threads_started(text, script, threads):
 def shares_of_work(text, script, threads, repetitions):
     """Return the share of the CPU time that each thread takes in repeated executions, the greatest first."""
     _, buffers = checking.prepared(text)
-    executable = runner._compile(text, script, host_target(), buffers, threads)
+    executable = runner._compiled(text, script, host_target(), threads)[0].on(buffers.all)
     executable.run(1)
     before = _cpu_ns()
     executable.run(repetitions)
