@@ -3,17 +3,17 @@
 `tune`, `replay`, `compare`, `train` and `evaluate` do what the commands of the same names do, and return what
 those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give what there is
 to work with. Each is imported on first use. `import irgym` also registers the environments with Gymnasium,
-as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only be waiting for Gymnasium.
+as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for Gymnasium.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from irgym.core.interrupts import leave_when_interrupted, started_as_command
+from irgym.core.interrupts import leave_when_interrupted, started_as_child, started_as_command
 
 if started_as_command():
     leave_when_interrupted()  # before the imports that take time
-else:
+elif not started_as_child():
     from irgym.gym.registration import register_all
 
     register_all()

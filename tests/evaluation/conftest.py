@@ -153,7 +153,7 @@ class ToyBench:
     conditions = "a toy"
     peak_gflops = 1.0
 
-    def prepare(self) -> None:
+    def prepare(self, *calls: Call) -> None:
         """Nothing needs to be started."""
 
     @property

@@ -219,12 +219,12 @@ class PassBench:
     conditions = "a toy"
     peak_gflops = 1.0
 
-    def prepare(self) -> None:
-        """Nothing needs to be started."""
-
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.measured: list[Job] = []
+
+    def prepare(self, *calls: Call) -> None:
+        """Nothing needs to be started."""
 
     @property
     def evaluator(self) -> "PassBench":

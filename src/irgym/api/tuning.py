@@ -162,6 +162,9 @@ def _tuned(
     tell = note or _silent
     tell(f"{task.uri}: evaluating it as written")
     evaluator = bench.evaluator
+    validator = Validator(bench, home.validation_inputs, seed)
+    if not task.objective.timed:  # nothing that goes on beside the search disturbs it
+        validator.prepare(task)
 
     def searching(progress: SearchProgress) -> None:
         tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}")
@@ -173,7 +176,6 @@ def _tuned(
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
     tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-    validator = Validator(bench, home.validation_inputs, seed)
     finding = confirm_best(home, bench, task, found, validator)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
     return tuned(home, bench, task, finding, described, original)

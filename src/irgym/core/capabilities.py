@@ -31,6 +31,15 @@ class Sketches(Protocol):
 
 
 @runtime_checkable
+class Preparation(Protocol):
+    """A validation of which a part can be done before there is anything to validate."""
+
+    def preparation(self, inputs: int, seed: int) -> Call:
+        """Return the call that does it; its process then has it at hand. Arguments are as `validation`'s."""
+        ...
+
+
+@runtime_checkable
 class Macros(Protocol):
     """Macro-actions: those that stand for several others, one after the other."""
 

@@ -151,8 +151,12 @@ class Pipeline:
 class Bench(Protocol):
     """Where an environment's programs are measured: an evaluator and an isolated process."""
 
-    def prepare(self) -> None:
-        """Begin to start what takes time to start, and return at once."""
+    def prepare(self, *calls: Call) -> None:
+        """Begin to start what takes time to start, and return at once.
+
+        Args:
+            calls: What to run beforehand, for what it leaves behind; nobody is told what they return.
+        """
         ...
 
     @property

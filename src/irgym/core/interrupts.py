@@ -11,12 +11,27 @@ INTERRUPTED = 130
 """Exit code of an interrupted command."""
 
 
+CHILD = "irgym.measure.isolation.worker"
+"""The module that isolated processes run."""
+
+
 def started_as_command() -> bool:
     """Say whether this process was started as `irgym` or `python -m irgym`, rather than importing it."""
     words = sys.orig_argv
     if sys.argv[:1] == ["-m"]:  # Python has not found the module to run yet
-        return words[words.index("-m") + 1 :][:1] == ["irgym"]
+        return _module() == "irgym"
     return bool(sys.argv) and Path(sys.argv[0]).name == "irgym" and sys.argv[0] in words
+
+
+def started_as_child() -> bool:
+    """Say whether this process is an isolated one, which a process of irgym started."""
+    return sys.argv[:1] == ["-m"] and _module() == CHILD
+
+
+def _module() -> str:
+    """Return the module that Python was told to run, empty for none."""
+    words = sys.orig_argv
+    return "".join(words[words.index("-m") + 1 :][:1])
 
 
 def leave_when_interrupted() -> None:

@@ -39,6 +39,12 @@ class Validator:
         self._seed = seed
         self._seen: dict[tuple[str, str], Validation] = {}
 
+    def prepare(self, task: Task[Any]) -> None:
+        """Begin what can be done before there is anything to compare, and return at once."""
+        preparation = capabilities.ask(task, capabilities.Preparation)
+        if self.inputs and preparation is not None:
+            self._bench.prepare(preparation.preparation(self.inputs, self._seed))
+
     def __call__(self, task: Task[Any], state: Any) -> Validation | None:
         """Return the comparison with the original, None where none is wanted.
 

@@ -49,10 +49,14 @@ class MeasuringBench(Closing):
         self._peak: Peak | None = None
         self._evaluator = Measured(self._farm, self._cache)
 
-    def prepare(self) -> None:
-        """Start the processes here, where there are any, and have them import what they will need."""
+    def prepare(self, *calls: Call) -> None:
+        """Start the processes here, where there are any, and have them import what they will need.
+
+        Args:
+            calls: What the process of calls that are no candidates runs beforehand.
+        """
         if isinstance(self._farm, LocalFarm):
-            self._farm.start(*self._modules)
+            self._farm.start(*self._modules, calls)
 
     @property
     def evaluator(self) -> Evaluator:

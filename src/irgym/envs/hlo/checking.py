@@ -103,9 +103,9 @@ class Original:
 _original = lru_cache(maxsize=1)(Original)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
-    """Return what a program is checked on; the last one is kept for its next candidates."""
+    """Return what a program is checked on; the last ones are kept for its next candidates."""
     return _original(proto, passes).problem(seed)
 
 

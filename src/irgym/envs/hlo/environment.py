@@ -175,7 +175,8 @@ class HloEnvironment(Environment):
         from irgym.measure.bench import MeasuringBench
 
         del backend
-        return MeasuringBench(limits=replace(BENCH_LIMITS, core=timing_core()), farm=farm)
+        limits, runner = replace(BENCH_LIMITS, core=timing_core()), "irgym.envs.hlo.runner"
+        return MeasuringBench(limits=limits, farm=farm, others=(runner,))
 
     def pipelines(self) -> list[Pipeline]:
         """Return XLA's default orders."""

@@ -2,6 +2,7 @@
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.errors import IrgymError
+from irgym.envs.hlo.checking import problem_of
 from irgym.envs.hlo.engine import PassFailure
 from irgym.envs.hlo.execution import CompileFailure, compare, time_module
 from irgym.envs.hlo.store import read_program, store
@@ -37,6 +38,15 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
         return Measurement(Outcome.OK, (float(entry if objective == "entry-ops" else module.size),))
     except PassFailure as failure:
         return Measurement(Outcome.CRASH, detail=str(failure))
+
+
+def prepare(program: str, seed: int) -> None:
+    """Compile and run a program as written, so that `validate` has that at hand.
+
+    Raises:
+        IrgymError: It does not compile, or does not run.
+    """
+    problem_of(read_program(program), seed, True)
 
 
 def validate(program: str, path: tuple[int, ...], inputs: int, seed: int) -> Validation:

@@ -211,6 +211,10 @@ class HloTask(Task[HloState]):
         """Return the call that runs both modules on XLA:CPU and compares their results."""
         return Call("irgym.envs.hlo.runner:validate", (self.modules.file, state.path, inputs, seed))
 
+    def preparation(self, inputs: int, seed: int) -> Call:
+        """Return the call that compiles the program as written, before it is compared with another."""
+        return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed))
+
     def pipeline(self, name: str) -> Schedule:
         """Return the passes of one of XLA's default orders that change the program.
 

@@ -50,16 +50,18 @@ class LocalFarm(Closing):
         threads = threads_text(self._limits.threads)
         return f"{fingerprint().text()}; {threads}{where}{shared}; {load().text()}"
 
-    def start(self, candidates: Sequence[str], others: Sequence[str]) -> None:
+    def start(self, candidates: Sequence[str], others: Sequence[str], calls: Sequence[Call] = ()) -> None:
         """Start the processes, and have them import modules; do not wait for them.
 
         Args:
-            candidates: Names of modules that candidates need.
+            candidates: Names of modules that candidates need; empty where there may be none to measure.
             others: Those that other calls need.
+            calls: What the process of these runs beforehand; what they return is dropped.
         """
-        for child in self._children:
-            child.start(candidates)
-        self._aside.start(others)
+        if candidates:
+            for child in self._children:
+                child.start(candidates)
+        self._aside.start(others, calls)
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.

@@ -80,15 +80,21 @@ class Child(Closing):
     def __init__(self, limits: Limits | None = None):
         self.limits = limits or Limits()
         self._process: Process | None = None
+        self._beforehand = 0
 
-    def start(self, modules: Sequence[str]) -> None:
-        """Start the process, if there is none, and have it import what calls will need; do not wait for it.
+    def start(self, modules: Sequence[str], calls: Iterable[Call] = ()) -> None:
+        """Start the process, if there is none, and have it make ready for later calls; do not wait for it.
 
         Args:
-            modules: Names of modules. What cannot be imported, the call that needs it says.
+            modules: Names of modules to import. What cannot be imported, the call that needs it says.
+            calls: What to run for what it leaves in memory. What they return is dropped, and where one kills
+                the process, the next call gets a new one.
         """
         if not self._process:
             self._process = Process(self.limits, modules)
+        for call in calls:
+            self._process.send(pack(call))
+            self._beforehand += 1
 
     def call(self, call: Call) -> Reply:
         """Run one call.
@@ -124,6 +130,7 @@ class Child(Closing):
             ChildError: The process does not start or stops working between calls.
             StorageError: The lock of the timing core is not to be had.
         """
+        self._finish_beforehand()
         source = iter(requests)
         pending = deque(islice(source, ahead))
         sent = failures = 0
@@ -172,6 +179,8 @@ class Child(Closing):
 
     def close(self) -> None:
         """End the process. A later call starts a new one."""
+        if self._beforehand:
+            self._kill()  # nobody needs what it computes
         if self._process:
             self._process.finish()
             self._process = None
@@ -181,6 +190,15 @@ class Child(Closing):
         if getattr(self, "_process", None):
             self._kill()
 
+    def _finish_beforehand(self) -> None:
+        """Wait for the calls of `start`."""
+        while self._beforehand and self._process:
+            received = self._process.receive()
+            self._beforehand -= 1
+            if not isinstance(received, Packed):
+                self._kill()
+        self._beforehand = 0
+
     def _ready(self, idle: bool) -> "Process":
         if idle and self._process and not self._process.alive():
             self._kill()  # no candidate is to blame
@@ -189,6 +207,7 @@ class Child(Closing):
         return self._process
 
     def _kill(self) -> None:
+        self._beforehand = 0
         if self._process:
             self._process.kill()
             self._process = None

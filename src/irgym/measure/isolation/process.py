@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from irgym.core.interrupts import CHILD
 from irgym.measure.isolation.protocol import (
     ANSWER,
     KINDS,
@@ -93,7 +94,7 @@ class Process:
         try:
             self._popen = subprocess.Popen(
                 # -P: the current folder must not shadow modules.
-                [sys.executable, "-P", "-m", "irgym.measure.isolation.worker", *map(str, theirs)],
+                [sys.executable, "-P", "-m", CHILD, *map(str, theirs)],
                 pass_fds=theirs,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
