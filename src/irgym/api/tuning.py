@@ -1,7 +1,9 @@
 """`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.parts import TunedParts
+from irgym.evaluation.patience import Checks, Patience, checks_bound
 from irgym.evaluation.policies import can_lead, policy_for, policy_name
 from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
@@ -23,6 +26,9 @@ from irgym.evaluation.units import progress_text
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import SearchProgress, needs_policy, run_search
+
+PATIENT = 0.3
+"""Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
 
 FEW = 1024
 """Programs of a task that are searched exhaustively unless told otherwise, where costs are exact."""
@@ -162,12 +168,19 @@ def _tuned(
     tell = note or _silent
     tell(f"{task.uri}: evaluating it as written")
     evaluator = bench.evaluator
+    started, bounds = time.monotonic(), list[float]()
     validator = Validator(bench, home.validation_inputs, seed)
     if not task.objective.timed:  # nothing that goes on beside the search disturbs it
         validator.prepare(task)
 
     def searching(progress: SearchProgress) -> None:
-        tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}")
+        if not bounds:
+            # Where the cost was known from before, so is what compiling took.
+            [first] = evaluator.evaluate([task.job(task.initial())])
+            first_s = max(time.monotonic() - started, first.compile_s)
+            bounds.append(checks_bound(task, progress.first_cost, first_s))
+        last = f"then checks, at most {bounds[0]:.0f} s"
+        tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}, {last}")
 
     found = run_search(
         strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory), searching
@@ -176,9 +189,14 @@ def _tuned(
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
     tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-    finding = confirm_best(home, bench, task, found, validator)
+    [bound_s] = bounds
+    patience = Patience(PATIENT * bound_s)
+    finding = confirm_best(home, bench, task, found, validator, patience)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
-    return tuned(home, bench, task, finding, described, original)
+    result = tuned(home, bench, task, finding, described, original)
+    late_s = max(0.0, found.seconds - limits.seconds) if limits.seconds is not None else 0.0
+    took_s = time.monotonic() - patience.started + late_s
+    return replace(result, checks=Checks(took_s, bound_s))
 
 
 def _silent(_: str) -> None:

@@ -38,6 +38,10 @@ class Preparation(Protocol):
         """Return the call that does it; its process then has it at hand. Arguments are as `validation`'s."""
         ...
 
+    def validation_s(self) -> float:
+        """Return how many seconds preparation and validation take at most, by the program's size."""
+        ...
+
 
 @runtime_checkable
 class Macros(Protocol):

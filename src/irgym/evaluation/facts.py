@@ -43,6 +43,9 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         proven = "; these are all: none is better" if search.complete else ""
         found = f"{search.evaluations} candidates in {search.seconds:.1f} s{proven}"
         facts.append(("search", f"{search.label}: {found}"))
+    if result.checks is not None:
+        took = f"{result.checks.seconds:.1f} s, of at most {result.checks.bound_s:.0f} s"
+        facts.append(("checks", f"measuring anew, validation, comparison: {took}"))
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
 
 

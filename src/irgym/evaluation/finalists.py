@@ -12,6 +12,7 @@ from irgym.core.actions import Action
 from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
+from irgym.evaluation.patience import ENDLESS, Patience
 from irgym.evaluation.statistics import NOISE, Verdict, geometric_interval
 from irgym.evaluation.tuning import ROUNDS, Finding, Validator, confirm, measure_anew, same_program
 from irgym.search.minimise import minimise
@@ -42,35 +43,53 @@ KEPT = "nothing better than the program as written was found, so that is kept"
 
 
 def confirm_best(
-    environment: Environment, bench: Bench, task: Task[Any], result: SearchResult, validator: Validator
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    result: SearchResult,
+    validator: Validator,
+    patience: Patience = ENDLESS,
 ) -> Finding:
     """Validate and measure the best finalist of a search; the program as written where that is no better.
+
+    Args:
+        environment: Where the program comes from.
+        bench: Where it is measured.
+        task: The program.
+        result: What the search found.
+        validator: Compares results with the original's.
+        patience: How long to go on measuring anew; what was found first counts for more then.
 
     Raises:
         IrgymError: The best gives wrong results, or does not run any more.
     """
-    best = best_of(environment, bench, task, result)
+    best = best_of(environment, bench, task, result, patience)
     if best.no_gain:
-        return _as_baseline_or_written(environment, bench, task, best, validator)
+        return _as_baseline_or_written(environment, bench, task, best, validator, patience)
     if not same_program(task, replay(task, best.schedule), task.initial()):
-        finding = confirm(environment, bench, task, best.schedule, validator)
+        finding = confirm(environment, bench, task, best.schedule, validator, patience=patience)
         if finding.cost < finding.cost_as_written:
             return finding
-    return confirm(environment, bench, task, Schedule(), validator, KEPT)
+    return confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
 
 
 def _as_baseline_or_written(
-    environment: Environment, bench: Bench, task: Task[Any], best: Choice, validator: Validator
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    best: Choice,
+    validator: Validator,
+    patience: Patience,
 ) -> Finding:
     """Return the program run as the baseline runs it, unless it is slower than as written beyond the noise.
 
     It was chosen by timings in turn with the baseline, and so the program as written must be faster in turn
     with the baseline, too: costs alone differ more than programs do.
     """
-    finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain)
+    finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain, patience)
     if finding.cost <= finding.cost_as_written * (1.0 + NOISE):
         return finding
-    written = confirm(environment, bench, task, Schedule(), validator, KEPT)
+    written = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
     return written if (written.baseline_ratio or 0.0) > 1.0 + NOISE else finding
 
 
@@ -107,8 +126,14 @@ def confirm_episode(
     return confirm(environment, bench, task, Schedule(), validator, KEPT)
 
 
-def best_of(environment: Environment, bench: Bench, task: Task[Any], result: SearchResult) -> Choice:
-    """Return the finalist whose cost, measured three times anew in turn, is least.
+def best_of(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    result: SearchResult,
+    patience: Patience = ENDLESS,
+) -> Choice:
+    """Return the finalist whose cost, measured three times anew in turn, is least; if patience reaches.
 
     The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
     Costs that the states know have no noise: the first finalist is the best.
@@ -124,46 +149,61 @@ def best_of(environment: Environment, bench: Bench, task: Task[Any], result: Sea
         return Choice(result.finalists[0])
     ended = _ended(task, result.finalists)
     if not ended:
-        return Choice(minimise(task, _least(bench, task, result.finalists)))
+        return Choice(minimise(task, _least(bench, task, result.finalists, patience)))
     distinct = {task.key(replay(task, one)): one for one in (*ended, *result.finalists)}
-    close = _close(bench, task, list(distinct.values()))
+    close = _close(bench, task, list(distinct.values()), patience)
     if not close:
         return Choice(result.finalists[0])
     name = environment.reference_baseline
     ending = None if name is None else capabilities.ending_of(task, name)
     if name is None or ending is None:
-        return Choice(minimise(task, _least(bench, task, close)))
+        return Choice(minimise(task, _least(bench, task, close, patience)))
     itself = task.key(replay(task, Schedule((ending,))))
     others = [one for one in close if task.key(replay(task, one)) != itself]
-    best = _most_gained(bench, task, name, others) if others else None
-    if best is not None and _faster(bench, task, name, best):
+    best = _most_gained(bench, task, name, others, patience) if others else None
+    if best is not None and _faster(bench, task, name, best, patience):
         return Choice(best)
     return _as_baseline(environment, task, name, ending)
 
 
-def _least(bench: Bench, task: Task[Any], schedules: Sequence[Schedule]) -> Schedule:
+def _least(
+    bench: Bench, task: Task[Any], schedules: Sequence[Schedule], patience: Patience = ENDLESS
+) -> Schedule:
     """Return the schedule whose program's cost, measured three times anew in turn, is least."""
+    costs = [math.inf] * len(schedules)
     states = [replay(task, schedule) for schedule in schedules]
-    rounds = [[measure_anew(bench, task, state).cost for state in states] for _ in range(ROUNDS)]
-    return schedules[int(np.argmin(np.min(rounds, axis=0)))]
+    for number in patience.rounds(ROUNDS):
+        for place, state in enumerate(states):
+            if not (number == 0 and place == 0) and patience.over:
+                break  # the best of the search stand first
+            costs[place] = min(costs[place], measure_anew(bench, task, state).cost)
+    return schedules[int(np.argmin(costs))]
 
 
-def _close(bench: Bench, task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:
+def _close(
+    bench: Bench, task: Task[Any], schedules: Sequence[Schedule], patience: Patience
+) -> list[Schedule]:
     """Return the schedules with the least costs, those that run, measured once and the better ones again.
 
     What disturbs the machine may last for as long as a measurement, so a single one does not do.
     """
-    costs = [measure_anew(bench, task, replay(task, one)).cost for one in schedules]
+    costs = [
+        math.inf if patience.over else measure_anew(bench, task, replay(task, one)).cost for one in schedules
+    ]
     better: list[int] = np.argsort(costs, kind="stable")[: 2 * CLOSE].tolist()
     again = {
-        place: min(costs[place], measure_anew(bench, task, replay(task, schedules[place])).cost)
+        place: costs[place]
+        if patience.over
+        else min(costs[place], measure_anew(bench, task, replay(task, schedules[place])).cost)
         for place in better
         if costs[place] < math.inf
     }
     return [schedules[place] for place in sorted(again, key=again.__getitem__)[:CLOSE]]
 
 
-def _most_gained(bench: Bench, task: Task[Any], baseline: str, schedules: Sequence[Schedule]) -> Schedule:
+def _most_gained(
+    bench: Bench, task: Task[Any], baseline: str, schedules: Sequence[Schedule], patience: Patience
+) -> Schedule:
     """Return the schedule, in its shortest form, that gains most on a baseline, timed in turn with it.
 
     Costs that are measured one after the other differ more than the programs do where the machine's speed
@@ -171,12 +211,14 @@ def _most_gained(bench: Bench, task: Task[Any], baseline: str, schedules: Sequen
     """
     shortest = [minimise(task, one) for one in schedules]
     calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in shortest]
-    ratios: list[list[float]] = [[] for _ in calls]
-    for _ in range(PLACINGS if len(calls) > 1 else 0):
-        for call, found in zip(calls, ratios, strict=True):
+    gains = [0.0] * len(calls)
+    for number in patience.rounds(PLACINGS if len(calls) > 1 else 0):
+        for place, call in enumerate(calls):
+            if not (number == 0 and place == 0) and patience.over:
+                break
             versus: Versus = bench.call(call)
-            found.append(versus.ratio)
-    return shortest[max(range(len(calls)), key=lambda place: math.prod(ratios[place]))]
+            gains[place] += math.log(versus.ratio)
+    return shortest[max(range(len(calls)), key=gains.__getitem__)]
 
 
 def _ended(task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:
@@ -191,7 +233,7 @@ def _ended(task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:
     return found
 
 
-def _faster(bench: Bench, task: Task[Any], baseline: str, schedule: Schedule) -> bool:
+def _faster(bench: Bench, task: Task[Any], baseline: str, schedule: Schedule, patience: Patience) -> bool:
     """Say whether a schedule's program is faster than a baseline, timed in turn, beyond the noise.
 
     A program that is made ready once more may be some percent faster or slower than before, whatever its
@@ -199,7 +241,7 @@ def _faster(bench: Bench, task: Task[Any], baseline: str, schedule: Schedule) ->
     """
     call = capabilities.baseline_call(task, baseline, replay(task, schedule))
     ratios: list[float] = []
-    for _ in range(ROUNDS):
+    for _ in patience.rounds(ROUNDS):
         versus: Versus = bench.call(call)
         if versus.ratio <= 1.0:
             return False

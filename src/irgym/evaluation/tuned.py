@@ -14,6 +14,7 @@ from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
 from irgym.evaluation.gains import Gain, gains_of
+from irgym.evaluation.patience import Checks
 from irgym.evaluation.targets import machine_text
 from irgym.evaluation.tuning import Finding, Reference, gain_ratio, over, reference_of
 
@@ -81,6 +82,7 @@ class Tuned(Finding):
         date: When it was measured: ISO 8601, UTC.
         task: The program's task.
         original: The object that it was made of, in place of which it can be called; None for a URI or file.
+        checks: What followed the search; None where none went before.
     """
 
     program: str
@@ -95,6 +97,7 @@ class Tuned(Finding):
     date: str
     task: Task[Any] = field(repr=False, compare=False)
     original: Original | None = field(default=None, repr=False, compare=False)
+    checks: Checks | None = None
 
     def __call__(self, *inputs: Any) -> Any:
         """Compute the program, as the object that it was made of would.
@@ -193,6 +196,8 @@ class Tuned(Finding):
                 "policy": None if search is None else search.policy,
                 "evaluations": None if search is None else search.evaluations,
                 "seconds": None if search is None else search.seconds,
+                "checks_seconds": None if self.checks is None else self.checks.seconds,
+                "checks_bound": None if self.checks is None else self.checks.bound_s,
                 "proven": None if search is None else search.complete,
                 "program_after": self.program_after,
                 "machine": self.machine,

@@ -12,6 +12,7 @@ from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import BaselineError, IrgymError, UnknownPipelineError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
+from irgym.evaluation.patience import ENDLESS, Patience
 from irgym.evaluation.targets import of_baseline
 
 ROUNDS = 3
@@ -193,16 +194,19 @@ def least_cost(bench: Bench, task: Task[Any], state: Any) -> float:
     return cost
 
 
-def least_costs(bench: Bench, task: Task[Any], states: Sequence[Any]) -> list[float]:
+def least_costs(
+    bench: Bench, task: Task[Any], states: Sequence[Any], patience: Patience = ENDLESS
+) -> list[float]:
     """Return for each state the least of some costs measured anew, in turn, or the cost that it knows.
 
     In turn, since what slows the machine down may last for longer than all measurements of one state.
+    `ROUNDS` times, as far as patience reaches.
 
     Raises:
         IrgymError: A program fails.
     """
     repeats = 1 if task.objective.exact else ROUNDS
-    rounds = [[_cost(bench, task, state) for state in states] for _ in range(repeats)]
+    rounds = [[_cost(bench, task, state) for state in states] for _ in patience.rounds(repeats)]
     return [min(costs) for costs in zip(*rounds, strict=True)]
 
 
@@ -222,6 +226,7 @@ def confirm(
     schedule: Schedule,
     validator: Validator,
     no_gain: str = "",
+    patience: Patience = ENDLESS,
 ) -> Finding:
     """Validate and measure what a schedule makes of a program.
 
@@ -232,6 +237,7 @@ def confirm(
         schedule: The schedule.
         validator: Compares the results with the original's.
         no_gain: See `Finding.no_gain`.
+        patience: How long to measure anew.
 
     Raises:
         IrgymError: The schedule does not apply, its program fails, or its results are wrong.
@@ -239,7 +245,8 @@ def confirm(
     state = replay(task, schedule)
     validation = validator(task, state)
     first = task.initial()
-    costs = least_costs(bench, task, [first] if same_program(task, state, first) else [first, state])
+    states = [first] if same_program(task, state, first) else [first, state]
+    costs = least_costs(bench, task, states, patience)
     # Baselines are timed: beside other costs they say nothing.
     baseline = environment.reference_baseline if task.objective.timed else None
     versus, no_baseline = None, ""

@@ -38,6 +38,9 @@ FINALISTS = 8
 BRANCHES = 256
 """Greatest number of actions of a node that a search considers; of structured actions there are too many."""
 
+ANSWER = 2
+"""Evaluations that are made however short the time is: the program as written, and what is tried first."""
+
 EXPANSION = 64
 """Number of transitions made between two looks at the clock."""
 
@@ -145,6 +148,14 @@ class Session:
             shares.append(self.seconds / self._budget.seconds)
         return min(1.0, max(shares))
 
+    @property
+    def _spent(self) -> bool:
+        """Whether the budget is spent: time alone only after `ANSWER` evaluations."""
+        evaluations, seconds = self._budget.evaluations, self._budget.seconds
+        if evaluations is not None and self.evaluations >= evaluations:
+            return True
+        return seconds is not None and self.seconds >= seconds and self.evaluations >= ANSWER
+
     def costs(self, nodes: Sequence[Node]) -> list[float]:
         """Return the cost of each node, infinite for failures; programs seen before cost nothing.
 
@@ -165,9 +176,9 @@ class Session:
             for (node, job), measurement in zip(batch, measurements, strict=True):
                 self._record(node, job, measurement.cost)
             self._tell()
-            if self.progress >= 1.0:
+            if self._spent:
                 raise Exhausted
-        if self._stalled >= STALL or self.progress >= 1.0:
+        if self._stalled >= STALL or self._spent:
             raise Exhausted
         return [self._costs[job.schedule] for job in jobs]
 
@@ -317,7 +328,7 @@ class Session:
             Exhausted: The time is up.
         """
         # Where transitions are slow, those between two evaluations can take longer than the budget.
-        if self._budget.seconds is not None and self.seconds >= self._budget.seconds:
+        if self._spent:
             raise Exhausted
         return Node(self._next(node.state, action), node.schedule.then(action))
 

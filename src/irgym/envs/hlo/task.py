@@ -38,6 +38,10 @@ OBJECTIVES = {objective.name: objective for objective in (OPS, ENTRY_OPS, FLOPS,
 """What may be minimised."""
 
 
+VALIDATION_S = 0.03
+"""Seconds that validation takes at most for an operation: XLA:CPU compiles three modules of them."""
+
+
 class HloTask(Task[HloState]):
     """Ordering XLA's passes on one module.
 
@@ -214,6 +218,10 @@ class HloTask(Task[HloState]):
     def preparation(self, inputs: int, seed: int) -> Call:
         """Return the call that compiles the program as written, before it is compared with another."""
         return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed))
+
+    def validation_s(self) -> float:
+        """Return how many seconds validation takes at most, by the number of operations."""
+        return VALIDATION_S * self.initial().node.total
 
     def pipeline(self, name: str) -> Schedule:
         """Return the passes of one of XLA's default orders that change the program.

@@ -35,6 +35,12 @@ FLIPS = 4
 JUMP = 1e3
 """An element jumped where it moved this many times as far as half of those of its magnitude."""
 
+PEERS = 16
+"""Numbers that tell together what rounding does to each of them."""
+
+REACH = 4
+"""How many times a factor of 4 greater the peers of a number may be, where it has few."""
+
 Floats = NDArray[np.floating]
 
 _NOWHERE = -2000
@@ -145,7 +151,8 @@ def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
 
     A few runs may happen to leave a number where it is; its peers tell what rounding does to its kind. They
     are those of its magnitude (within a factor of 4), not all of the array: beside a mask of -1e9 the noise
-    of the mask must excuse nothing else.
+    of the mask must excuse nothing else. A number that a sum left near zero may have no such peers, and more
+    noise than its magnitude tells: fewer than `PEERS` are joined by the greater ones, as far as `REACH`.
     """
     kinds = _exponents(magnitude) // 2
     kinds -= kinds.min()
@@ -153,7 +160,12 @@ def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
     lowest = steps.min()
     width = int(steps.max() - lowest) + 1
     table = np.bincount((kinds * width + (steps - lowest)).ravel(), minlength=int(kinds.max() + 1) * width)
-    counts = table.reshape(-1, width).cumsum(axis=1)
+    table = table.reshape(-1, width)
+    peers = table.copy()
+    for further in range(1, min(REACH, len(table) - 1) + 1):
+        few = np.flatnonzero(peers[:-further].sum(axis=1) < PEERS)
+        peers[few] += table[few + further]
+    counts = peers.cumsum(axis=1)
     median = (counts * 2 >= counts[:, -1:]).argmax(axis=1) + lowest
     sizes = np.where(median <= _NOWHERE, 0.0, np.ldexp(1.0, np.maximum(median, -1000)))
     return sizes[kinds]

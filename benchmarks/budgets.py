@@ -1,0 +1,110 @@
+"""How long `irgym tune` takes beyond the time that it is given, and whether it ends when it says.
+
+For the smallest program of each environment: the fixed cost, all that is not the search. For a large one of
+the test programs: whether the command ends within its seconds and the bound on checks that it states. Each
+command is a process of its own, which is started anew; caches are as they are after a first run of each.
+
+    python benchmarks/budgets.py
+    python benchmarks/budgets.py --environments linalg --seconds 1 5 30
+"""
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+SMALL = {
+    "loops": "loops://mm/64x64x64",
+    "linalg": "linalg://matmul/64x64x64",
+    "hlo": "hlo://mlp?layers=1",
+    "graph": "graph://squeezenet1_1?size=128",
+    "cse": "cse://kernels/bytes.c#decode_base64",
+}
+LARGE = {
+    "loops": "loops://mm/1024x1024x1024",
+    "linalg": "linalg://vgg11?size=224",
+    "hlo": "hlo://gpt2?layers=4",
+    "graph": "graph://inception_v3",
+    "cse": "cse://kernels/signals.c#fourier",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command.
+
+    Attributes:
+        wall_s: Its wall-clock time.
+        bound_s: What it said that checks would take at most.
+        result: Its JSON.
+    """
+
+    wall_s: float
+    bound_s: float
+    result: dict[str, Any]
+
+
+def run(uri: str, seconds: float) -> Run:
+    """Tune a program for a time."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "result.json"
+        words = [sys.executable, "-m", "irgym", "tune", uri, "--seconds", f"{seconds:g}", "--json", str(out)]
+        started = time.perf_counter()
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        wall_s = time.perf_counter() - started
+        if done.returncode:
+            raise SystemExit(f"{' '.join(words)}\n{done.stderr}")
+        [bound_s] = {float(text) for text in re.findall(r"then checks, at most (\d+) s", done.stderr)}
+        return Run(wall_s, bound_s, json.loads(out.read_text()))
+
+
+def help_s(repeats: int) -> float:
+    """Return the median time of `irgym --help`."""
+    times: list[float] = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "irgym", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def main(
+    environments: tuple[str, ...] = tuple(SMALL),
+    seconds: tuple[float, ...] = (1.0, 5.0, 30.0),
+    repeats: int = 3,
+) -> None:
+    """Measure.
+
+    Args:
+        environments: Names of environments.
+        seconds: Budgets on the large programs.
+        repeats: Runs of which the median counts, on the small programs.
+    """
+    print(f"irgym --help: {help_s(2 * repeats - 1):.2f} s")
+    for name in environments:
+        run(SMALL[name], 1.0)
+        runs = [run(SMALL[name], 1.0) for _ in range(repeats)]
+        fixed = [one.wall_s - 1.0 for one in runs]
+        print(f"{SMALL[name]}: {statistics.median(fixed):.1f} s beside a search of 1 s ({repeats} runs)")
+    for name in environments:
+        run(LARGE[name], 1.0)
+        for budget in seconds:
+            one = run(LARGE[name], budget)
+            kept = "kept" if one.wall_s <= budget + one.bound_s else "BROKEN"
+            found = f"{one.result['speedup']:.2f}x, {one.result['evaluations']} candidates"
+            print(
+                f"{LARGE[name]}, {budget:g} s: ended after {one.wall_s:.1f} s, said {budget:g} + "
+                f"{one.bound_s:.0f} s: {kept}; {found}, validated: {one.result['validated']}"
+            )
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,77 @@
+"""How long what follows a search may take: it is said before, and kept."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from irgym.core import capabilities
+from irgym.core.task import Task
+from irgym.measure.timing import LONG_S
+
+START_S = 5.0
+"""Seconds that the checks of the smallest program may take: processes start, libraries are imported."""
+
+CHECKS = 6.0
+"""Checks compile and run programs so many times as long as it took to compile and run the one as written."""
+
+PAIRS = 60
+"""Runs of a program and its baseline in turn, unless they are slow: see `irgym.measure.timing.interleave`."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long checks go on with what need not be repeated.
+
+    Attributes:
+        seconds: Then they come to an end: each measurement is made once, and validation is never left out.
+        started: When they began, on the monotonic clock.
+    """
+
+    seconds: float = math.inf
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() - self.started >= self.seconds
+
+    def rounds(self, most: int) -> Iterator[int]:
+        """Yield the numbers of rounds: `most`, or fewer where time is up; one at least."""
+        for number in range(most):
+            if number and self.over:
+                return
+            yield number
+
+
+ENDLESS = Patience()
+"""For checks that may take as long as they do."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What the checks after a search took.
+
+    Attributes:
+        seconds: Wall-clock time, from the end of the search's own time on.
+        bound_s: What was said before that it would be at most.
+    """
+
+    seconds: float
+    bound_s: float
+
+
+def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
+    """Return how many seconds the checks of a program take at most.
+
+    Args:
+        task: The program.
+        first_cost: Cost of the program as written; infinite where it failed.
+        first_s: Seconds that it took to find that out.
+    """
+    bound = START_S + CHECKS * first_s
+    if task.objective.timed and math.isfinite(first_cost):
+        bound += min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
+    preparation = capabilities.ask(task, capabilities.Preparation)
+    return bound if preparation is None else bound + preparation.validation_s()
