@@ -1,9 +1,10 @@
 """irgym: reinforcement learning and search for compiler optimisation, on real compilers.
 
-`tune`, `replay`, `compare`, `train` and `evaluate` do what the commands of the same names do, and return what
-those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give what there is
-to work with. Each is imported on first use. `import irgym` also registers the environments with Gymnasium,
-as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for Gymnasium.
+`tune`, `replay`, `history`, `compare`, `train` and `evaluate` do what the commands of the same names do, and
+return what those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give
+what there is to work with. Each is imported on first use. `import irgym` also registers the environments
+with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
+Gymnasium.
 """
 
 from importlib import import_module
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from irgym.api.comparing import compare
     from irgym.api.programs import environments, load_policy, task
     from irgym.api.training import evaluate, train
-    from irgym.api.tuning import replay, tune, tune_parts
+    from irgym.api.tuning import history, replay, tune, tune_parts
     from irgym.core.errors import IrgymError
     from irgym.evaluation.tuned import Tuned
 
@@ -35,6 +36,7 @@ __all__ = [
     "compare",
     "environments",
     "evaluate",
+    "history",
     "load_policy",
     "replay",
     "task",
@@ -49,6 +51,7 @@ _PLACES = {
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",
+    "history": "irgym.api.tuning",
     "load_policy": "irgym.api.programs",
     "replay": "irgym.api.tuning",
     "task": "irgym.api.programs",

@@ -17,15 +17,23 @@ from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.evaluation.finalists import confirm_best
+from irgym.evaluation.history import History, Known, best_first
 from irgym.evaluation.parts import TunedParts
-from irgym.evaluation.patience import Checks, Patience, checks_bound
+from irgym.evaluation.patience import Checks, Patience, checks_bound, first_seconds
 from irgym.evaluation.policies import can_lead, policy_for, policy_name
 from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
 from irgym.evaluation.tuning import Validator, confirm, measure_anew
 from irgym.evaluation.units import progress_text
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
+from irgym.search.result import SearchResult
 from irgym.search.session import SearchProgress, needs_policy, run_search
+
+RESUMED = 8
+"""Schedules of the past that a search goes on from, the best ones."""
+
+AFRESH = 1_000_003
+"""What a seed grows by for each of them, so that a search that goes on draws other candidates."""
 
 PATIENT = 0.3
 """Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
@@ -47,6 +55,8 @@ def tune(
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
+    resume: bool = False,
+    quick: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> Tuned:
     """Find the best schedule for a program, check its results, and say how good it is.
@@ -67,6 +77,10 @@ def tune(
         backend: Back end; by default the preferred one that runs here.
         target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
+        resume: Go on from what was found before on this machine: those schedules come first, costs that were
+            recorded are not measured again, and the search draws other candidates than it did then.
+        quick: Take the best schedule that was found before, without a search where there is one. It is
+            measured and checked anew.
         note: Told in a line what is being done.
 
     Returns:
@@ -76,6 +90,10 @@ def tune(
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
+    if quick and not (evaluations is None and seconds is None and search is None and policy is None):
+        raise IrgymError(
+            "quick takes what was found before, and searches nothing: leave out the search's options"
+        )
     limits = budget(evaluations, seconds)
     check_options(
         seed=seed,
@@ -91,7 +109,8 @@ def tune(
     with home.bench(farm, backend) as bench:
         bench.prepare()
         task = task_of(home, uri, backend, target, objective)
-        return _tuned(home, bench, task, search, policy, limits, seed, note, _original(home, program, inputs))
+        original = _original(home, program, inputs)
+        return _tuned(home, bench, task, search, policy, limits, seed, note, original, resume, quick)
 
 
 def tune_parts(
@@ -106,6 +125,8 @@ def tune_parts(
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
+    resume: bool = False,
+    quick: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> TunedParts:
     """Tune each part of a program that has several, such as the functions of a file.
@@ -123,11 +144,14 @@ def tune_parts(
         backend: Back end.
         target: What code is made for.
         farm: Where to measure.
+        resume: As for `tune`, for each part.
+        quick: As for `tune`, for each part.
         note: Told in a line what is being done.
 
     Raises:
         IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
     """
+    _check_quick(quick, evaluations, seconds, search, policy)
     limits = budget(evaluations, seconds)
     check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
     home, uri = locate(program)
@@ -140,7 +164,9 @@ def tune_parts(
         for part in parts:
             try:
                 task = task_of(home, part, backend, target, objective)
-                results.append(_tuned(home, bench, task, search, policy, limits, seed, note))
+                results.append(
+                    _tuned(home, bench, task, search, policy, limits, seed, note, None, resume, quick)
+                )
             except IrgymError as error:
                 failures[part] = str(error)
     if not results:
@@ -158,8 +184,13 @@ def _tuned(
     seed: int,
     note: Callable[[str], None] | None,
     original: Original | None = None,
+    resume: bool = False,
+    quick: bool = False,
 ) -> Tuned:
     """Return a program after the best schedule; see `tune`."""
+    known = best_first(History().of(task, bench.conditions)) if resume or quick else []
+    if quick and known:
+        return _known(home, bench, task, known[0], seed, note, original)
     name, policy = _choose(home, task, search, policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
@@ -175,15 +206,16 @@ def _tuned(
 
     def searching(progress: SearchProgress) -> None:
         if not bounds:
-            # Where the cost was known from before, so is what compiling took.
             [first] = evaluator.evaluate([task.job(task.initial())])
-            first_s = max(time.monotonic() - started, first.compile_s)
+            first_s = max(time.monotonic() - started, first_seconds(task, first))
             bounds.append(checks_bound(task, progress.first_cost, first_s))
         last = f"then checks, at most {bounds[0]:.0f} s"
         tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}, {last}")
 
+    earlier = [Schedule.parse(one.schedule, task.space) for one in known[:RESUMED]]
+    drawn = seed if not earlier else seed + AFRESH * len(known)
     found = run_search(
-        strategy, task, evaluator, limits, seed, leader, ask(evaluator, CostHistory), searching
+        strategy, task, evaluator, limits, drawn, leader, ask(evaluator, CostHistory), searching, earlier
     )
     if not found.finalists:
         failure = measure_anew(bench, task, task.initial())
@@ -196,7 +228,73 @@ def _tuned(
     result = tuned(home, bench, task, finding, described, original)
     late_s = max(0.0, found.seconds - limits.seconds) if limits.seconds is not None else 0.0
     took_s = time.monotonic() - patience.started + late_s
-    return replace(result, checks=Checks(took_s, bound_s))
+    result = replace(result, checks=Checks(took_s, bound_s))
+    History().add(result, bench.conditions)
+    return result
+
+
+def _known(
+    home: Environment,
+    bench: Bench,
+    task: Task[Any],
+    known: Known,
+    seed: int,
+    note: Callable[[str], None] | None,
+    original: Original | None,
+) -> Tuned:
+    """Return a program after a schedule that was found before, measured and checked anew."""
+    (note or _silent)(f"{task.uri}: checking and evaluating what was found on {known.date}")
+    validator = Validator(bench, home.validation_inputs, seed)
+    schedule = Schedule.parse(known.schedule, task.space)
+    result = SearchResult(schedule, (schedule,), known.cost, known.cost_as_written, 0, 0.0, ())
+    finding = confirm_best(home, bench, task, result, validator)
+    return tuned(home, bench, task, finding, None, original)
+
+
+def history(
+    program: object,
+    *inputs: Any,
+    environment: str | None = None,
+    objective: str | None = None,
+    backend: str | None = None,
+    target: str | None = None,
+    farm: str | None = None,
+) -> list[Known]:
+    """Return what `tune` found for a program on this machine, the oldest first.
+
+    Args:
+        program: As for `tune`, and so are the other arguments.
+        inputs: What an object is called with.
+        environment: Name of the environment that is to take an object.
+        objective: What was minimised.
+        backend: Back end.
+        target: What code was made for.
+        farm: Where it was measured.
+
+    Raises:
+        IrgymError: As for `tune`; or the record cannot be read.
+    """
+    check_options(environment=environment, objective=objective, backend=backend, target=target, farm=farm)
+    home, uri = locate(program, inputs, environment)
+    task = task_of(home, uri, backend, target, objective)
+    with home.bench(farm, backend) as bench:
+        return History().of(task, bench.conditions)
+
+
+def _check_quick(quick: bool, *others: object) -> None:
+    """Make sure that nobody asks for a search and for none.
+
+    Args:
+        quick: Whether what was found before is wanted.
+        others: What is said of a search.
+
+    Raises:
+        IrgymError: Both are asked for.
+    """
+    if quick and any(one is not None for one in others):
+        raise IrgymError(
+            "quick takes what was found before, without a search: leave out the search's options"
+        )
 
 
 def _silent(_: str) -> None:

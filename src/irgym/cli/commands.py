@@ -16,6 +16,7 @@ SUMMARIES = {
     "programs": "List the programs of a data set by URI, one a line, and the names of all data sets.",
     "tune": "Find the best schedule for a program, check its results, and say how good it is.",
     "replay": "Apply a schedule to a program, check its results and measure it.",
+    "history": "Show what `tune` found for a program on this machine: when, how, and the best schedule.",
     "imitate": "Train a policy to repeat what a search finds; `train --set start=FILE` goes on from it.",
     "train": "Train a policy on the training programs of a data set; show progress, keep checkpoints.",
     "evaluate": "Run a trained policy on every program of a split, greedily and without a search.",

@@ -40,6 +40,11 @@ class Tune:
     """Number of distinct candidates to evaluate, of each function."""
     seed: int = 0
     """Seed of all random choices."""
+    resume: bool = False
+    """Go on from what was found before on this machine; `irgym history` shows that. Time and evaluations
+    count anew."""
+    quick: bool = False
+    """Take the best schedule that was found before, and search only where there is none."""
     measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
@@ -57,6 +62,8 @@ class Tune:
             "seconds": self.seconds,
             "evaluations": self.evaluations,
             "seed": self.seed,
+            "resume": self.resume,
+            "quick": self.quick,
             **what.arguments,
         }
         check_file(self.report)

@@ -90,6 +90,7 @@ class Session:
         evaluations: Number of distinct states evaluated.
         trace: Improvements so far.
         whole: Whether all actions of all nodes were considered.
+        known: Nodes that were found before, which a search may go on from; their costs come first.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Session:
         self.evaluations = 0
         self.trace: list[TracePoint] = []
         self.whole = True
+        self.known: list[Node] = []
         self._evaluator = evaluator
         self._budget = budget
         self._costs: dict[str, float] = {}
@@ -406,16 +408,30 @@ def run_search(
     policy: Policy | None = None,
     history: CostHistory | None = None,
     observer: OnProgress | None = None,
+    known: Sequence[Schedule] = (),
 ) -> SearchResult:
     """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
 
     With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the history
     included. The observer is told where the search stands after each batch of evaluations.
+
+    Args:
+        strategy: Proposes schedules.
+        task: The program.
+        evaluator: Answers what they cost.
+        budget: What may be spent.
+        seed: Of all random choices.
+        policy: Leads the strategy.
+        history: Costs of the past.
+        observer: Told of each batch.
+        known: Schedules found before; of what does not apply any more, the rest is taken.
     """
     session = Session(task, evaluator, budget, policy, history, observer)
     ended = False
     with suppress(Exhausted):
         session.costs([session.root])
+        session.known = [session.follow(session.root, one.actions)[-1] for one in known]
+        session.costs(session.known)
         strategy.run(session, np.random.default_rng(seed))
         ended = True
     # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.

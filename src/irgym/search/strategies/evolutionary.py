@@ -42,7 +42,7 @@ class Evolutionary:
             rng: Of all random choices.
             breed: Makes about so many schedules by a function that makes one.
         """
-        founders = [session.root]
+        founders = [session.root, *session.known]
         while len(founders) <= self.population:
             fresh = breed(lambda: founder(session, rng), session.batch(self.offspring))
             session.costs(fresh)

@@ -1,0 +1,75 @@
+"""What was found before is kept, shown, gone on from, and taken as it is."""
+
+from pathlib import Path
+
+import pytest
+
+import irgym
+from irgym.core.errors import IrgymError, StorageError
+from irgym.evaluation.history import History, best_first
+
+PROGRAM = "loops://mm/24x24x24"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_a_result_is_recorded_with_how_it_was_found():
+    assert irgym.history(PROGRAM) == []
+    found = irgym.tune(PROGRAM, search="evolutionary", evaluations=30)
+    [known] = irgym.history(PROGRAM)
+    assert (known.program, known.schedule, known.search) == (PROGRAM, found.schedule, "evolutionary")
+    assert (known.cost, known.cost_as_written) == (found.cost, found.cost_as_written)
+    assert known.evaluations == 30 and known.validated and known.version == irgym.__version__
+    assert irgym.history("loops://mm/24x24x32") == []
+    assert irgym.history(PROGRAM, target="x86-64") == []
+
+
+def test_a_search_goes_on_from_what_was_found():
+    first = irgym.tune(PROGRAM, search="evolutionary", evaluations=60)
+    again = irgym.tune(PROGRAM, search="random", evaluations=2, resume=True)
+    if first.schedule:
+        assert again.schedule in (first.schedule, "")  # "": where the machine was disturbed
+        assert irgym.history(PROGRAM)[-1].evaluations == 2
+
+
+def test_a_search_that_goes_on_draws_other_candidates():
+    options = {"search": "random", "evaluations": 40}
+    irgym.tune(PROGRAM, **options)
+    cached = irgym.tune(PROGRAM, **options)
+    onward = irgym.tune(PROGRAM, resume=True, **options)
+    assert cached.search is not None and onward.search is not None
+    assert onward.search.evaluations == cached.search.evaluations == 40
+
+
+def test_quick_takes_the_best_without_a_search():
+    searched = irgym.tune(PROGRAM, quick=True)
+    assert searched.search is not None
+    best = best_first(irgym.history(PROGRAM))[0]
+    taken = irgym.tune(PROGRAM, quick=True)
+    assert taken.search is None and taken.validated
+    assert taken.schedule == best.schedule or taken.no_gain
+    assert len(irgym.history(PROGRAM)) == 1
+
+
+def test_quick_and_a_search_are_refused_together():
+    with pytest.raises(IrgymError, match="leave out the search's options"):
+        irgym.tune(PROGRAM, quick=True, seconds=1.0)
+
+
+def test_a_line_that_was_cut_off_is_left_out_and_a_damaged_one_named(own_cache: Path):
+    irgym.tune(PROGRAM, search="random", evaluations=4)
+    path = History().path
+    assert path.parent == own_cache
+    whole = path.read_text()
+    path.write_text(whole + whole[: len(whole) // 2])
+    assert len(irgym.history(PROGRAM)) == 1
+    path.write_text("{}\n")
+    with pytest.raises(StorageError, match="no results"):
+        irgym.history(PROGRAM)
+    path.write_text("nonsense\n" + whole)
+    with pytest.raises(StorageError, match="damaged at line 1"):
+        irgym.history(PROGRAM)
