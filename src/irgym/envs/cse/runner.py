@@ -1,9 +1,12 @@
 """What the measuring child runs: scores of choices, and their checks."""
 
+import re
 from collections.abc import Sequence
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.errors import ProgramError
+from irgym.envs.cse.ir.analysis import COPY
+from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.scoring.llvm import assembly
 from irgym.envs.cse.scoring.scorer import scores, together, verified
 
@@ -35,5 +38,8 @@ def validate(module: str, function: str, shared: tuple[int, ...]) -> Validation:
 
 
 def assembly_of(module: str, function: str, shared: tuple[int, ...], target: str) -> str:
-    """Return the assembly of a function with some candidates shared."""
-    return assembly(together(module, function, [shared]), target)
+    """Return the assembly of a function with some candidates shared, under its own name."""
+    text = assembly(together(module, function, [shared]), target)
+    name = bare(function)
+    own = name if re.fullmatch(r"[\w.$]+", name) else f'"{name}"'
+    return re.sub(rf"(?<![\w.]){re.escape(COPY)}0(?![\w.])", lambda _: own, text)

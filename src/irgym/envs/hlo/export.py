@@ -9,7 +9,13 @@ from irgym.envs.hlo.modules import PassPath, ProgramModules
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 
-FORMS = {".hlo": "HLO text", ".txt": "HLO text", ".pb": "HloModuleProto", ".mlir": "StableHLO"}
+FORMS = {
+    ".hlo": "HLO text",
+    ".txt": "HLO text",
+    ".pb": "HloModuleProto",
+    ".mlir": "StableHLO",
+    ".jax": "a function that jax.export.deserialize reads",
+}
 """What can be written, by suffix."""
 
 
@@ -34,13 +40,15 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
     elif suffix == ".pb":
         content = modules.pool.call("proto", modules.file, path)
     else:
-        content = _stablehlo(modules.pool.call("proto", modules.file, path)).encode()
+        proto = modules.pool.call("proto", modules.file, path)
+        content = _translated("to_stablehlo" if suffix == ".mlir" else "to_exported", proto)
     write_file(target, content)
     return [target]
 
 
-def _stablehlo(proto: bytes) -> str:
-    """Return a module as StableHLO text; jax translates it in a child process."""
-    call = Call("irgym.envs.hlo.lowering:to_stablehlo", (proto,))
+def _translated(function: str, proto: bytes) -> bytes:
+    """Return a module in a form that jax makes, in a child process."""
+    call = Call(f"irgym.envs.hlo.lowering:{function}", (proto,))
     with Child() as child:
-        return answered(child, call, "the module", "jax", "export .hlo or .pb")
+        content: str | bytes = answered(child, call, "the module", "jax", "export .hlo or .pb")
+    return content.encode() if isinstance(content, str) else content

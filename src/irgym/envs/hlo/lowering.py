@@ -2,15 +2,25 @@
 
 # jax leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.export
+import jax.numpy as jnp
+from jax.interpreters.mlir import make_ir_context
 from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects.stablehlo import (
+    StablehloCompatibilityRequirement,
+    get_version_from_compatibility_requirement,
+    serialize_portable_artifact_str,
+)
 
 from irgym.core.errors import ProgramError, explained
 from irgym.core.uri import ProgramUri
@@ -18,6 +28,7 @@ from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
 from irgym.envs.hlo.models.training import inference, training_step
 from irgym.envs.hlo.programs import parse_program
+from irgym.envs.hlo.stablehlo import stablehlo
 
 _TEXT = (".hlo", ".txt")
 _PROTO = (".pb",)
@@ -104,14 +115,67 @@ def to_stablehlo(proto: bytes) -> str:
     """Return an HloModuleProto as StableHLO text.
 
     Raises:
-        ProgramError: It has operations that StableHLO lacks.
+        ProgramError: It has operations that StableHLO lacks, or calls back into Python.
     """
     try:
-        return _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
-    except jax.errors.JaxRuntimeError as error:
+        return stablehlo(proto)
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
         raise ProgramError(
             f"the module cannot be written as StableHLO ({_first_line(error)}): export .hlo or .pb"
         ) from error
+
+
+def to_exported(proto: bytes) -> bytes:
+    """Return an HloModuleProto as `jax.export.deserialize` reads it; `call` takes and returns flat arrays.
+
+    jax makes the frame from a function of the same arguments and results, whose code is exchanged.
+
+    Raises:
+        ProgramError: It has operations that StableHLO lacks, nested tuples, or numbers that jax lacks.
+    """
+    text = to_stablehlo(proto)
+    with make_ir_context():
+        module = ir.Module.parse(text)
+        main = next(one for one in module.body if ir.StringAttr(one.attributes["sym_name"]).value == "main")
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        takes, gives = list(map(_structure, kind.inputs)), list(map(_structure, kind.results))
+        # As jax does: any jax of the last four weeks before this one reads it, and all later ones for long.
+        version = get_version_from_compatibility_requirement(StablehloCompatibilityRequirement.WEEK_4)
+        code = serialize_portable_artifact_str(text, version)
+
+    def frame(*arguments: Any) -> tuple[Any, ...]:
+        del arguments
+        return tuple(jnp.zeros(one.shape, one.dtype) for one in gives)
+
+    with jax.enable_x64(True):  # else 64-bit numbers would be narrowed
+        jitted = jax.jit(frame, keep_unused=True)
+        exported = jax.export.export(jitted, platforms=("cpu",))(*takes)
+        return bytes(replace(exported, mlir_module_serialized=code).serialize())
+
+
+def _structure(kind: Any) -> jax.ShapeDtypeStruct:
+    """Return shape and type of a tensor.
+
+    Raises:
+        ProgramError: It is no tensor, or of numbers that numpy has no name for.
+    """
+    try:
+        tensor = ir.RankedTensorType(kind)
+        return jax.ShapeDtypeStruct(tensor.shape, jnp.dtype(_DTYPES[str(tensor.element_type)]))
+    except (ValueError, KeyError) as error:
+        raise ProgramError(f"jax.export has no values of type {kind}: export .hlo or .pb") from error
+
+
+_DTYPES = {
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"ui{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    "bf16": "bfloat16",
+    "i1": "bool",
+    "complex<f32>": "complex64",
+    "complex<f64>": "complex128",
+}
+"""Types of numpy by their names in MLIR."""
 
 
 def _from_text(source: str, content: bytes) -> bytes:

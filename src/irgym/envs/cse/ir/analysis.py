@@ -16,6 +16,9 @@ from irgym.envs.cse.ir.syntax import bare
 CAPACITY = 64
 """Most candidates of a function: those with the most weight. It is the .NET JIT's limit too."""
 
+COPY = "irgym.copy."
+"""How the names of copies begin; their places follow."""
+
 
 @dataclass(frozen=True, eq=False)
 class Analysed:
@@ -50,7 +53,7 @@ class Analysed:
 
     def copy_name(self, place: int) -> str:
         """Return the name of the function's copy for a choice, without sigil."""
-        return f"irgym.copy.{place}"
+        return f"{COPY}{place}"
 
 
 def analysed(module: ModuleText, name: str) -> Analysed:
