@@ -77,9 +77,22 @@ def read(path: Path) -> Any:
 def test_envs_say_what_runs_here(irgym: Command, tmp_path: Path):
     result = irgym("envs", "--json", tmp_path / "envs.json")
     assert result.code == 0 and "loops" in result.out and "llvm" in result.out
-    rows = read(tmp_path / "envs.json")
+    found = read(tmp_path / "envs.json")
+    rows = found["environments"]
     assert {"avx512", "avx2", "llvm"} == {row["name"] for row in rows if row["environment"] == "loops"}
     assert all(isinstance(row["available"], bool) for row in rows)
+
+
+def test_envs_say_what_is_installed_and_kept(irgym: Command, cache: Path, tmp_path: Path):
+    cache.mkdir()
+    (cache / "something").write_bytes(bytes(3_000_000))
+    result = irgym("envs", "--json", tmp_path / "envs.json")
+    assert str(cache) in result.out and "something 3 MB" in result.out
+    found = read(tmp_path / "envs.json")
+    assert found["caches"]["bytes"]["something"] == 3_000_000 and found["caches"]["free"] > 0
+    extras = {one["name"]: one for one in found["extras"]}
+    assert extras["loops"]["installed"] and not extras["loops"]["missing"]
+    assert not {"dev", "docs"} & set(extras) and "irgym 0" in found["installation"]
 
 
 def test_programs_of_a_split(irgym: Command, tmp_path: Path):

@@ -6,19 +6,23 @@ from typing import Any
 
 from rich.table import Table
 
+from irgym.api.doctor import Extra, Kept, extras, installation, kept
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
 
 
 @dataclass(frozen=True)
 class Envs:
-    """List the environments, whether their back ends run here, and what to install if they do not."""
+    """List the environments, whether their back ends run here, and what to install if they do not.
+
+    Extras, versions, the machine, and what the caches take are shown too.
+    """
 
     json: Path | None = None
     """Write the same as JSON to this file."""
 
     def run(self) -> None:
-        """Print the table."""
+        """Print the tables."""
         table = Table("environment", "back end", "runs here", "detail", "to mend it")
         rows: list[dict[str, Any]] = []
         for environment in environments():
@@ -28,5 +32,29 @@ class Envs:
                 rows.append(
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
-        console().print(table)
-        write_json_to(self.json, rows)
+        out, parts, caches = console(), extras(), kept()
+        out.print(installation())
+        out.print(table)
+        out.print(_extras_table(parts))
+        out.print(_kept_text(caches))
+        found = {
+            "installation": installation(),
+            "environments": rows,
+            "extras": [asdict(one) for one in parts],
+            "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},
+        }
+        write_json_to(self.json, found)
+
+
+def _extras_table(found: list[Extra]) -> Table:
+    table = Table("extra", "installed", "missing", "to install it")
+    for one in found:
+        table.add_row(one.name, ", ".join(one.installed), ", ".join(one.missing), one.remedy)
+    return table
+
+
+def _kept_text(caches: Kept) -> str:
+    total = sum(size for _, size in caches.sizes)
+    greatest = ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in caches.sizes if size >= 1e6)
+    text = f"caches: {caches.folder}, {total / 1e6:.0f} MB; {caches.free / 1e9:.0f} GB of the disk are free"
+    return f"{text}; the greatest: {greatest}" if greatest else text
