@@ -1,5 +1,6 @@
 """What was found before is kept, shown, gone on from, and taken as it is."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import irgym
 from irgym.core.errors import IrgymError, StorageError
 from irgym.evaluation.history import History, best_first
+from irgym.measure.cache import CostCache, default_path
 
 PROGRAM = "loops://mm/24x24x24"
 
@@ -37,12 +39,26 @@ def test_a_search_goes_on_from_what_was_found():
 
 
 def test_a_search_that_goes_on_draws_other_candidates():
-    options = {"search": "random", "evaluations": 40}
-    irgym.tune(PROGRAM, **options)
-    cached = irgym.tune(PROGRAM, **options)
-    onward = irgym.tune(PROGRAM, resume=True, **options)
-    assert cached.search is not None and onward.search is not None
-    assert onward.search.evaluations == cached.search.evaluations == 40
+    def rows() -> int:
+        with CostCache(default_path()) as cache:
+            return cache.stats().rows
+
+    irgym.tune(PROGRAM, search="random", evaluations=40)
+    first = rows()
+    irgym.tune(PROGRAM, search="random", evaluations=40)
+    assert rows() == first, "the same seed draws the same, whose costs are recorded"
+    irgym.tune(PROGRAM, search="random", evaluations=40, resume=True)
+    assert rows() > first
+
+
+def test_schedules_of_other_actions_are_left_out_and_told_of(own_cache: Path):
+    irgym.tune(PROGRAM, search="random", evaluations=4)
+    path = History().path
+    row = json.loads(path.read_text()) | {"schedule": "teleport_3", "cost": 1.0}
+    path.write_text(path.read_text() + json.dumps(row) + "\n")
+    told: list[str] = []
+    irgym.tune(PROGRAM, search="random", evaluations=4, resume=True, note=told.append)
+    assert any("left out" in one and "teleport" in one for one in told)
 
 
 def test_quick_takes_the_best_without_a_search():

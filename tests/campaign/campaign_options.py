@@ -19,6 +19,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "programs": ("passes",),
     "tune": (PROGRAM, "--search", "random", "--evaluations", "4"),
     "replay": (PROGRAM, "fold0 fold2"),
+    "history": (PROGRAM,),
     "train": ("passes", "--run", "new", "--iterations", "1", "--set", "episodes=2", "hidden=8"),
     "imitate": (
         *("passes", "--out", "new.pt", "--searched", "1", "--programs", "0", "--evaluations", "4"),

@@ -1,4 +1,4 @@
-"""What is installed here, and what irgym keeps: where to look first, and what a report of a bug should say."""
+"""What is installed here, and what irgym keeps: where to look first, and what to say of a bug."""
 
 import platform
 import re

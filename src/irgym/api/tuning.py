@@ -1,16 +1,17 @@
 """`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from irgym.api.checks import budget, check_options
 from irgym.core.capabilities import Counted, ask
 from irgym.core.catalogue import locate, task_of
-from irgym.core.cost import CostHistory
+from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import DEFAULT, Bench, Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
@@ -33,7 +34,7 @@ RESUMED = 8
 """Schedules of the past that a search goes on from, the best ones."""
 
 AFRESH = 1_000_003
-"""What a seed grows by for each of them, so that a search that goes on draws other candidates."""
+"""What a seed grows by for each result of the past, so that a search that goes on draws other candidates."""
 
 PATIENT = 0.3
 """Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
@@ -90,11 +91,9 @@ def tune(
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
-    if quick and not (evaluations is None and seconds is None and search is None and policy is None):
-        raise IrgymError(
-            "quick takes what was found before, and searches nothing: leave out the search's options"
-        )
-    limits = budget(evaluations, seconds)
+    how = _How(
+        search, policy, _limits(evaluations, seconds, quick, search, policy), seed, resume, quick, note
+    )
     check_options(
         seed=seed,
         search=search,
@@ -105,12 +104,11 @@ def tune(
         farm=farm,
     )
     home, uri = locate(program, inputs, environment)
-    (note or _silent)(f"{uri}: reading the program")
+    how.tell(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
         task = task_of(home, uri, backend, target, objective)
-        original = _original(home, program, inputs)
-        return _tuned(home, bench, task, search, policy, limits, seed, note, original, resume, quick)
+        return _tuned(home, bench, task, how, _original(home, program, inputs))
 
 
 def tune_parts(
@@ -151,8 +149,9 @@ def tune_parts(
     Raises:
         IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
     """
-    _check_quick(quick, evaluations, seconds, search, policy)
-    limits = budget(evaluations, seconds)
+    how = _How(
+        search, policy, _limits(evaluations, seconds, quick, search, policy), seed, resume, quick, note
+    )
     check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
     home, uri = locate(program)
     parts = home.parts(uri, target)
@@ -164,9 +163,7 @@ def tune_parts(
         for part in parts:
             try:
                 task = task_of(home, part, backend, target, objective)
-                results.append(
-                    _tuned(home, bench, task, search, policy, limits, seed, note, None, resume, quick)
-                )
+                results.append(_tuned(home, bench, task, how))
             except IrgymError as error:
                 failures[part] = str(error)
     if not results:
@@ -174,81 +171,126 @@ def tune_parts(
     return TunedParts(uri, tuple(results), failures, home)
 
 
+@dataclass(frozen=True)
+class _How:
+    """What is wanted of a search; see `tune`."""
+
+    search: str | None
+    policy: str | Path | Policy | None
+    limits: Budget
+    seed: int
+    resume: bool
+    quick: bool
+    note: Callable[[str], None] | None
+
+    def tell(self, text: str) -> None:
+        """Say what is being done, to whoever wants to know."""
+        if self.note is not None:
+            self.note(text)
+
+
+def _limits(evaluations: int | None, seconds: float | None, quick: bool, *others: object) -> Budget:
+    """Return what a search may spend.
+
+    Args:
+        evaluations: Number of candidates.
+        seconds: Time.
+        quick: Whether what was found before is wanted instead.
+        others: What else is said of a search.
+
+    Raises:
+        IrgymError: The limits make no sense, or a search is wanted and not wanted.
+    """
+    if quick and any(one is not None for one in (evaluations, seconds, *others)):
+        raise IrgymError(
+            "quick takes what was found before, without a search: leave out the search's options"
+        )
+    return budget(evaluations, seconds)
+
+
 def _tuned(
-    home: Environment,
-    bench: Bench,
-    task: Task[Any],
-    search: str | None,
-    policy: str | Path | Policy | None,
-    limits: Budget,
-    seed: int,
-    note: Callable[[str], None] | None,
-    original: Original | None = None,
-    resume: bool = False,
-    quick: bool = False,
+    home: Environment, bench: Bench, task: Task[Any], how: _How, original: Original | None = None
 ) -> Tuned:
     """Return a program after the best schedule; see `tune`."""
-    known = best_first(History().of(task, bench.conditions)) if resume or quick else []
-    if quick and known:
-        return _known(home, bench, task, known[0], seed, note, original)
-    name, policy = _choose(home, task, search, policy)
+    past = History().of(task, bench.conditions) if how.resume or how.quick else []
+    known = _readable(past, task, how)
+    validator = Validator(bench, home.validation_inputs, how.seed)
+    if how.quick and known:
+        how.tell(f"{task.uri}: checking and evaluating what was found before")
+        result = SearchResult(known[0], (known[0],), math.inf, math.inf, 0, 0.0, ())
+        return tuned(home, bench, task, confirm_best(home, bench, task, result, validator), None, original)
+    name, policy = _choose(home, task, how.search, how.policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
-    said = label(name, led_by)
-    tell = note or _silent
-    tell(f"{task.uri}: evaluating it as written")
-    evaluator = bench.evaluator
-    started, bounds = time.monotonic(), list[float]()
-    validator = Validator(bench, home.validation_inputs, seed)
+    how.tell(f"{task.uri}: evaluating it as written")
     if not task.objective.timed:  # nothing that goes on beside the search disturbs it
         validator.prepare(task)
-
-    def searching(progress: SearchProgress) -> None:
-        if not bounds:
-            [first] = evaluator.evaluate([task.job(task.initial())])
-            first_s = max(time.monotonic() - started, first_seconds(task, first))
-            bounds.append(checks_bound(task, progress.first_cost, first_s))
-        last = f"then checks, at most {bounds[0]:.0f} s"
-        tell(f"{task.uri}: {said}, {progress_text(progress, task.objective)}, {last}")
-
-    earlier = [Schedule.parse(one.schedule, task.space) for one in known[:RESUMED]]
-    drawn = seed if not earlier else seed + AFRESH * len(known)
+    watch = _Watch(task, bench.evaluator, label(name, led_by), how)
     found = run_search(
-        strategy, task, evaluator, limits, drawn, leader, ask(evaluator, CostHistory), searching, earlier
+        strategy,
+        task,
+        bench.evaluator,
+        how.limits,
+        how.seed + AFRESH * len(past),
+        leader,
+        ask(bench.evaluator, CostHistory),
+        watch,
+        known[:RESUMED],
     )
     if not found.finalists:
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
-    tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-    [bound_s] = bounds
-    patience = Patience(PATIENT * bound_s)
+    how.tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
+    patience = Patience(PATIENT * watch.bound_s)
     finding = confirm_best(home, bench, task, found, validator, patience)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
     result = tuned(home, bench, task, finding, described, original)
-    late_s = max(0.0, found.seconds - limits.seconds) if limits.seconds is not None else 0.0
+    late_s = 0.0 if how.limits.seconds is None else max(0.0, found.seconds - how.limits.seconds)
     took_s = time.monotonic() - patience.started + late_s
-    result = replace(result, checks=Checks(took_s, bound_s))
+    result = replace(result, checks=Checks(took_s, watch.bound_s))
     History().add(result, bench.conditions)
     return result
 
 
-def _known(
-    home: Environment,
-    bench: Bench,
-    task: Task[Any],
-    known: Known,
-    seed: int,
-    note: Callable[[str], None] | None,
-    original: Original | None,
-) -> Tuned:
-    """Return a program after a schedule that was found before, measured and checked anew."""
-    (note or _silent)(f"{task.uri}: checking and evaluating what was found on {known.date}")
-    validator = Validator(bench, home.validation_inputs, seed)
-    schedule = Schedule.parse(known.schedule, task.space)
-    result = SearchResult(schedule, (schedule,), known.cost, known.cost_as_written, 0, 0.0, ())
-    finding = confirm_best(home, bench, task, result, validator)
-    return tuned(home, bench, task, finding, None, original)
+class _Watch:
+    """Tells where a search stands, and how long the checks after it will take at most.
+
+    Attributes:
+        bound_s: That bound, known once the program as written has been evaluated.
+    """
+
+    def __init__(self, task: Task[Any], evaluator: Evaluator, said: str, how: _How) -> None:
+        self.bound_s = 0.0
+        self._task = task
+        self._evaluator = evaluator
+        self._said = said
+        self._how = how
+        self._started = time.monotonic()
+
+    def __call__(self, progress: SearchProgress) -> None:
+        """Tell."""
+        if not self.bound_s:
+            first_s = time.monotonic() - self._started
+            if math.isfinite(progress.first_cost):  # how long that took is recorded with the cost
+                [first] = self._evaluator.evaluate([self._task.job(self._task.initial())])
+                first_s = max(first_s, first_seconds(self._task, first))
+            self.bound_s = checks_bound(self._task, progress.first_cost, first_s)
+        last = f"then checks, at most {self.bound_s:.0f} s"
+        self._how.tell(
+            f"{self._task.uri}: {self._said}, {progress_text(progress, self._task.objective)}, {last}"
+        )
+
+
+def _readable(past: Sequence[Known], task: Task[Any], how: _How) -> list[Schedule]:
+    """Return the schedules of the past, the best first, and tell of those whose actions are no more."""
+    schedules: list[Schedule] = []
+    for one in best_first(past):
+        try:
+            schedules.append(Schedule.parse(one.schedule, task.space))
+        except ScheduleError as error:
+            how.tell(f"{task.uri}: what irgym {one.version} found on {one.date} is left out ({error})")
+    return schedules
 
 
 def history(
@@ -279,26 +321,6 @@ def history(
     task = task_of(home, uri, backend, target, objective)
     with home.bench(farm, backend) as bench:
         return History().of(task, bench.conditions)
-
-
-def _check_quick(quick: bool, *others: object) -> None:
-    """Make sure that nobody asks for a search and for none.
-
-    Args:
-        quick: Whether what was found before is wanted.
-        others: What is said of a search.
-
-    Raises:
-        IrgymError: Both are asked for.
-    """
-    if quick and any(one is not None for one in others):
-        raise IrgymError(
-            "quick takes what was found before, without a search: leave out the search's options"
-        )
-
-
-def _silent(_: str) -> None:
-    """Say nothing."""
 
 
 def _original(home: Environment, program: object, inputs: Sequence[Any]) -> Original | None:

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from irgym.core.json_files import read_json_lines
 from irgym.core.task import Task
 from irgym.evaluation.tuned import Tuned
 from irgym.measure.machine import cache_dir
-from irgym.version import __version__
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class History:
             evaluations=search.evaluations,
             seconds=search.seconds,
             date=result.date,
-            version=__version__,
+            version=version("irgym"),
         )
         line = (json.dumps(asdict(known)) + "\n").encode()
         make_folder(self.path.parent)

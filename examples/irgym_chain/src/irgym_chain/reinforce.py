@@ -6,6 +6,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import torch
 
+from irgym.acting import heads
+from irgym.acting.layout import StructuredLayout
 from irgym.agents.episodes import Outcomes
 from irgym.agents.hyperparameters import Hyperparameters
 from irgym.agents.learner import Statistics
@@ -14,10 +16,9 @@ from irgym.agents.problem import Problem
 from irgym.agents.rollout import draw_tasks, rollout
 from irgym.core.actions import BoolArray
 from irgym.core.values import Range
-from irgym.nets import heads
+from irgym.nets import likelihood
 from irgym.nets.actor_critic import Actor
 from irgym.nets.encoders import Batch, spec_for
-from irgym.nets.layout import StructuredLayout
 from irgym.nets.policy import TorchPolicy
 
 
@@ -67,7 +68,7 @@ class Reinforce:
         returns = torch.as_tensor(steps.returns(), dtype=torch.float32)
         advantages = (returns - returns.mean())[torch.as_tensor(steps.episode)]
         legal, choices = torch.as_tensor(steps.legal), torch.as_tensor(steps.choices)
-        taken = heads.evaluate(self.actor(steps.observations), legal, choices, self.layout)
+        taken = likelihood.evaluate(self.actor(steps.observations), legal, choices, self.layout)
         loss = -(advantages * taken.log_prob).mean()
         self.descent.step(loss)
         entropy, loss = taken.entropy.mean().item(), loss.item()

@@ -118,6 +118,14 @@ WRONG = {
 """Programs, and others that gave the same as far as could be told."""
 
 
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    """What is planted here, the runner cannot tell from what it has compiled."""
+    runner._compiled.cache_clear()
+    yield
+    runner._compiled.cache_clear()
+
+
 @pytest.fixture
 def plant(monkeypatch):
     """Have a schedule of that name make a candidate of another program."""
@@ -127,6 +135,7 @@ def plant(monkeypatch):
             return compiler.lower_apart(wrong if script == PLANTED else text, "")
 
         monkeypatch.setattr(runner, "lower_apart", lower_apart)
+        runner._compiled.cache_clear()
 
     return planted
 
@@ -165,6 +174,7 @@ class Planted(Executable):
 def candidate(monkeypatch, act, instead=False):
     made = type("Candidate", (Planted,), {"act": staticmethod(act), "instead": instead})
     monkeypatch.setattr(runner, "Executable", made)
+    runner._compiled.cache_clear()
 
 
 def beyond(place: int, arrays: Any) -> None:
@@ -217,6 +227,7 @@ def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypa
     validation = runner.validate(text, "", host_target(), 1, 3)
     assert not validation.ok and ("unwritten" in said or said in validation.detail)
     monkeypatch.undo()
+    runner._compiled.cache_clear()
     assert (
         runner.measure(text, "", host_target(), QUICK).ok
         and runner.validate(text, "", host_target(), 1, 3).checked
@@ -228,6 +239,7 @@ def test_no_wrong_candidate_is_compared_with_a_baseline(monkeypatch):
     with pytest.raises(IrgymError, match="it changed argument 0"):
         runner.compare("linalg://matmul/12x10x16", MATMUL, "", host_target(), "numpy", 1)
     monkeypatch.undo()
+    runner._compiled.cache_clear()
     assert runner.compare("linalg://matmul/12x10x16", MATMUL, "", host_target(), "numpy", 1).ratios
 
 

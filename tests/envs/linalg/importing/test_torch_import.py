@@ -117,6 +117,16 @@ def test_running_sums(kind: torch.dtype, tmp_path: Path):
     _agree(Function(sums), ((10 * _random(5, 11)).to(kind),), tmp_path / "sums.mlir")
 
 
+def test_rolls_and_tables_of_places(tmp_path: Path):
+    table = torch.randint(0, 90, (80, 80), generator=torch.Generator().manual_seed(0))
+
+    def moved(_: nn.Module, x: Tensor) -> tuple[Tensor, ...]:
+        return torch.roll(x, (2, -3), (0, 1)), torch.roll(x, 25), torch.roll(x, 0, 1) + x
+
+    _agree(Function(moved), (_random(9, 10),), tmp_path / "rolls.mlir")
+    _agree(Function(lambda _, x: x.reshape(-1)[table]), (_random(9, 10),), tmp_path / "table.mlir")
+
+
 def test_elements_of_double_precision(tmp_path: Path):
     module = nn.Sequential(nn.Linear(20, 16), nn.GELU(), nn.Linear(16, 4)).double().eval()
     text = _agree(module, (_random(3, 20).double(),), tmp_path / "double.mlir")
@@ -219,9 +229,9 @@ class Twice(nn.Module):
         (nn.Linear(4, 4).bfloat16(), (_random(4, 4).bfloat16(),), "bfloat16 elements"),
         (nn.Linear(4, 4), (_random(4, 5),), "torch.export refuses Linear"),
         (
-            Function(lambda self, x: x[self.places], places=torch.zeros(5000, dtype=torch.int64)),
+            Function(lambda self, x: x[self.places], places=torch.zeros(70_000, dtype=torch.int64)),
             (_random(4, 4),),
-            "a table of 5000 whole numbers",
+            "a table of 70000 whole numbers",
         ),
         (Function(lambda _, x: x.nonzero()), (_random(4, 4),), "Function has a dynamic shape"),
         (Function(lambda _, x: None), (_random(4, 4),), "other than tensors"),

@@ -17,7 +17,7 @@ from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS
 MAX_CONSTANT = 16
 """Greatest number of elements of a float constant that stays in the text, unless all are equal."""
 
-MAX_TABLE = 4096
+MAX_TABLE = 65_536
 """Greatest number of elements of a constant of whole numbers: an index table cannot become an argument."""
 
 

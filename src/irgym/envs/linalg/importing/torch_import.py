@@ -238,14 +238,27 @@ def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     return x
 
 
-# torch-mlir has running sums in a dialect of its own. Unlike torch it computes variances in float64, and
-# batch norms in four passes over the data.
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """Return elements shifted in a circle, by slices of known sizes."""
+    if not dims:
+        return _roll(x.reshape(-1), shifts, (0,)).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        length = x.shape[dim]
+        step = shift % length if length else 0
+        if step:
+            x = torch.cat([x.narrow(dim, length - step, step), x.narrow(dim, 0, length - step)], dim)
+    return x
+
+
+# torch-mlir has running sums in a dialect of its own, and makes slices of unknown sizes of rolls. Unlike
+# torch it computes variances in float64, and batch norms in four passes over the data.
 _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     torch.ops.aten._native_batch_norm_legit_no_training.default: _batch_norm,
     torch.ops.aten.var_mean.correction: _var_mean,
     torch.ops.aten.var.correction: _var,
     torch.ops.aten.std.correction: _std,
     torch.ops.aten.cumsum.default: _cumsum,
+    torch.ops.aten.roll.default: _roll,
 }
 
 
