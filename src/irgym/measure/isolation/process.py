@@ -170,9 +170,10 @@ class Process:
         _close(requests)
 
     def finish(self) -> None:
-        """Let an idle process end by itself; kill one that does not."""
+        """Let an idle process end by itself; kill one that does not, or that has done nothing yet."""
         self.dismiss()
-        self.ends_within(0.5)
+        if self.answers:
+            self.ends_within(0.5)
         self.kill()
 
     def ends_within(self, seconds: float) -> bool:
