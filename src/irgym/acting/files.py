@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,17 +53,43 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
     return cast(Content, content)
 
 
-def check_format(path: Path, content: Content) -> None:
-    """Make sure that a policy's file is of the format that this version reads.
+class Finite(Protocol):
+    """A policy, which knows whether its weights are numbers."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights are finite numbers."""
+        ...
+
+
+P = TypeVar("P", bound=Finite | None)
+
+
+def restored(path: Path, content: Content, build: Callable[[Content], P]) -> P:
+    """Return the policy that a file holds.
+
+    Args:
+        path: The file, for messages.
+        content: What is in it.
+        build: Makes a policy of that; None where it is one of another kind.
 
     Raises:
-        StorageError: It is of another one.
+        StorageError: The file is of another format, incomplete, or has weights that are not finite.
     """
     if content.get("format") != FORMAT:
         raise StorageError(
             f"{path} has policy format {content.get('format')}, this version reads {FORMAT}: "
             "use the version of irgym that wrote it"
         )
+    try:
+        policy = build(content)
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise StorageError(
+            f"{path} is an incomplete policy: restore it from a copy or train again"
+        ) from error
+    if policy is not None and not policy.finite:
+        raise StorageError(f"{path} holds weights that are not finite: train again with a lower lr")
+    return policy
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.acting.files import Head, check_format, checked, read_arrays
+from irgym.acting.files import Content, Head, checked, read_arrays, restored
 from irgym.acting.layout import ActionLayout
 from irgym.acting.scoring import ScoringPolicy
 from irgym.core.actions import BoolArray, Mask
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import IrgymError
 
 FloatArray = NDArray[np.float32]
 
@@ -31,11 +31,15 @@ class MlpPolicy(ScoringPolicy):
         head: The actions and where the policy comes from.
         activation: One of `ACTIVATIONS`.
         weights: Those of the network, by torch's names.
+
+    Attributes:
+        finite: Whether all weights are finite numbers.
     """
 
     def __init__(self, head: Head, activation: str, weights: Mapping[str, NDArray[Any]]) -> None:
         super().__init__(head.environment, head.targets)
         self._head = head
+        self.finite = all(bool(np.isfinite(value).all()) for value in weights.values())
         self._activation = ACTIVATIONS[activation]
         layers = sorted({int(name.split(".")[2]) for name in weights if name.startswith("encoder.layers.")})
         self._layers = [_linear(weights, f"encoder.layers.{layer}") for layer in layers]
@@ -55,23 +59,7 @@ class MlpPolicy(ScoringPolicy):
         Raises:
             StorageError: The file is missing, damaged, no policy, or of another format.
         """
-        content = checked(path, "policy", read_arrays)
-        check_format(path, content)
-        try:
-            encoder = content["encoder"]
-            if content["network"] != "actor" or encoder["kind"] != "mlp":
-                return None
-            weights, head = content["weights"], Head.of(content)
-            if head.layout.pointed:
-                return None
-            policy = MlpPolicy(head, encoder["activation"], weights)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise StorageError(
-                f"{path} is an incomplete policy: restore it from a copy or train again"
-            ) from error
-        if not all(np.isfinite(value).all() for value in weights.values()):
-            raise StorageError(f"{path} holds weights that are not finite: train again with a lower lr")
-        return policy
+        return restored(path, checked(path, "policy", read_arrays), _built)
 
     @property
     def layout(self) -> ActionLayout:
@@ -111,6 +99,15 @@ class MlpPolicy(ScoringPolicy):
         weight, bias = self._scores
         scores = (rows @ weight + bias).reshape(-1, self.layout.segments, self.layout.width)
         return scores, self.layout.legal(masks)
+
+
+def _built(content: Content) -> MlpPolicy | None:
+    """Return the policy of a file's content; None for one of another network."""
+    encoder = content["encoder"]
+    if content["network"] != "actor" or encoder["kind"] != "mlp":
+        return None
+    head = Head.of(content)
+    return None if head.layout.pointed else MlpPolicy(head, encoder["activation"], content["weights"])
 
 
 def rows_of(observations: Sequence[Any], count: int) -> FloatArray:

@@ -32,13 +32,13 @@ class Envs:
                 rows.append(
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
-        out, parts, caches = console(), extras(), kept()
-        out.print(installation())
+        out, here, parts, caches = console(), installation(), extras(), kept()
+        out.print(here)
         out.print(table)
         out.print(_extras_table(parts))
         out.print(_kept_text(caches))
         found = {
-            "installation": installation(),
+            "installation": here,
             "environments": rows,
             "extras": [asdict(one) for one in parts],
             "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},

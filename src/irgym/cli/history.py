@@ -10,7 +10,7 @@ from irgym.api.objects import named_object
 from irgym.api.tuning import history
 from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
-from irgym.core.catalogue import locate
+from irgym.core.catalogue import environment_of
 from irgym.evaluation.history import Known, best_first
 from irgym.evaluation.units import cost_text
 
@@ -39,7 +39,7 @@ class History:
         table = Table("when", "search")
         for column in ("candidates", "s", "cost", "gain"):
             table.add_column(column, justify="right")
-        home, _ = locate(program, inputs, self.environment)
+        home = environment_of(known[0].program)
         for one in known:
             table.add_row(*_cells(one, cost_text(one.cost, home.objective(one.objective))))
         out.print(table)

@@ -172,11 +172,8 @@ def _least(
     """Return the schedule whose program's cost, measured three times anew in turn, is least."""
     costs = [math.inf] * len(schedules)
     states = [replay(task, schedule) for schedule in schedules]
-    for number in patience.rounds(ROUNDS):
-        for place, state in enumerate(states):
-            if not (number == 0 and place == 0) and patience.over:
-                break  # the best of the search stand first
-            costs[place] = min(costs[place], measure_anew(bench, task, state).cost)
+    for place in patience.turns(ROUNDS, len(states)):  # the best of the search stand first
+        costs[place] = min(costs[place], measure_anew(bench, task, states[place]).cost)
     return schedules[int(np.argmin(costs))]
 
 
@@ -212,12 +209,9 @@ def _most_gained(
     shortest = [minimise(task, one) for one in schedules]
     calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in shortest]
     gains = [0.0] * len(calls)
-    for number in patience.rounds(PLACINGS if len(calls) > 1 else 0):
-        for place, call in enumerate(calls):
-            if not (number == 0 and place == 0) and patience.over:
-                break
-            versus: Versus = bench.call(call)
-            gains[place] += math.log(versus.ratio)
+    for place in patience.turns(PLACINGS if len(calls) > 1 else 0, len(calls)):
+        versus: Versus = bench.call(calls[place])
+        gains[place] += math.log(versus.ratio)
     return shortest[max(range(len(calls)), key=gains.__getitem__)]
 
 

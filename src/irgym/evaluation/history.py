@@ -14,6 +14,7 @@ from irgym.core.files import make_folder
 from irgym.core.json_files import read_json_lines
 from irgym.core.task import Task
 from irgym.evaluation.tuned import Tuned
+from irgym.evaluation.tuning import over
 from irgym.measure.machine import cache_dir
 
 
@@ -62,7 +63,7 @@ class Known:
     @property
     def speedup(self) -> float:
         """Cost as written over the cost."""
-        return self.cost_as_written / self.cost if self.cost else float("inf")
+        return over(self.cost_as_written, self.cost)
 
 
 class History:

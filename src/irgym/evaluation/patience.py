@@ -45,6 +45,13 @@ class Patience:
                 return
             yield number
 
+    def turns(self, most: int, count: int) -> Iterator[int]:
+        """Yield the places of some programs in turn, `most` times or until time is up; the first at least."""
+        for turn in range(most * count):
+            if turn and self.over:
+                return
+            yield turn % count
+
 
 ENDLESS = Patience()
 """For checks that may take as long as they do."""

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from irgym.acting import heads
-from irgym.acting.files import FORMAT, Head, check_format
+from irgym.acting.files import FORMAT, Head, restored
 from irgym.acting.layout import ActionLayout, IntArray
 from irgym.acting.scoring import ScoringPolicy
 from irgym.core.actions import Action, BoolArray, Mask
-from irgym.core.errors import IrgymError, StorageError
+from irgym.core.errors import IrgymError
 from irgym.nets import likelihood, storage
 from irgym.nets.actor_critic import Actor, pair_scores_of
 from irgym.nets.encoders import spec_from_dict
@@ -140,17 +140,7 @@ class TorchPolicy(ScoringPolicy):
         Raises:
             StorageError: The file is missing, damaged, no policy, or of a newer format.
         """
-        content = storage.read(path, "policy")
-        check_format(path, content)
-        try:
-            policy = _restore(content)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise StorageError(
-                f"{path} is an incomplete policy: restore it from a copy or train again"
-            ) from error
-        if not policy.finite:
-            raise StorageError(f"{path} holds weights that are not finite: train again with a lower lr")
-        return policy
+        return restored(path, storage.read(path, "policy"), _restore)
 
 
 def _restore(content: dict[str, Any]) -> TorchPolicy:
