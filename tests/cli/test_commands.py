@@ -421,7 +421,7 @@ def test_results_go_into_pipes_and_devices_and_through_links(irgym: Command, tmp
         assert reader.stdout is not None
         rows = json.load(reader.stdout)
     assert irgym("envs", "--json", link).code == irgym("envs", "--json", "/dev/null").code == 0
-    assert link.is_symlink() and read(tmp_path / "there.json") == rows
+    assert link.is_symlink() and read(tmp_path / "there.json")["environments"] == rows["environments"]
     assert Path("/dev/null").is_char_device() and fifo.is_fifo()
 
 
