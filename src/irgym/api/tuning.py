@@ -23,7 +23,7 @@ from irgym.evaluation.parts import TunedParts
 from irgym.evaluation.patience import Checks, Patience, checks_bound, first_seconds
 from irgym.evaluation.policies import can_lead, policy_for, policy_name
 from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, confirm, measure_anew
+from irgym.evaluation.tuning import Validator, confirm, default_schedules, measure_anew
 from irgym.evaluation.units import progress_text
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
@@ -224,6 +224,7 @@ def _tuned(
     leader = None if policy is None else policy_for(home, policy, task)
     led_by = None if policy is None else policy_name(policy)
     how.tell(f"{task.uri}: evaluating it as written")
+    begun = [*default_schedules(home, task), *known[:RESUMED]]
     if not task.objective.timed:  # nothing that goes on beside the search disturbs it
         validator.prepare(task)
     watch = _Watch(task, bench.evaluator, label(name, led_by), how)
@@ -236,7 +237,7 @@ def _tuned(
         leader,
         ask(bench.evaluator, CostHistory),
         watch,
-        known[:RESUMED],
+        begun,
     )
     if not found.finalists:
         failure = measure_anew(bench, task, task.initial())

@@ -15,7 +15,7 @@ from irgym.evaluation.finalists import confirm_best
 from irgym.evaluation.results import Trace
 from irgym.evaluation.rows import BASE, Row
 from irgym.evaluation.targets import of_baseline
-from irgym.evaluation.tuning import Finding, Validator, confirm
+from irgym.evaluation.tuning import Finding, Validator, confirm, default_schedules
 from irgym.search.budget import Budget
 from irgym.search.session import Strategy, run_search
 
@@ -106,7 +106,11 @@ class Pipelined:
 
 @dataclass(frozen=True)
 class Searched:
-    """A search, led by a policy or not; the finalists are measured anew and the best of them reported."""
+    """A search, led by a policy or not; the finalists are measured anew and the best of them reported.
+
+    One that is led by a policy begins with the compiler's default schedule, where costs are exact; the others
+    begin with nothing, as in the literature.
+    """
 
     name: str
     strategy: Strategy
@@ -114,13 +118,19 @@ class Searched:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
-        bench = conditions.bench
+        bench, home = conditions.bench, conditions.environment
         result = run_search(
-            self.strategy, task, bench.evaluator, conditions.budget, conditions.seed, self.policy
+            self.strategy,
+            task,
+            bench.evaluator,
+            conditions.budget,
+            conditions.seed,
+            self.policy,
+            known=[] if self.policy is None else default_schedules(home, task),
         )
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
-        finding = confirm_best(conditions.environment, bench, task, result, conditions.validator)
+        finding = confirm_best(home, bench, task, result, conditions.validator)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)

@@ -162,6 +162,23 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
     return Reference(name, schedule, task.job(state).schedule, least_cost(bench, task, state), seconds)
 
 
+def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:
+    """Return what a search may begin with: the default schedule, where costs are exact; or nothing.
+
+    So a search ends no worse than the compiler by itself. Where costs are measured, that compiler runs after
+    all schedules anyway.
+
+    Raises:
+        IrgymError: The pipeline fails on this program.
+    """
+    if environment.reference_pipeline is None or not task.objective.exact:
+        return []
+    try:
+        return [capabilities.pipeline(task, environment.reference_pipeline)]
+    except UnknownPipelineError:
+        return []
+
+
 def gain_ratio(first: float, reference: float, cost: float) -> float | None:
     """Return our reduction of the cost over the reference's (arXiv 2308.14364); None where that is nothing.
 

@@ -334,12 +334,19 @@ class Session:
             raise Exhausted
         return Node(self._next(node.state, action), node.schedule.then(action))
 
-    def follow(self, node: Node, actions: Iterable[Action]) -> list[Node]:
-        """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing."""
+    def follow(self, node: Node, actions: Iterable[Action], horizon: float | None = None) -> list[Node]:
+        """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing.
+
+        Args:
+            node: Where to begin.
+            actions: What to do.
+            horizon: Greatest number of actions from the root on; by default the task's.
+        """
+        horizon = self.task.horizon if horizon is None else horizon
         path = [node]
         for action in actions:
             last = path[-1]
-            if len(last.schedule) >= self.task.horizon or self.task.terminal(last.state):
+            if len(last.schedule) >= horizon or self.task.terminal(last.state):
                 break
             if self.task.space.allows(self._mask(last.state), action):
                 child = self.step(last, action)
@@ -424,13 +431,14 @@ def run_search(
         policy: Leads the strategy.
         history: Costs of the past.
         observer: Told of each batch.
-        known: Schedules found before; of what does not apply any more, the rest is taken.
+        known: Schedules found before, or the compiler's own, which may be longer than an episode; of what
+            does not apply any more, the rest is taken.
     """
     session = Session(task, evaluator, budget, policy, history, observer)
     ended = False
     with suppress(Exhausted):
         session.costs([session.root])
-        session.known = [session.follow(session.root, one.actions)[-1] for one in known]
+        session.known = [session.follow(session.root, one.actions, math.inf)[-1] for one in known]
         session.costs(session.known)
         strategy.run(session, np.random.default_rng(seed))
         ended = True

@@ -22,6 +22,7 @@ from irgym.core.errors import BackendError
 from irgym.core.objective import Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
+from irgym.core.task import Task
 from irgym.envs.hlo import datasets
 from irgym.envs.hlo.functions import program_of_function
 from irgym.envs.hlo.modules import ProgramModules
@@ -121,6 +122,20 @@ class HloEnvironment(Environment):
         if callable(program) and (lowered or inspect.isroutine(program) or isinstance(program, partial)):
             return program_of_function(cast(Callable[..., Any], program), inputs)
         return None
+
+    def in_place_of(
+        self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
+    ) -> Callable[..., Any]:
+        """Return the function after the passes of a state: a function of jax, of the same arguments.
+
+        Raises:
+            ProgramError: jax cannot export the function, or the module has operations that StableHLO lacks.
+        """
+        from irgym.envs.hlo.calling import in_place_of
+
+        assert isinstance(task, HloTask) and callable(program)
+        proto: bytes = self.pool().call("proto", task.modules.file, state.path)
+        return in_place_of(program, inputs, proto)
 
     def task_of_file(
         self, uri: str, file: Path, pool: Pool | None = None, code_for: Target | None = None

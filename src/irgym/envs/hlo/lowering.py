@@ -139,9 +139,6 @@ def to_exported(proto: bytes) -> bytes:
         main = next(one for one in module.body if ir.StringAttr(one.attributes["sym_name"]).value == "main")
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         takes, gives = list(map(_structure, kind.inputs)), list(map(_structure, kind.results))
-        # As jax does: any jax of the last four weeks before this one reads it, and all later ones for long.
-        version = get_version_from_compatibility_requirement(StablehloCompatibilityRequirement.WEEK_4)
-        code = serialize_portable_artifact_str(text, version)
 
     def frame(*arguments: Any) -> tuple[Any, ...]:
         del arguments
@@ -150,7 +147,15 @@ def to_exported(proto: bytes) -> bytes:
     with jax.enable_x64(True):  # else 64-bit numbers would be narrowed
         jitted = jax.jit(frame, keep_unused=True)
         exported = jax.export.export(jitted, platforms=("cpu",))(*takes)
-        return bytes(replace(exported, mlir_module_serialized=code).serialize())
+        return bytes(replace(exported, mlir_module_serialized=portable(text)).serialize())
+
+
+def portable(text: str) -> bytes:
+    """Return StableHLO in the form that jax exchanges for the code of an exported function."""
+    # As jax does: any jax of the last four weeks before this one reads it, and all later ones for long.
+    version = get_version_from_compatibility_requirement(StablehloCompatibilityRequirement.WEEK_4)
+    with make_ir_context():
+        return serialize_portable_artifact_str(text, version)
 
 
 def _structure(kind: Any) -> jax.ShapeDtypeStruct:

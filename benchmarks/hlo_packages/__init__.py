@@ -1,0 +1,1 @@
+"""Programs that are written with packages around JAX, as their users write them."""

@@ -1,0 +1,53 @@
+"""Results that are called in place of the function that they were made of."""
+
+import numpy as np
+import pytest
+
+import irgym
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def agree(found, wanted):
+    jax = pytest.importorskip("jax")
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_a_step_of_training_keeps_its_pytrees_and_arguments_that_it_does_not_use():
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def step(weights, x, unused):
+        def loss(weights):
+            return jnp.mean(jnp.tanh(x @ weights["a"] + 0.0) @ weights["b"]) ** 2
+
+        value, slopes = jax.value_and_grad(loss)(weights)
+        return {"weights": jax.tree.map(lambda w, s: w - 0.1 * s, weights, slopes)}, value
+
+    arguments = {"a": jnp.ones((4, 8)), "b": jnp.ones((8, 2))}, jnp.arange(12.0).reshape(3, 4), jnp.zeros(3)
+    fast = irgym.tune(step, *arguments, evaluations=40)
+    assert fast.schedule and fast.cost < fast.cost_as_written
+    agree(fast(*arguments), step(*arguments))
+    # It is a function of jax: others are made of it.
+    again = jax.jit(lambda *arguments: fast(*fast(*arguments)[0].values(), *arguments[1:]))
+    agree(again(*arguments), step(step(*arguments)[0]["weights"], *arguments[1:]))
+
+
+def test_random_keys_are_arguments_too():
+    jax = pytest.importorskip("jax")
+    key = jax.random.key(3)
+    fast = irgym.replay(jax.jit(lambda key: jax.random.normal(key, (5,))), "call-inliner", key)
+    agree(fast(key), jax.random.normal(key, (5,)))
+
+
+def test_a_search_that_a_policy_leads_begins_with_the_default_order():
+    jax = pytest.importorskip("jax")
+
+    def sort(x):
+        return jax.numpy.sort(x * 1.0)[::-1] + 0.0
+
+    found = irgym.tune(sort, jax.numpy.ones(16), evaluations=2)
+    assert found.search.evaluations == 2 and found.cost <= found.reference.cost
