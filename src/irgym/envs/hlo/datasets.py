@@ -1,6 +1,8 @@
 """Data sets of graphs, each with a fixed split into training and test programs.
 
-How `families`, the default, is split:
+`families`, the default, is `networks` and `numerics` together.
+
+How `networks`, training steps and forward passes of neural networks, is split:
 
 - Nine families are in the test split only: vit, moe, decode, resnet50, densenet, unet, gru, ppo, pinn.
 - Four are in both, at depths that are disjoint: gpt2 (1, 2, 3, 5, 7 and 9 layers against 4, 6, 8, 10 and
@@ -12,6 +14,10 @@ How `families`, the default, is split:
 Training graphs have fewer than 9,000 operations before any pass. Within a family graphs differ by depth,
 optimiser, clipping, dropout, rematerialisation, number format or mode, hence in their operations; sizes
 that change shapes alone are left at their defaults, for they hardly change what passes do.
+
+How `numerics`, code that is no network, is split: whole families, two of each group in the test split only
+(gp, matfun; particles, pricing; minimise, gas; kalman, picture; clusters, alignment), the other twenty in the
+training split only. Within a family graphs differ by method, model, derivative or unrolling.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +30,24 @@ from irgym.envs.hlo.programs import parse_program
 DEFAULT = "families"
 """The data set to train on and to compare with."""
 
-TEST_FAMILIES = ("vit", "moe", "decode", "resnet50", "densenet", "unet", "gru", "ppo", "pinn")
+TEST_NETWORKS = ("vit", "moe", "decode", "resnet50", "densenet", "unet", "gru", "ppo", "pinn")
+"""The families that `networks` never trains on."""
+
+TEST_NUMERICS = (
+    "gp",
+    "matfun",
+    "particles",
+    "pricing",
+    "minimise",
+    "gas",
+    "kalman",
+    "picture",
+    "clusters",
+    "alignment",
+)
+"""The families that `numerics` never trains on."""
+
+TEST_FAMILIES = (*TEST_NETWORKS, *TEST_NUMERICS)
 """The families that `families` never trains on."""
 
 _OPTIMIZERS = tuple(f"optimizer={name}" for name in ("sgd", "momentum", "lion", "adafactor"))
@@ -124,12 +147,117 @@ def _test() -> list[str]:
     ]
 
 
+def _words(name: str, *values: str) -> list[str]:
+    return [f"{name}={value}" for value in values]
+
+
+def _all(family: str, name: str) -> list[str]:
+    """Return every word that a parameter of a family may be."""
+    return _words(name, *next(one.choices for one in FAMILIES[family].options if one.name == name))
+
+
+def _numeric_train() -> list[str]:
+    slopes = _words("of", "value", "gradient")
+    return [
+        *_grid("regression", _all("regression", "method"), slopes),
+        *_grid("eigen", _all("eigen", "method"), slopes),
+        *_grid("krylov", _all("krylov", "method"), _all("krylov", "matrix")),
+        *_grid("density", _all("density", "model"), _all("density", "of")),
+        *_grid("mcmc", _all("mcmc", "model")),
+        *_grid(
+            "mcmc",
+            _words("kernel", "walk", "langevin", "slice", "coordinates"),
+            _words("model", "hierarchical", "student"),
+        ),
+        *_grid("mcmc", ["kernel=walk&unroll=4"]),
+        *_grid("bootstrap", _all("bootstrap", "statistic")),
+        *_grid("bootstrap", ["method=jackknife"], _words("statistic", "median", "correlation", "slope")),
+        *_grid("bootstrap", ["method=permutation"], _words("statistic", "correlation", "trimmed")),
+        *_grid("variates", _all("variates", "law")),
+        *_grid("integrate", _all("integrate", "system"), _words("of", "value", "jacobian")),
+        *_grid("integrate", _all("integrate", "method"), _words("system", "lorenz", "reactions")),
+        *_grid("integrate", _all("integrate", "system"), ["method=heun&of=gradient"]),
+        *_grid("integrate", ["unroll=4", "method=adaptive&of=gradient"]),
+        *_grid("nbody", _all("nbody", "force"), _all("nbody", "derivative")),
+        *_grid("nbody", ["unroll=2"], _words("force", "gravity", "lennard")),
+        *_grid("stencil", _words("equation", "heat", "wave", "reaction", "burgers", "advection"), slopes),
+        *_grid("stencil", _words("equation", "wave", "burgers"), _words("boundary", "fixed", "mirror")),
+        *_grid("stencil", ["equation=life", "equation=reaction&unroll=4"]),
+        *_grid("lattice", _all("lattice", "collision"), ("", "obstacle=true")),
+        *_grid("transport", _all("transport", "domain"), _all("transport", "cost"), slopes),
+        *_grid("spectrum", _all("spectrum", "method"), slopes),
+        *_grid("filters", _all("filters", "method"), slopes),
+        *_grid("filters", ["sections=4", "unroll=4"]),
+        *_grid("wavelet", _all("wavelet", "basis"), _all("wavelet", "threshold")),
+        *_grid("wavelet", ["levels=4"], _words("threshold", "none", "soft")),
+        *_grid("sorting", _all("sorting", "method")),
+        *_grid("sorting", ["batched=false"], _words("method", "argsort", "bitonic", "radix")),
+        *_grid("grouping", _all("grouping", "method")),
+        *_grid("paths", _all("paths", "method")),
+        *_grid("hashing", _all("hashing", "method")),
+        *_grid("hashing", ["rounds=3"], _words("method", "murmur", "quarters", "morton")),
+        *_grid("fractal", _all("fractal", "method")),
+        *_grid("fractal", ["loop=while", "loop=unrolled"], _words("method", "mandelbrot", "newton", "ship")),
+    ]
+
+
+def _numeric_test() -> list[str]:
+    slopes = _words("of", "value", "gradient")
+    return [
+        *_grid("gp", _all("gp", "kernel"), _words("of", "value", "gradient", "prediction")),
+        *_grid("gp", ["of=hessian"], _words("kernel", "rbf", "matern")),
+        *_grid("matfun", _all("matfun", "method"), slopes),
+        *_grid("particles", _all("particles", "resampling")),
+        *_grid("particles", ["model=growth"], _words("resampling", "systematic", "multinomial")),
+        *_grid("particles", ["adaptive=true", "adaptive=true&resampling=residual"]),
+        *_grid("pricing", _words("payoff", "european", "asian", "barrier", "lookback"), slopes),
+        *_grid(
+            "pricing", ["volatility=heston"], _words("payoff", "european", "asian"), _all("pricing", "of")
+        ),
+        *_grid("pricing", ["payoff=formula"], _all("pricing", "of")),
+        *_grid("minimise", _all("minimise", "method"), _all("minimise", "objective")),
+        *_grid("gas", _all("gas", "limiter"), _all("gas", "flux")),
+        *_grid("gas", ["order=1", "unroll=2"]),
+        *_grid("kalman", _all("kalman", "method")),
+        *_grid(
+            "kalman",
+            ["of=gradient"],
+            _words("method", "plain", "joseph", "information", "extended", "unscented"),
+        ),
+        *_grid("picture", _all("picture", "operation")),
+        *_grid("clusters", _all("clusters", "method")),
+        *_grid("clusters", ["unroll=5"], _words("method", "means", "mixture")),
+        *_grid("alignment", _all("alignment", "method")),
+        *_grid("alignment", ["unroll=4"], _words("method", "viterbi", "warping")),
+    ]
+
+
 def _dataset(name: str, description: str, train: Iterable[str], test: Iterable[str]) -> Dataset:
     return Dataset(name, description, tuple(dict.fromkeys(train)), tuple(dict.fromkeys(test)))
 
 
 def _families() -> Dataset:
-    return _dataset("families", "27 families; families and depths of the splits differ", _train(), _test())
+    return _dataset(
+        "families",
+        "57 families of networks and other code; families and depths of the splits differ",
+        (*_train(), *_numeric_train()),
+        (*_test(), *_numeric_test()),
+    )
+
+
+def _networks() -> Dataset:
+    return _dataset(
+        "networks", "27 families of networks; families and depths of the splits differ", _train(), _test()
+    )
+
+
+def _numerics() -> Dataset:
+    return _dataset(
+        "numerics",
+        "30 families of code that is no network; none is in both splits",
+        _numeric_train(),
+        _numeric_test(),
+    )
 
 
 def _gpt2() -> Dataset:
@@ -158,6 +286,8 @@ def _full() -> Dataset:
 
 DATASETS: dict[str, Callable[[], Dataset]] = {
     "families": _families,
+    "networks": _networks,
+    "numerics": _numerics,
     "gpt2": _gpt2,
     "tiny": _tiny,
     "full": _full,

@@ -150,7 +150,7 @@ def inference(model: Model, options: Options) -> tuple[Callable[..., Any], tuple
     """Return the inference function of a model and the shapes of its arguments."""
 
     def forward(weights: Tree, state: Tree, inputs: Tree) -> Tree:
-        if options["dtype"] == "bf16":
+        if options.get("dtype") == "bf16":
             weights, inputs = in_bfloat16(weights), in_bfloat16(inputs)
         return model.forward(weights, state, inputs)
 
