@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.capabilities import ideal_cost
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import Bench, Environment, Versus
 from irgym.core.errors import IrgymError
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
 from irgym.evaluation.gains import Gain, gains_of
+from irgym.evaluation.in_turn import time_calls
 from irgym.evaluation.patience import Checks
 from irgym.evaluation.targets import machine_text
 from irgym.evaluation.tuning import Finding, Reference, gain_ratio, over, reference_of
@@ -118,6 +119,27 @@ class Tuned(Finding):
             )
         made = self.original
         return made.environment.in_place_of(made.program, made.inputs, self.task, self.state)
+
+    def versus_original(self, other: Callable[..., Any] | None = None, rounds: int = 15) -> Versus:
+        """Time calls of this in turn with calls of what it was made of, in this process.
+
+        That includes what a call from Python costs. Threads are those that the libraries are set to here.
+
+        Args:
+            other: What to compare with instead, such as `torch.compile(module)`; by default the original as
+                it is. A function of JAX that is not jitted runs one operation at a time: give
+                `jax.jit(function)`.
+            rounds: Number of rounds; fewer where they would take long.
+
+        Raises:
+            IrgymError: As for a call; or inputs were given as shapes only, with which nothing can be called.
+        """
+        ours = self._function
+        assert self.original is not None
+        program: Any = self.original.program
+        theirs: Callable[..., Any] = program if other is None else other
+        name = getattr(theirs, "__name__", type(theirs).__name__)
+        return time_calls(ours, theirs, self.original.inputs, rounds, f"{name}, called from Python")
 
     @property
     def peak_gflops(self) -> float | None:
