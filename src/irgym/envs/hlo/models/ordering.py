@@ -171,7 +171,7 @@ def clusters(options: Options) -> Model:
                 hot = jax.nn.one_hot(labels, count)
                 sizes = hot.sum(0)[:, None]
                 new = jnp.where(sizes > 0, hot.T @ x / jnp.maximum(sizes, 1.0), centres)
-            return (new, labels), far.min(1).sum()
+            return (new, labels), far.min(1)[: points // 2].sum()
 
         start = (centres, jnp.zeros(points, jnp.int32))
         return jax.lax.scan(step, start, None, length=5, unroll=options["unroll"])
@@ -188,7 +188,7 @@ def clusters(options: Options) -> Model:
             sizes = duty.sum(0) + 1e-3
             means = duty.T @ x / sizes[:, None]
             spread = jnp.einsum("nk,nkd->kd", duty, (x[:, None] - means) ** 2) / sizes[:, None]
-            return (means, spread + 1e-2, sizes / sizes.sum()), total.sum()
+            return (means, spread + 1e-2, sizes / sizes.sum()), total[: points // 2].sum()
 
         start = (centres, jnp.ones((count, features)), jnp.full(count, 1.0 / count))
         return jax.lax.scan(step, start, None, length=5, unroll=options["unroll"])
@@ -330,7 +330,7 @@ def alignment(options: Options) -> Model:
         costs = jnp.sum((scores[:, None] - other[None]) ** 2, -1)
         if method == "local":
             full = table(costs - costs.mean(), gap, True, False)
-            return full.min(), jnp.unravel_index(jnp.argmin(full), full.shape)
+            return full[-1], jnp.unravel_index(jnp.argmin(full), full.shape)
         return table(costs, gap, False, True)[-1]
 
     sequence = floats(length, states)

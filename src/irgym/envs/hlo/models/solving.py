@@ -240,7 +240,8 @@ def _decays(x: jax.Array, data: jax.Array) -> jax.Array:
 def _barrier(x: jax.Array, data: jax.Array) -> jax.Array:
     """A linear programme with logarithmic barriers."""
     slack = 2.0 - data @ x
-    return jnp.sum(x) - 0.5 * jnp.sum(jnp.log(jnp.maximum(slack, 1e-3))) + 0.5 * x @ x
+    price = jnp.linspace(0.5, 1.5, x.shape[0])
+    return price @ x - 0.5 * jnp.sum(jnp.log(jnp.maximum(slack, 1e-3))) + 0.5 * x @ x
 
 
 _OBJECTIVES = {"valley": _rosenbrock_valley, "decays": _decays, "barrier": _barrier}
