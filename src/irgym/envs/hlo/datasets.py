@@ -171,7 +171,7 @@ def _numeric_train() -> list[str]:
         ),
         *_grid("mcmc", ["kernel=walk&unroll=4"]),
         *_grid("bootstrap", _all("bootstrap", "statistic")),
-        *_grid("bootstrap", ["method=jackknife"], _words("statistic", "median", "correlation", "slope")),
+        *_grid("bootstrap", ["method=jackknife"], _words("statistic", "median", "trimmed", "slope")),
         *_grid("bootstrap", ["method=permutation"], _words("statistic", "correlation", "trimmed")),
         *_grid("variates", _all("variates", "law")),
         *_grid("integrate", _all("integrate", "system"), _words("of", "value", "jacobian")),

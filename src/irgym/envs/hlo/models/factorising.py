@@ -291,7 +291,7 @@ def matfun(options: Options) -> Model:
         return _root(regular @ regular.T, options["steps"])
 
     def value(matrix: jax.Array, weights: jax.Array) -> jax.Array:
-        return jnp.sum(weights * image(matrix))
+        return jnp.sum(weights * jnp.tril(image(matrix)))
 
     def run(matrix: jax.Array, weights: jax.Array) -> Tree:
         if options["of"] == "value":

@@ -15,8 +15,11 @@ from irgym.envs.hlo.models.numerics import program
 
 
 def _bitonic(keys: jax.Array) -> jax.Array:
-    """Sort a power of two of numbers by a network of comparisons."""
-    count = keys.shape[0]
+    """Sort numbers by a network of comparisons, which is for a power of two of them."""
+    wanted = keys.shape[0]
+    count = 1 << (wanted - 1).bit_length()
+    if count > wanted:
+        keys = jnp.pad(keys, (0, count - wanted), constant_values=jnp.inf)
     place = jnp.arange(count)
     block = 2
     while block <= count:
@@ -27,7 +30,7 @@ def _bitonic(keys: jax.Array) -> jax.Array:
             keys = jnp.where(smaller, jnp.minimum(keys, other), jnp.maximum(keys, other))
             apart //= 2
         block *= 2
-    return keys
+    return keys[:wanted] if count > wanted else keys
 
 
 def _transposed(keys: jax.Array) -> jax.Array:
@@ -58,7 +61,7 @@ def _radix(keys: jax.Array, bits: int) -> jax.Array:
         place = starts[value] + (jnp.cumsum(hot, 0) - hot)[jnp.arange(value.shape[0]), value]
         return jnp.zeros_like(whole).at[place].set(whole), jnp.zeros_like(keys).at[place].set(keys)
 
-    return jax.lax.fori_loop(0, 32 // bits, step, (whole, keys))[1]
+    return jax.lax.fori_loop(0, -(-32 // bits), step, (whole, keys))[1]
 
 
 def sorting(options: Options) -> Model:
@@ -168,7 +171,7 @@ def clusters(options: Options) -> Model:
                 hot = jax.nn.one_hot(labels, count)
                 sizes = hot.sum(0)[:, None]
                 new = jnp.where(sizes > 0, hot.T @ x / jnp.maximum(sizes, 1.0), centres)
-            return (new, labels), far.min(1).sum()
+            return (new, labels), far.min(1)[: points // 2].sum()
 
         start = (centres, jnp.zeros(points, jnp.int32))
         return jax.lax.scan(step, start, None, length=5, unroll=options["unroll"])
@@ -185,7 +188,7 @@ def clusters(options: Options) -> Model:
             sizes = duty.sum(0) + 1e-3
             means = duty.T @ x / sizes[:, None]
             spread = jnp.einsum("nk,nkd->kd", duty, (x[:, None] - means) ** 2) / sizes[:, None]
-            return (means, spread + 1e-2, sizes / sizes.sum()), total.sum()
+            return (means, spread + 1e-2, sizes / sizes.sum()), total[: points // 2].sum()
 
         start = (centres, jnp.ones((count, features)), jnp.full(count, 1.0 / count))
         return jax.lax.scan(step, start, None, length=5, unroll=options["unroll"])
@@ -327,7 +330,7 @@ def alignment(options: Options) -> Model:
         costs = jnp.sum((scores[:, None] - other[None]) ** 2, -1)
         if method == "local":
             full = table(costs - costs.mean(), gap, True, False)
-            return full.min(), jnp.unravel_index(jnp.argmin(full), full.shape)
+            return full[-1], jnp.unravel_index(jnp.argmin(full), full.shape)
         return table(costs, gap, False, True)[-1]
 
     sequence = floats(length, states)
@@ -353,14 +356,14 @@ def paths(options: Options) -> Model:
         far, _, rounds = jax.lax.while_loop(unfinished, step, (begin, jnp.bool_(True), 0))
         return far, rounds
 
-    def ranked(sources: jax.Array, targets: jax.Array, weights: jax.Array) -> Tree:
+    def ranked(sources: jax.Array, targets: jax.Array, weights: jax.Array, liked: jax.Array) -> Tree:
         out = jax.ops.segment_sum(weights, sources, nodes)
 
         def step(rank: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
             sent = (rank / jnp.maximum(out, 1e-6))[sources] * weights
             got = jax.ops.segment_sum(sent, targets, nodes)
             lost = jnp.sum(jnp.where(out > 0, 0.0, rank))
-            new = 0.15 / nodes + 0.85 * (got + lost / nodes)
+            new = 0.15 * liked + 0.85 * (got + lost / nodes)
             return new, jnp.abs(new - rank).sum()
 
         return jax.lax.scan(step, jnp.full(nodes, 1.0 / nodes), None, length=8, unroll=options["unroll"])
@@ -413,7 +416,7 @@ def paths(options: Options) -> Model:
         if method == "shortest":
             return relaxed(sources, targets, lengths)
         if method == "rank":
-            return ranked(sources, targets, lengths)
+            return ranked(sources, targets, lengths, jax.nn.softmax(places[0]))
         if method == "components":
             return components(sources, targets), lengths.sum()
         if method == "breadth":
@@ -491,7 +494,7 @@ def _quarters(words: jax.Array, rounds: int) -> jax.Array:
 def _shifted(words: jax.Array, rounds: int) -> jax.Array:
     """Numbers from xorshift generators, as floats in 0 to 1."""
 
-    def step(x: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+    def step(x: jax.Array, none: None) -> tuple[jax.Array, jax.Array]:
         for _ in range(rounds):
             x = x ^ (x << 13)
             x = x ^ (x >> 17)

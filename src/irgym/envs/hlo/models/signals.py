@@ -47,7 +47,8 @@ def spectrum(options: Options) -> Model:
             )
             return jnp.abs(jnp.fft.ifft(waves * side)) + 1e-6
         if method == "autocorrelation":
-            waves = jnp.fft.rfft(signal - signal.mean(), n=2 * length)
+            faded = (signal - signal.mean()) * jnp.linspace(1.0, 0.5, length)
+            waves = jnp.fft.rfft(faded, n=2 * length)
             lags = jnp.fft.irfft(waves * jnp.conj(waves))[:length]
             return lags / (lags[0] + 1e-6)
         frames = _frames(signal, frame, frame // 2)
@@ -61,7 +62,8 @@ def spectrum(options: Options) -> Model:
             places = jnp.arange(options["bands"])
             cosines = jnp.cos(jnp.pi / options["bands"] * (places[:, None] + 0.5) * places[None, :])
             cepstrum = logs @ cosines
-            return jnp.concatenate([cepstrum, jnp.gradient(cepstrum, axis=0)], -1)
+            change: Any = jnp.gradient(cepstrum, axis=0)
+            return jnp.concatenate([cepstrum, change], -1)
         return logs - logs.mean(0, keepdims=True)
 
     def run(signal: jax.Array) -> Tree:
@@ -254,7 +256,7 @@ def wavelet(options: Options) -> Model:
         around = (
             jnp.concatenate([x, x[: size - 1]])
             if size - 1 <= x.shape[0]
-            else jnp.resize(x, x.shape[0] + size)
+            else jnp.resize(x, (x.shape[0] + size,))
         )
         pieces = jnp.stack([around[k : k + x.shape[0]] for k in range(size)], -1)[::2]
         return pieces @ low, pieces @ high

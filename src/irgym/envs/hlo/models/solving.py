@@ -214,7 +214,7 @@ def nbody(options: Options) -> Model:
             x = x + 0.1 * dt * v
             a = pull(x, mass) / mass[:, None]
             v = v + 0.05 * dt * a
-            energy = 0.5 * jnp.sum(mass[:, None] * v**2) + potential(x, mass)
+            energy = 0.5 * mass * jnp.sum(v**2, -1) + potential(x, mass) / count
             return (x, v, a), {"energy": energy, "centre": mass @ x / mass.sum()}
 
         begin = (x, v, pull(x, mass) / mass[:, None])
@@ -240,7 +240,8 @@ def _decays(x: jax.Array, data: jax.Array) -> jax.Array:
 def _barrier(x: jax.Array, data: jax.Array) -> jax.Array:
     """A linear programme with logarithmic barriers."""
     slack = 2.0 - data @ x
-    return jnp.sum(x) - 0.5 * jnp.sum(jnp.log(jnp.maximum(slack, 1e-3))) + 0.5 * x @ x
+    price = jnp.linspace(0.5, 1.5, x.shape[0])
+    return price @ x - 0.5 * jnp.sum(jnp.log(jnp.maximum(slack, 1e-3))) + 0.5 * x @ x
 
 
 _OBJECTIVES = {"valley": _rosenbrock_valley, "decays": _decays, "barrier": _barrier}
@@ -425,8 +426,9 @@ def stencil(options: Options) -> Model:
 
     def run(u: jax.Array, v: jax.Array, rate: jax.Array) -> Tree:
         def step(carry: Any, _: None) -> tuple[Any, jax.Array]:
-            u, v = once(*carry, 0.1 * rate)
-            return (u, v), jnp.mean(u)
+            u, v = carry
+            u, v = once(u, v, 0.1 * rate)
+            return (u, v), jnp.mean(u[: size // 2])
 
         def end(u: jax.Array, v: jax.Array) -> Tree:
             return jax.lax.scan(step, (u, v), None, length=options["steps"], unroll=options["unroll"])
@@ -584,7 +586,7 @@ def gas(options: Options) -> Model:
         rho = jnp.where(place < cells // 2, 1.0, 0.2) + 0.1 * jnp.abs(u[0])
         start = jnp.stack([rho, 0.1 * u[1], 2.5 * rho + jnp.abs(u[2])])
 
-        def step(u: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
+        def step(u: jax.Array, none: None) -> tuple[jax.Array, jax.Array]:
             _, speed, _, sound = split(u)
             ratio = 0.4 * courant / jnp.max(jnp.abs(speed) + sound)
             half = u + slope(u, ratio)
