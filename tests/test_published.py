@@ -135,11 +135,15 @@ def package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def test_a_network_of_torchvision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_network_of_torchvision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
     package("torchvision")
     declare_operators_that_cannot_be_loaded()
     found = tuned(tmp_path, monkeypatch, "programs.py:vision", "--seconds", 1, "--export", "fast.onnx")
     assert found["validated"]
+    said = " ".join(capfd.readouterr().out.replace("│", " ").split())
+    assert "graph, the first that takes a torch module" in said and "linalg takes it too" in said
     without_irgym(SESSION, tmp_path)
 
 

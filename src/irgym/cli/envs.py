@@ -23,12 +23,13 @@ class Envs:
 
     def run(self) -> None:
         """Print the tables."""
-        table = Table("environment", "back end", "runs here", "detail", "to mend it")
+        table = Table("environment", "back end", "runs here", "detail")
         rows: list[dict[str, Any]] = []
         for environment in environments():
             for status in environment.backends:
                 available = "yes" if status.available else "no"
-                table.add_row(environment.name, status.name, available, status.detail, status.remedy)
+                remedy = f"; to mend it: {status.remedy}" if status.remedy else ""
+                table.add_row(environment.name, status.name, available, status.detail + remedy)
                 rows.append(
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )

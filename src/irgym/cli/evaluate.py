@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.table import Table
 from tyro.conf import Positional
 
 from irgym.api.training import evaluate
@@ -15,6 +14,7 @@ from irgym.evaluation.rows import RAW, Row
 from irgym.evaluation.summary import Summary
 from irgym.evaluation.tables import NO_GAIN, cell, conditions, failures, interval_text, ratio_headings
 from irgym.evaluation.units import cost_text, gain_word
+from irgym.evaluation.wide_table import WideTable
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class Evaluate:
                 observer=Shown(out, status, with_method=False),
             )
         out.print(_table(comparison))
+        for line in _schedules(comparison):
+            out.print(line, style="dim")
         for reason in failures(comparison):
             out.print(reason)
         policy, raw = comparison.summary
@@ -83,17 +85,20 @@ def _means(comparison: Comparison, line: Summary) -> str:
     return ", ".join(means)
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(comparison: Comparison) -> WideTable:
     """Return a line for each program."""
-    objective = comparison.objective
-    ratios = ratio_headings(comparison)
-    heads = ["program", "schedule", "result", "best state seen", gain_word(objective)]
-    table = Table(*heads, *ratios, "raw policy", "decided in")
+    heads = ["program", "result", "best state seen", gain_word(comparison.objective)]
+    heads += [*ratio_headings(comparison), "raw policy", "decided in"]
     raw = {row.program: row for row in comparison.rows if row.method.startswith(f"{RAW}:")}
-    for row in comparison.rows:
-        if row is not raw[row.program]:
-            table.add_row(row.program, *_cells(comparison, row, raw[row.program]))
-    return table
+    rows = [row for row in comparison.rows if row is not raw[row.program]]
+    cells = [[row.program, *_cells(comparison, row, raw[row.program])] for row in rows]
+    return WideTable("", heads, [line + [""] * (len(heads) - len(line)) for line in cells])
+
+
+def _schedules(comparison: Comparison) -> list[str]:
+    """Return the schedule of each program, which may be long."""
+    rows = [row for row in comparison.rows if not row.method.startswith(f"{RAW}:") and row.cost is not None]
+    return [f"{row.program}: {row.schedule or '(none)'}" for row in rows]
 
 
 def _cells(comparison: Comparison, row: Row, raw: Row) -> list[str]:
@@ -104,8 +109,7 @@ def _cells(comparison: Comparison, row: Row, raw: Row) -> list[str]:
     values = [row.baseline_ratio] if comparison.baseline else []
     values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
     return [
-        NO_GAIN if row.no_gain else row.schedule,
-        cost_text(row.cost, objective),
+        cost_text(row.cost, objective) + (NO_GAIN if row.no_gain else ""),
         cost_text(row.best_seen, objective),
         "-" if row.speedup is None else f"{row.speedup:.2f}x",
         *("-" if value is None else f"{value:.2f}" for value in values),

@@ -1,6 +1,6 @@
 """`irgym tune`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from irgym.cli.tuned import show, show_parts
 from irgym.core.catalogue import locate
 from irgym.core.errors import IrgymError
 from irgym.core.task import form_of
+from irgym.evaluation.tuned import Original
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Tune:
             **what.arguments,
         }
         check_file(self.report)
-        program, inputs = named_object(self.uri) or (self.uri, ())
+        made = named_object(self.uri)
+        program, inputs = made or (self.uri, ())
         home, uri = locate(program, inputs, self.environment)
         if home.parts(uri, what.target):
             if self.report is not None:
@@ -82,4 +84,6 @@ class Tune:
         check_export_of(uri, what.arguments["backend"], what.target, what.objective, self.export)
         with console().status(uri) as status:
             result = tune(uri, **options, note=status.update)
+        if made is not None:
+            result = replace(result, original=Original(program, inputs, home))
         show(result, self.json, self.export, self.report)

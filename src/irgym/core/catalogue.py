@@ -87,6 +87,15 @@ def locate(
     raise ProgramError(f"an object of type {kind} is {what}: give {', or '.join(['a URI', *accepted])}")
 
 
+def also_taken_by(environment: "Environment") -> list[str]:
+    """Return the names of the other environments that take objects of the same kind."""
+    return [
+        one.name
+        for one in _environments()
+        if one.accepts == environment.accepts and one.name != environment.name
+    ]
+
+
 def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
     """Return the environment and the URI of a file or a URI."""
     if not isinstance(program, str):

@@ -1,8 +1,9 @@
 """What is said of a result in words: the lines that a terminal and a page show."""
 
 from irgym.core import capabilities
+from irgym.core.catalogue import also_taken_by
 from irgym.evaluation.pictures import counts
-from irgym.evaluation.tuned import Tuned
+from irgym.evaluation.tuned import Original, Tuned
 from irgym.evaluation.units import cost_text, gain_word
 
 
@@ -14,6 +15,8 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         (result.objective.name, f"{cost} (as written: {written})"),
         (gain_word(result.objective), f"{result.speedup:.2f}x over the program as written"),
     ]
+    if result.original is not None:
+        facts.insert(0, ("taken by", _choice_text(result.original)))
     if change is not None:
         facts.append(change)
     if result.reference is not None:
@@ -47,6 +50,14 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         took = f"{result.checks.seconds:.1f} s, of at most {result.checks.bound_s:.0f} s"
         facts.append(("checks", f"measuring anew, validation, comparison: {took}"))
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
+
+
+def _choice_text(original: Original) -> str:
+    """Return which environment took an object and why, and which others could."""
+    chosen = original.environment
+    others = " or ".join(also_taken_by(chosen))
+    also = f"; {others} takes it too, named as the environment" if others else ""
+    return f"{chosen.name}, the first that takes {chosen.accepts} ({chosen.summary}){also}"
 
 
 def change_text(result: Tuned) -> tuple[str, str] | None:

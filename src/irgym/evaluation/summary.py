@@ -1,7 +1,7 @@
 """Methods over all programs: geometric means of what their rows say."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irgym.evaluation.rows import Row, Side
@@ -36,7 +36,9 @@ class Summary:
         speedup: Over the programs as written; None where all failed.
         baseline_ratio: Over the baseline; None without a baseline.
         verdict: What `baseline_ratio` shows; without one `reference_ratio`, without either `speedup`.
+        record: On how many programs that ratio is above 1, is 1, and is below 1; None where all failed.
         to_best: The cost of the best method over this one's, on the programs that both solved.
+        best_on: On how many programs no method is better.
         seconds: Mean time it took for a program.
         reference_ratio: Over the reference pipeline; None without a reference.
         gain_ratio: Reduction of the cost over the reference's, on the programs on which the reference
@@ -52,7 +54,9 @@ class Summary:
     speedup: Interval | None
     baseline_ratio: Interval | None
     verdict: Verdict | None
+    record: tuple[int, int, int] | None
     to_best: Interval | None
+    best_on: int
     seconds: float | None
     reference_ratio: Interval | None = None
     gain_ratio: Interval | None = None
@@ -91,6 +95,7 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
     baseline_ratio = _interval((row.baseline_ratio for row in solved.values()), noise)
     reference_ratio = _interval((row.reference_ratio for row in solved.values()), noise)
     decisive = baseline_ratio or reference_ratio or speedup
+    to_best = [_quotient(best[program], row) for program, row in solved.items()]
     times = [row.seconds for row in solved.values() if row.seconds is not None]
     objectives = dict.fromkeys(objective for row in rows for objective in row.also)
     return Summary(
@@ -101,7 +106,9 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
         speedup=speedup,
         baseline_ratio=baseline_ratio,
         verdict=decisive.verdict if decisive else None,
-        to_best=_interval((_quotient(best[program], row) for program, row in solved.items()), noise),
+        record=_record(solved.values()),
+        to_best=_interval(to_best, noise),
+        best_on=sum(row.cost == best[program].cost for program, row in solved.items()),
         seconds=math.fsum(times) / len(times) if times else None,
         reference_ratio=reference_ratio,
         gain_ratio=_interval(map(_floored, solved.values()), noise),
@@ -111,6 +118,22 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
             for objective in objectives
         },
     )
+
+
+def _record(rows: Collection[Row]) -> tuple[int, int, int] | None:
+    """Return on how many programs the ratio that decides is above 1, is 1, and is below 1."""
+    kinds = [
+        [row.baseline_ratio for row in rows],
+        [row.reference_ratio for row in rows],
+        [row.speedup for row in rows],
+    ]
+    for kind in kinds:
+        ratios = [one for one in kind if one is not None]
+        if ratios:
+            equal = sum(one == 1.0 for one in ratios)
+            better = sum(one > 1.0 for one in ratios)
+            return better, equal, len(ratios) - better - equal
+    return None
 
 
 def _floored(row: Row) -> float | None:

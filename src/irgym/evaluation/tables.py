@@ -1,9 +1,6 @@
 """Comparisons as tables for the terminal."""
 
-from collections.abc import Sequence
-
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from irgym.core.objective import Objective
@@ -13,6 +10,7 @@ from irgym.evaluation.statistics import Interval
 from irgym.evaluation.summary import FLOOR, Summary
 from irgym.evaluation.tuning import ROUNDS
 from irgym.evaluation.units import gain_word, verdict_word
+from irgym.evaluation.wide_table import WideTable
 
 NO_GAIN = "*"
 """Marks programs for which nothing better was found."""
@@ -22,13 +20,13 @@ def table(comparison: Comparison) -> Group:
     """Return the comparison for people: each program and method, the summaries, and the conditions."""
     return Group(
         _programs(comparison),
-        _plain_table(
+        WideTable(
             "geometric means",
             headings(comparison),
             [summary_cells(comparison, line) for line in comparison.summary],
         ),
         *(
-            _plain_table(
+            WideTable(
                 side_title(objective),
                 side_headings(comparison, objective),
                 [side_cells(comparison, line, objective) for line in comparison.summary],
@@ -115,29 +113,17 @@ def _sides(comparison: Comparison) -> list[str]:
     ]
 
 
-def _programs(comparison: Comparison) -> Table:
+def _programs(comparison: Comparison) -> WideTable:
     """Return a line for each program and a column for each method; below, the reasons of failures."""
-    result = Table(
-        title=_title(f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}"),
-        caption=Text("\n".join(failures(comparison))),
-        caption_justify="left",
-    )
-    result.add_column("program", no_wrap=True)
-    for method in comparison.methods:
-        result.add_column(Text(method), justify="right")
     cells = {(row.program, row.method): row for row in comparison.rows}
     validates = comparison.settings.get("validation_inputs") != 0
     blind = {row.program for row in comparison.rows if row.not_checkable}
+    rows: list[list[str]] = []
     for program in comparison.programs:
-        rows = [cells.get((program, method)) for method in comparison.methods]
         mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
-        result.add_row(Text(program + mark), *(cell(row) for row in rows))
-    return result
-
-
-def _title(text: str) -> Text:
-    """Return the title of a table; rich reads other texts as markup."""
-    return Text(text, style="table.title")
+        rows.append([program + mark, *(cell(cells.get((program, name))) for name in comparison.methods)])
+    title = f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}"
+    return WideTable(title, ["program", *comparison.methods], rows, "\n".join(failures(comparison)))
 
 
 def _beside(comparison: Comparison) -> str:
@@ -175,16 +161,6 @@ def cell(row: Row | None) -> str:
     return speedup + mark if beside is None else f"{speedup}{mark}  {beside:.2f}"
 
 
-def _plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table whose first column is set flush left."""
-    result = Table(title=_title(title))
-    for place, column in enumerate(columns):
-        result.add_column(Text(column), justify="right" if place else "left")
-    for row in rows:
-        result.add_row(*map(Text, row))
-    return result
-
-
 def ratio_headings(comparison: Comparison) -> list[str]:
     """Return the columns of the ratios to the baseline and to the reference pipeline."""
     baseline, reference = comparison.baseline, comparison.reference
@@ -197,7 +173,8 @@ def ratio_headings(comparison: Comparison) -> list[str]:
 def headings(comparison: Comparison) -> list[str]:
     """Return the columns of the summary."""
     gain = gain_word(comparison.objective)
-    return ["method", "programs", gain, *ratio_headings(comparison), "verdict", "against the best", "seconds"]
+    judged = f"against {comparison.baseline or comparison.reference or 'as written'}"
+    return ["method", "programs", gain, *ratio_headings(comparison), judged, "against the best", "seconds"]
 
 
 def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
@@ -213,8 +190,8 @@ def summary_cells(comparison: Comparison, line: Summary) -> list[str]:
         interval_text(line.speedup, "x"),
         *([interval_text(line.baseline_ratio)] if comparison.baseline else []),
         *(reference if comparison.reference else []),
-        verdict_word(line.verdict, comparison.objective) if line.verdict else "-",
-        _against_best(line.to_best),
+        _judgement(comparison, line),
+        _against_best(comparison, line),
         "-" if line.seconds is None else f"{line.seconds:.3g}",
     ]
 
@@ -256,12 +233,12 @@ def family_cells(comparison: Comparison, family: str) -> list[str]:
     return [f"{family} ({count})", *means]
 
 
-def _family_tables(comparison: Comparison) -> list[Table]:
+def _family_tables(comparison: Comparison) -> list[WideTable]:
     names = families(comparison)
     if not names:
         return []
     cells = [family_cells(comparison, name) for name in names]
-    return [_plain_table(family_title(comparison), ["family", *comparison.methods], cells)]
+    return [WideTable(family_title(comparison), ["family", *comparison.methods], cells)]
 
 
 def interval_text(interval: Interval | None, unit: str = "") -> str:
@@ -272,10 +249,23 @@ def interval_text(interval: Interval | None, unit: str = "") -> str:
     return text if interval.n < 2 else f"{text} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
-def _against_best(interval: Interval | None) -> str:
-    """Return how near a method comes to the best: ties are called ties."""
+def _judgement(comparison: Comparison, line: Summary) -> str:
+    """Return what a method comes to: how often it is better where costs are exact, else a verdict."""
+    if line.record is None or line.verdict is None:
+        return "-"
+    if comparison.objective.exact:
+        counts = zip(line.record, ("better", "equal", "worse"), strict=True)
+        return ", ".join(f"{count} {word}" for count, word in counts if count)
+    return verdict_word(line.verdict, comparison.objective)
+
+
+def _against_best(comparison: Comparison, line: Summary) -> str:
+    """Return how near a method comes to the best: on how many programs it is that, where costs are exact."""
+    interval = line.to_best
     if interval is None:
         return "-"
+    if comparison.objective.exact:
+        return f"best on {line.best_on}"
     if interval.low == interval.high == 1.0 or (interval.n < 2 and interval.mean == 1.0):
         return "best"
     return "tie" if interval.verdict.value == "tie" else interval_text(interval)
