@@ -42,10 +42,8 @@ def programs() -> list[str]:
 
 
 def _form(family: str, form: str) -> str:
-    modes = next((one.choices for one in FAMILIES[family].options if one.name == "mode"), ())
-    only_forward = modes == ("forward",)
-    words = [word for word in form.split("&") if word and not (only_forward and "optimizer" in word)]
-    return "&".join(words)
+    known = {option.name for option in FAMILIES[family].options}
+    return "&".join(word for word in form.split("&") if word.partition("=")[0] in known)
 
 
 def _narrow(mutate: Mutation) -> Mutation:

@@ -1,8 +1,8 @@
 import pytest
 
 from irgym.core.errors import ProgramError
-from irgym.envs.hlo.datasets import DATASETS, DEFAULT, TEST_FAMILIES, dataset
-from irgym.envs.hlo.families import FAMILIES
+from irgym.envs.hlo.datasets import DATASETS, DEFAULT, TEST_FAMILIES, TEST_NUMERICS, dataset
+from irgym.envs.hlo.families import FAMILIES, NUMERIC
 from irgym.envs.hlo.programs import parse_program
 
 SHARED = {"gpt2": "layers", "bert": "layers", "resnet18": "depth", "mlp": "layers"}
@@ -28,6 +28,22 @@ def test_the_default_is_large_and_leaves_families_to_the_test():
     assert test - train == set(TEST_FAMILIES)
     assert train & test == set(SHARED)
     assert train | test == set(FAMILIES)
+
+
+def test_networks_and_other_code_make_up_the_default():
+    data, networks, numerics = dataset(DEFAULT), dataset("networks"), dataset("numerics")
+    assert data.train == (*networks.train, *numerics.train)
+    assert data.test == (*networks.test, *numerics.test)
+    assert (len(networks.train), len(networks.test)) == (288, 183)
+    assert (len(numerics.train), len(numerics.test)) == (248, 118)
+
+
+def test_other_code_leaves_whole_families_to_the_test():
+    data = dataset("numerics")
+    train, test = _families(data.train), _families(data.test)
+    assert test == set(TEST_NUMERICS)
+    assert not train & test and train | test == set(NUMERIC)
+    assert not (_families(dataset("networks").train) | _families(dataset("networks").test)) & set(NUMERIC)
 
 
 @pytest.mark.parametrize(("family", "depth"), SHARED.items())
@@ -70,5 +86,5 @@ def test_small_and_published_sizes():
 
 
 def test_an_unknown_name_says_what_exists():
-    with pytest.raises(ProgramError, match="families, gpt2, tiny, full"):
+    with pytest.raises(ProgramError, match="families, networks, numerics, gpt2, tiny, full"):
         dataset("nope")

@@ -281,7 +281,7 @@ def _tiny() -> Dataset:
 def _full() -> Dataset:
     modes = ("shape=full", "shape=full&mode=forward")
     uris = (uri for family in FAMILIES for uri in _grid(family, modes))
-    return _dataset("full", "every family at its published sizes; nothing to train on", (), uris)
+    return _dataset("full", "every family at full sizes; nothing to train on", (), uris)
 
 
 DATASETS: dict[str, Callable[[], Dataset]] = {
