@@ -2,7 +2,8 @@ import pytest
 
 from irgym.core.errors import ProgramError
 from irgym.envs.hlo.datasets import DATASETS, DEFAULT, TEST_FAMILIES, TEST_NUMERICS, dataset
-from irgym.envs.hlo.families import FAMILIES, NUMERIC
+from irgym.envs.hlo.families import FAMILIES
+from irgym.envs.hlo.numeric_families import NUMERIC
 from irgym.envs.hlo.programs import parse_program
 
 SHARED = {"gpt2": "layers", "bert": "layers", "resnet18": "depth", "mlp": "layers"}

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from irgym.envs.hlo.families import FAMILIES, NUMERIC
+from irgym.envs.hlo.families import FAMILIES
 from irgym.envs.hlo.inputs import random_arguments
 from irgym.envs.hlo.lowering import lower
 from irgym.envs.hlo.models.catalogue import BUILDERS
 from irgym.envs.hlo.models.training import inference
+from irgym.envs.hlo.numeric_families import NUMERIC
 from irgym.envs.hlo.programs import parse_program
 
 Tree = Any

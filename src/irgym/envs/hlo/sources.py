@@ -77,5 +77,6 @@ def _name(program: ProgramUri) -> str:
 def _models() -> str:
     """Return what stands for the source of all models."""
     folder = Path(__file__).parent
-    files = [folder / "families.py", folder / "lowering.py", *sorted((folder / "models").glob("*.py"))]
+    own = [folder / f"{name}.py" for name in ("families", "numeric_families", "lowering")]
+    files = [*own, *sorted((folder / "models").glob("*.py"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
