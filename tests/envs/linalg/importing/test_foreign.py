@@ -240,6 +240,18 @@ def test_a_scan_is_left_as_it_is_beside_what_is_scheduled(file: Path):
     np.testing.assert_allclose(execute(task.text, inputs)[0], np.cumsum(x) + x, rtol=1e-5, atol=1e-5)
 
 
+FILLED = """func.func @main(%x: f32, %e: tensor<4xf32>) -> tensor<4xf32> {
+  %r = linalg.fill ins(%x : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def test_a_program_of_fills_alone_is_refused(file: Path):
+    with pytest.raises(ProgramError, match="only operations that begin others: there is nothing to schedule"):
+        _task(file, FILLED)
+
+
 ATTENTION = """func.func @main(%q: tensor<2x?x8xTYPE>, %k: tensor<2x?x8xTYPE>, %v: tensor<2x?x4xTYPE>, MASK
     %o: tensor<2x?x4xTYPE>) -> tensor<2x?x4xTYPE> {
   %r = tm_tensor.attention
