@@ -11,7 +11,7 @@ from irgym.envs.linalg.compiling.compiler import function_of, lower, mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.measure.arrays import aligned
 
-DTYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i1": np.bool_}
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "i1": np.bool_}
 
 
 def _shapes(text: str) -> tuple[list[Any], list[Any]]:

@@ -108,6 +108,10 @@ def test_assertions_go_and_large_constants_become_arguments(sources: Sources, tm
 
 
 CALL = "%b = func.call @other(%a) : (tensor<4xf32>) -> tensor<4xf32>\n  "
+ATOMIC = """%i = arith.constant 0 : index
+  %c = arith.constant 1.0 : f32
+  %z = memref.atomic_rmw addf %c, %m[%i] : (f32, memref<4xf32>) -> f32
+  """
 OTHER = "func.func private @other(tensor<4xf32>) -> tensor<4xf32>\n"
 
 
@@ -116,18 +120,22 @@ OTHER = "func.func private @other(tensor<4xf32>) -> tensor<4xf32>\n"
     [
         ("func.func @main(", r"mine.mlir:1 is no valid MLIR: expected"),
         (_function().replace("return", "\nretrun"), r"mine.mlir:4 is no valid MLIR: .*retrun"),
-        (_function().replace("%0 = linalg", "%0 = tosa2"), "mine.mlir:2 is no valid MLIR"),
+        (_function().replace("%0 = linalg", "%0 = tosa2"), "mine.mlir:2 uses the dialect `tosa2` of another"),
+        (
+            _function().replace("return", '"mine.own"() : () -> ()\n  return'),
+            "mine.mlir:3 uses the dialect `mine` of another project: remove",
+        ),
         ("", "no public function with a body"),
         (OTHER, "no public function with a body"),
         (_function("one") + _function("two"), r"several functions \(@one, @two\): choose one, as in .*#one"),
         (OTHER + _function(before=CALL).replace("%a, %a", "%a, %b"), "more than its function @.*func.func"),
         (_function(kind="tensor<?xf32>"), r"leaves sizes open: bind them, as in .*mine.mlir\?arg0.0=64$"),
         (_function(kind="tensor<*xf32>").replace("linalg.add ins", "foo"), "is no valid MLIR"),
-        (_function(kind="tensor<4xf16>"), "argument 0 is tensor<4xf16>: convert it to float32"),
+        (_function(kind="tensor<4xf80>"), "argument 0 is tensor<4xf80>: convert it to float32"),
         (_function(kind="tensor<300000x1000xf32>"), "of more than 268435456 elements"),
         (
-            _function(arguments=", %m: memref<4xf32>"),
-            "argument 1 is memref<4xf32>: give the program on tensors",
+            _function(arguments=", %m: memref<4xf32>", before=ATOMIC),
+            "memref.atomic_rmw works on buffers and has no counterpart on tensors: give the program",
         ),
         (
             "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }",

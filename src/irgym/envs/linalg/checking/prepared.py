@@ -76,13 +76,16 @@ def problems(text: str, count: int, seed: int) -> list[Problem]:
 
     Args:
         text: The program, its operations numbered.
-        count: How many problems where nothing takes long; there are at least one of whole numbers, where
-            these can be exact, and one of random numbers, where the program has any.
+        count: How many problems where nothing takes long. There are at least one of whole numbers, where
+            these can be exact, and one of random numbers, where the program has any; and no more than these
+            where the program takes long.
         seed: Seed of the first of them.
     """
     program, exact = _program(text), _domains(text).exact
+    if program.flops > LONG:
+        count = 1
     if not exact:
-        return [_random(text, seed + place) for place in range(1 if program.flops > LONG else count)]
+        return [_random(text, seed + place) for place in range(count)]
     random = any(element in FLOATS for _, element in program.arguments)
     found = [_exact(text, seed + place) for place in range(max(count - random, 1))]
     return [*found, _random(text, seed)] if random else found

@@ -135,6 +135,33 @@ def _to_llvm(threads: int | None) -> str:
     )
 
 
+SHORT_FLOATS = (
+    "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},math-extend-to-supported-types,"
+    "arith-expand{include-bf16=true}"
+)
+"""What makes arithmetic on short floats that on float32, rounded after each operation: few processors have
+any other."""
+
+TO_BFLOAT = """llvm.func weak @__truncsfbf2(%x: f32) -> bf16 {
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %width = llvm.mlir.constant(16 : i32) : i32
+  %half = llvm.mlir.constant(32767 : i32) : i32
+  %quiet = llvm.mlir.constant(32704 : i16) : i16
+  %bits = llvm.bitcast %x : f32 to i32
+  %high = llvm.lshr %bits, %width : i32
+  %odd = llvm.and %high, %one : i32
+  %step = llvm.add %half, %odd : i32
+  %up = llvm.add %bits, %step : i32
+  %cut = llvm.lshr %up, %width : i32
+  %short = llvm.trunc %cut : i32 to i16
+  %none = llvm.fcmp "uno" %x, %x : f32
+  %chosen = llvm.select %none, %quiet, %short : i1, i16
+  %result = llvm.bitcast %chosen : i16 to bf16
+  llvm.return %result : bf16
+}"""
+"""What LLVM calls where it puts vectors of bfloat16 together; C libraries before GCC 13 do not have it."""
+
+
 @contextmanager
 def mlir() -> Generator[None]:
     """Make a new MLIR context the current one, and turn MLIR's errors into one line.
@@ -295,7 +322,28 @@ def to_memory(module: Any, threads: int | None) -> None:
 def to_llvm(module: Any, threads: int | None) -> None:
     """Bring loops over memory to LLVM's dialect in place, within `mlir`."""
     _contract(module)
+    short = _has_short_floats(module)
+    if short:
+        run_passes(module, SHORT_FLOATS)
     run_passes(module, _to_llvm(threads))
+    if short:
+        module.body.append(ir.Operation.parse(TO_BFLOAT))
+
+
+def _has_short_floats(module: Any) -> bool:
+    """Say whether a module computes with bfloat16 or float16."""
+    found = False
+
+    def look(operation: Any) -> Any:
+        nonlocal found
+        for result in operation.results:
+            kind = result.type
+            element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+            found = found or isinstance(element, ir.BF16Type | ir.F16Type)
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return found
 
 
 def make_for(module: Any, target: Target) -> None:

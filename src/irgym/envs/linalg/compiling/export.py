@@ -33,6 +33,7 @@ C_TYPES = {
     "f64": "double",
     "i1": "bool",
     "i8": "int8_t",
+    "i16": "int16_t",
     "i32": "int32_t",
     "i64": "int64_t",
     "index": "int64_t",

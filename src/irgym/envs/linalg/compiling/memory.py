@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from irgym.envs.linalg.compiling.bindings import ir, memref
 from irgym.envs.linalg.compiling.rows import index
-from irgym.envs.linalg.scheduling.operations import ELEMENTS
+from irgym.envs.linalg.scheduling.operations import element_bytes
 
 ALIGNMENT = 64
 """Bytes that the beginning of each buffer is a multiple of: a cache line."""
@@ -60,7 +58,7 @@ def share_memory(function: Any) -> None:
             if (
                 uses.known
                 and uses.freed is not None
-                and str(operation.results[0].type.element_type) in ELEMENTS
+                and element_bytes(str(operation.results[0].type.element_type))
             ):
                 found.append((operation, uses.freed, _buffer(operation, uses.times)))
     if not found:
@@ -121,7 +119,7 @@ def _makes_buffers(operation: Any) -> bool:
 
 def _buffer(allocation: Any, times: list[int]) -> Buffer:
     kind = allocation.results[0].type
-    size = prod(kind.shape) * np.dtype(ELEMENTS[str(kind.element_type)]).itemsize
+    size = prod(kind.shape) * element_bytes(str(kind.element_type))
     return Buffer(-(-size // ALIGNMENT) * ALIGNMENT, min(times, default=0), max(times, default=0))
 
 

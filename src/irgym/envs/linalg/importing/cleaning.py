@@ -118,7 +118,7 @@ def lift_constants(function: Any, name: str) -> dict[int, NDArray[Any]]:
             operation.result.replace_all_uses_with(block.add_argument(shape, operation.location))
             operation.operation.erase()
     if values:
-        _update_signature(function)
+        update_signature(function)
     return values
 
 
@@ -137,16 +137,21 @@ def fill_arguments(function: Any, tables: Mapping[int, NDArray[Any]]) -> None:
             constant = ir.Operation.create("arith.constant", [argument.type], attributes={"value": attribute})
         argument.replace_all_uses_with(constant.results[0])
         block.erase_argument(place)
-    _update_signature(function)
+    update_signature(function)
 
 
-def _update_signature(function: Any) -> None:
-    """Make a function's type that of its arguments; what was said of single arguments is dropped."""
-    inputs = [argument.type for argument in function.regions[0].blocks[0].arguments]
-    signature = ir.FunctionType.get(inputs, function.type.results)
+def update_signature(function: Any) -> None:
+    """Make a function's type that of its arguments and of what it returns, in place.
+
+    What was said of single arguments is dropped.
+    """
+    block = function.regions[0].blocks[0]
+    returned = block.operations[len(block.operations) - 1].operands
+    signature = ir.FunctionType.get([one.type for one in block.arguments], [one.type for one in returned])
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
-    if "arg_attrs" in function.attributes:
-        del function.attributes["arg_attrs"]
+    for told in ("arg_attrs", "res_attrs"):
+        if told in function.attributes:
+            del function.attributes[told]
 
 
 def _array(value: Any, kind: Any) -> NDArray[Any]:

@@ -63,7 +63,13 @@ def describe(text: str) -> tuple[str, Program]:
                 operation.attributes[MARK] = ir.IntegerAttr.get(number, place)
             function = function_of(module)
             kind = function.function_type.value
-            return str(module), Program(described, _tensors(kind.inputs), _tensors(kind.results))
+            program = Program(described, _tensors(kind.inputs), _tensors(kind.results))
+            if not program.turns:
+                raise ProgramError(
+                    "outside of loops the program has only operations that begin others: there is nothing to "
+                    "schedule"
+                )
+            return str(module), program
     except CompileError as error:
         raise ProgramError(f"MLIR cannot read the program: {error}") from error
 

@@ -1,7 +1,7 @@
 """From a user's module to one function on tensors of fixed shapes. Within `mlir`.
 
-What it calls is inlined, scalars become tensors of no dimension, sizes that were left open are bound, and the
-timers and prints of programs that time themselves are dropped.
+What it calls is inlined, buffers become tensors, scalars become tensors of no dimension, sizes that were left
+open are bound, and the timers and prints of programs that time themselves are dropped.
 """
 
 import re
@@ -12,7 +12,17 @@ from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import within
 from irgym.envs.linalg.compiling.compiler import parse, run_passes
-from irgym.envs.linalg.importing.cleaning import operations
+from irgym.envs.linalg.importing.attention import write_attention
+from irgym.envs.linalg.importing.buffers import has_buffers, on_tensors, tensor_type
+from irgym.envs.linalg.importing.cleaning import operations, update_signature
+from irgym.envs.linalg.importing.lowering import (
+    lower,
+    pass_undefined,
+    printed,
+    return_values,
+    widen_signature,
+)
+from irgym.envs.linalg.importing.reading import TM_TO_LOOPS
 
 WRAPPER = "irgym.wrapper"
 """Name of the function that calls the user's."""
@@ -44,16 +54,27 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     entry, observers = _functions(module)[chosen], _observers(module)
     if len(entry.regions[0].blocks) > 1:
         raise ProgramError(f"{name} has branches (cf): write loops and conditions as scf")
-    arguments = _bound(entry.type.inputs, name, wanted, sizes)
+    write_attention(module)
+    if any(one.name.startswith("tm_tensor.") for one in operations(entry)):
+        run_passes(module, TM_TO_LOOPS)
+    arguments = _bound([tensor_type(one) for one in entry.type.inputs], name, wanted, sizes)
+    if has_buffers(entry):
+        on_tensors(module, chosen, arguments, name)
+        entry = _functions(module)[chosen]
+    if not _results(entry, observers):
+        return_values(entry, printed(entry, observers))
     kept = _results(entry, observers)
     if not kept:
-        raise ProgramError(f"{name} returns nothing: return tensors")
+        raise ProgramError(
+            f"{name}: @{chosen} returns nothing and prints no tensor: return tensors, or choose another "
+            f"function, as in {name}{_query(sizes)}#NAME"
+        )
     wrapper = _wrapper(entry, arguments, kept)
     entry.attributes["sym_visibility"] = ir.StringAttr.get("private")
     own = [one.operation for one in module.body.operations]
-    texts = [one.get_asm(use_local_scope=True) for one in own if not one.name.startswith("transform.")]
+    texts = [one.get_asm(use_local_scope=True) for one in own]
     module = parse("\n".join([*texts, wrapper]))
-    run_passes(module, "inline,symbol-dce")
+    run_passes(module, "inline,symbol-dce,func.func(lower-affine,convert-elementwise-to-linalg)")
     for operation in list(operations(module)):
         if _observes(operation, observers) and not list(operation.results):
             operation.erase()
@@ -65,7 +86,11 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
         if _observes(operation, observers) and unused:
             operation.erase()
     run_passes(module, "canonicalize,symbol-dce,cse,canonicalize")
-    _narrow_results(_functions(module)[WRAPPER])
+    function = _functions(module)[WRAPPER]
+    _narrow_results(function)
+    pass_undefined(function)
+    widen_signature(function)
+    lower(module)
     return module
 
 
@@ -99,12 +124,30 @@ def _chosen(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping
     public = [own for own in defined if is_public(functions[own])]
     called = {callee for own in defined for callee in _callees(functions[own])}
     roots = [own for own in public if own not in called]
+    if len(roots) == 1 and _drives(functions[roots[0]]):
+        # It calls the program in a loop, say, and drops what that returns.
+        callees = dict.fromkeys(one for one in _callees(functions[roots[0]]) if one in defined)
+        roots = list(callees) or roots
     if len(roots) != 1:
         if not roots:
             raise ProgramError(f"{name} has no public function with a body: make one public")
         example = f"{name}{_query(sizes)}#{roots[0]}"
         raise ProgramError(f"{name} has several functions ({_named(roots)}): choose one, as in {example}")
     return roots[0]
+
+
+def _drives(function: Any) -> bool:
+    """Say whether a function only runs others: it takes and returns nothing, and prints no tensor."""
+    shown = any(
+        one.name == "vector.print"
+        or (one.name == "func.call" and any(isinstance(value.type, _SHOWN) for value in one.operands))
+        for one in within(function.operation)
+    )
+    return not (shown or list(function.type.results) or list(function.type.inputs))
+
+
+_SHOWN = ir.UnrankedTensorType | ir.UnrankedMemRefType
+"""Types that MLIR's runtime libraries print."""
 
 
 def _callees(function: Any) -> list[str]:
@@ -225,8 +268,7 @@ def _narrow_results(function: Any) -> None:
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.name == "tensor.cast":
             ends.operands[place] = owner.operands[0]
-    inputs, results = ([one.type for one in values] for values in (block.arguments, ends.operands))
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+    update_signature(function)
 
 
 def _named(names: Sequence[str]) -> str:

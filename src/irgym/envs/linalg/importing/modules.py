@@ -6,7 +6,6 @@ constants become arguments: a program is scheduled for its shapes, not for its w
 
 import re
 from collections.abc import Mapping
-from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -16,7 +15,6 @@ from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import (
     ENTRY,
-    SAID,
     CompileError,
     function_of,
     mlir,
@@ -26,20 +24,14 @@ from irgym.envs.linalg.compiling.compiler import (
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
 from irgym.envs.linalg.importing.entry import entry_of, is_public, listed
 from irgym.envs.linalg.importing.fusing import fuse_elementwise
+from irgym.envs.linalg.importing.reading import FROM_TORCH, read, torch_dialect
 from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
-from irgym.envs.linalg.scheduling.operations import ELEMENTS
-
-torch_dialect: Any = import_module("torch_mlir.dialects.torch")
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, NARROW
 
 DIALECTS = frozenset({"linalg", "tensor", "arith", "math", "scf"})
 """What a program may consist of, apart from its return."""
 
 _NONE: Mapping[str, int] = {}
-
-_FROM_TORCH = (
-    "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
-    "torch-backend-to-linalg-on-tensors-backend-pipeline",
-)
 
 
 def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str, int] = _NONE) -> str:
@@ -56,7 +48,7 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
     """
     try:
         with mlir():
-            module = entry_of(_parsed(text, name), name, function, sizes)
+            module = entry_of(read(text, name, function), name, function, sizes)
             _finish(module, name)
             return str(module)
     except CompileError as error:
@@ -83,7 +75,7 @@ def program_of_torch(
         with mlir():
             torch_dialect.register_dialect(ir.Context.current)
             module = parse(text)
-            for passes in _FROM_TORCH:
+            for passes in FROM_TORCH:
                 run_passes(module, passes)
             fill_arguments(function_of(module), tables)
             fuse_elementwise(function_of(module))
@@ -94,17 +86,6 @@ def program_of_torch(
         found = re.findall(r"torch\.(?:aten|prims?|operator)\.\w+(?:\.\w+)?", str(error))
         problem = f"cannot lower {listed(found)}" if found else f"refuses it ({error})"
         raise ProgramError(f"{name}: torch-mlir {problem}: write it with other operations") from error
-
-
-def _parsed(text: str, name: str) -> Any:
-    """Parse a module; an error names the line."""
-    try:
-        return parse(text)
-    except ir.MLIRError as error:
-        first = error.error_diagnostics[0] if error.error_diagnostics else error
-        place = re.search(r"(:\d+):\d+", str(getattr(first, "location", "")))
-        said = " ".join(str(first.message).split())[:SAID]
-        raise ProgramError(f"{name}{place[1] if place else ''} is no valid MLIR: {said}") from error
 
 
 def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
@@ -174,5 +155,5 @@ def _check_type(one: Any, what: str) -> None:
     if prod(one.shape) > MAX_ELEMENTS:
         raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
     element = str(one.element_type)
-    if element not in ELEMENTS:
+    if element not in ELEMENTS and element not in NARROW:
         raise ProgramError(f"{what} is {one}: convert it to float32 or float64")

@@ -24,7 +24,8 @@ from torch.export import ExportedProgram
 from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.importing.cleaning import MAX_TABLE
-from irgym.envs.linalg.importing.modules import program_of_torch, torch_dialect
+from irgym.envs.linalg.importing.modules import program_of_torch
+from irgym.envs.linalg.importing.reading import torch_dialect
 from irgym.envs.linalg.programs.networks import build
 from irgym.envs.linalg.programs.uris import WEIGHTS, Network, parse_uri
 from irgym.measure.torch_modules import Flat, without_caches

@@ -12,6 +12,7 @@ ELEMENTS = {
     "f64": np.float64,
     "i1": np.bool_,
     "i8": np.int8,
+    "i16": np.int16,
     "i32": np.int32,
     "i64": np.int64,
     "index": np.int64,
@@ -21,6 +22,14 @@ ELEMENTS = {
 
 FLOATS = frozenset({"f32", "f64"})
 """Those of them that are rounded."""
+
+NARROW = {"bf16": 2, "f16": 2}
+"""Bytes of the types of elements that only tensors within a program have: they are passed as float32."""
+
+
+def element_bytes(element: str) -> int:
+    """Return the bytes of an element by its type; 0 for a type that no program has."""
+    return np.dtype(ELEMENTS[element]).itemsize if element in ELEMENTS else NARROW.get(element, 0)
 
 
 class OperationKind(Enum):
