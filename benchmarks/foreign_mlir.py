@@ -136,7 +136,7 @@ FILES = (
     Foreign("tpp-mlir", "test/Integration/conv-on-tensor.mlir", "several functions, loops around products"),
     Foreign("tpp-mlir", "test/Integration/mlp-fp32-1layer-512.mlir", "layer, printed by vectors"),
 )
-"""Six of each project, chosen for their kinds and not for what becomes of them."""
+"""Six of each project, for the breadth of kinds: a choice, made with some trials seen, and no sample."""
 
 
 @dataclass(frozen=True)
