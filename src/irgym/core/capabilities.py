@@ -163,6 +163,15 @@ class Endings(Protocol):
 
 
 @runtime_checkable
+class Finishing(Protocol):
+    """A compiler that runs an order of its own after every schedule, as far as that changes anything."""
+
+    def finishing(self, state: Any) -> Schedule:
+        """Return what that order comes to in a state; it may be longer than an episode."""
+        ...
+
+
+@runtime_checkable
 class Peak(Protocol):
     """A peak of the machine that bounds times."""
 

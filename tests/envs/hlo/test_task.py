@@ -7,6 +7,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.core.actions import Action
 from irgym.core.capabilities import potential
 from irgym.core.errors import BackendError, IrgymError, ProgramError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
@@ -16,12 +17,13 @@ from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.features import FEATURES
 from irgym.envs.hlo.observations import VIEWS
 from irgym.envs.hlo.orders import ORDERS
-from irgym.envs.hlo.passes import STOP
+from irgym.envs.hlo.passes import SPACE, STOP
 from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.task import OBJECTIVES
 from irgym.gym.env import TaskEnv
 from irgym.measure.target import host_target
+from irgym.search.strategies.rollout import most_probable, outcome
 
 from .modules import ALL, CALLS
 
@@ -255,3 +257,34 @@ def test_counts_are_of_no_target_and_times_of_this_machine(files):
     for refused in (lambda: counted.under("time"), lambda: HLO.task(uri, target=lesser, objective="time")):
         with pytest.raises(BackendError, match=f"none for {lesser}: leave the target out, or choose another"):
             refused()
+
+
+class Wasteful:
+    """Takes the passes that expand, and never ends an episode."""
+
+    observation = next(iter(VIEWS))
+
+    def act(self, observations, masks, rng, temperature=1.0):
+        del observations, rng, temperature
+        return [self._chosen(mask) for mask in masks]
+
+    def _chosen(self, mask):
+        legal = SPACE.legal(mask)
+        return next((one for one in legal if "expander" in SPACE.kinds[one.kind].name), legal[0])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_episode_ends_with_what_xla_does_by_itself(files, name):
+    task = HLO.task(files[name])
+    own = replay(task, task.pipeline("core"))
+    path = most_probable(task, Wasteful())
+    assert outcome(task, path).state.node.total <= own.node.total
+    for node in path:
+        assert replay(task, node.schedule) == node.state
+
+
+def test_what_xla_does_by_itself_is_its_order_from_there_on(task):
+    state, _ = walk(task, 3, steps=4)
+    after = replay(task, Schedule(tuple(Action(kind) for kind in state.path) + task.finishing(state).actions))
+    assert not task.finishing(after).actions
+    assert task.finishing(task.initial()) == task.pipeline("core")

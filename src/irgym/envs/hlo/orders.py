@@ -78,17 +78,23 @@ ORDERS = {order.name: order for order in (CORE, CPU)}
 """The default orders by name."""
 
 
-def schedule_of(order: Order, task: Task[HloState]) -> Schedule:
-    """Return the passes of an order that change the program, in order; they may be more than the horizon."""
-    state = task.initial()
+def schedule_of(order: Order, task: Task[HloState], start: HloState | None = None) -> Schedule:
+    """Return the passes of an order that change the program, in order; they may be more than the horizon.
+
+    Args:
+        order: The order.
+        task: The program.
+        start: Where to begin; by default the program as written.
+    """
+    state = begun = task.initial() if start is None else start
     for number, stage in enumerate(order.stages):
         for _ in range(ROUNDS if number % 2 else 1):
-            start = state.path
+            before = state.path
             for name in stage:
                 state = _stepped(task, state, name)
-            if state.path == start:
+            if state.path == before:
                 break
-    return Schedule(tuple(Action(kind) for kind in state.path))
+    return Schedule(tuple(Action(kind) for kind in state.path[len(begun.path) :]))
 
 
 def _stepped(task: Task[HloState], state: HloState, name: str) -> HloState:

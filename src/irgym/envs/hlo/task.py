@@ -233,6 +233,10 @@ class HloTask(Task[HloState]):
             raise IrgymError(f"hlo has no order {name!r}: choose among {', '.join(ORDERS)}")
         return schedule_of(ORDERS[name], self)
 
+    def finishing(self, state: HloState) -> Schedule:
+        """Return the passes of XLA's default order that change the module of a state."""
+        return Schedule() if self.terminal(state) else schedule_of(ORDERS["core"], self, state)
+
     def describe(self, state: HloState) -> str:
         """Return how many operations of each opcode there are, and were."""
         first, now = self.modules.root.counts, state.node.counts

@@ -11,7 +11,14 @@ from irgym.search.mutation import mutate, pick
 from irgym.search.session import Node, Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.parts import by_parts
-from irgym.search.strategies.rollout import Rollout, candidates, most_probable, policy_of, rollout
+from irgym.search.strategies.rollout import (
+    Rollout,
+    candidates,
+    finished,
+    most_probable,
+    policy_of,
+    rollout,
+)
 
 GROWTH = 2
 """Changed schedules in the first round, and how many more there are in each further one."""
@@ -58,7 +65,7 @@ class Guided:
         temperature = 1.0
         for number in count(1):
             paths = rollout(session.task, policy, self.rollouts, rng, temperature)
-            sampled = [node for path in paths for node in (path if known else path[-1:])]
+            sampled = [node for path in paths for node in (_whole(session, path) if known else path[-1:])]
             elite = select(session, [*elite, *self._sketched(session, rng), *sampled], self.elite)
             mutations = min(self.mutations, GROWTH * number)
             changed = [mutate(session, pick(elite, rng), rng) for _ in range(mutations)]
@@ -70,3 +77,8 @@ class Guided:
     def _sketched(self, session: Session, rng: np.random.Generator) -> list[Node]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
         return [session.follow(session.root, one)[-1] for one in drawn if one is not None]
+
+
+def _whole(session: Session, path: list[Node]) -> list[Node]:
+    """Return an episode with what the compiler does after it, while there is time for that."""
+    return path if session.progress >= 1.0 else [*path, *finished(session.task, path)]

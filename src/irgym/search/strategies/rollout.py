@@ -49,18 +49,36 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
     """Return the nodes of a policy's most probable episode.
 
     A program that is made of smaller ones is put together of their episodes: policies learn on programs of
-    few operations, and what surrounds an operation in a network distracts them.
+    few operations, and what surrounds an operation in a network distracts them. Behind the episode follow the
+    nodes of `finished`.
     """
     divided = capabilities.ask(task, capabilities.Parts)
     parts: Sequence[Task[Any]] = () if divided is None else divided.parts()
     if divided is None or not parts:
         [path] = rollout(task, policy, 1, None)
-        return path
+        return [*path, *finished(task, path)]
     different = {id(part): part for part in parts}
     ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
     schedule = divided.joined([ends[id(part)] for part in parts])
     states = states_along(task, schedule)
     return [Node(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
+
+
+def finished(task: Task[Any], path: Sequence[Node]) -> list[Node]:
+    """Return the nodes from the best one of an episode on along what the compiler does afterwards by itself.
+
+    There are none where it does nothing, or where states do not know their costs: what is measured is
+    measured after that anyway.
+    """
+    own = capabilities.ask(task, capabilities.Finishing)
+    if own is None or task.job(task.initial()).known is None:
+        return []
+    node = outcome(task, path)
+    nodes: list[Node] = []
+    for action in own.finishing(node.state).actions:
+        node = Node(task.step(node.state, action), node.schedule.then(action))
+        nodes.append(node)
+    return nodes
 
 
 def rollout(
