@@ -25,6 +25,7 @@ import tyro
 from torch import nn
 
 import irgym
+from irgym.envs.graph.programs.models.images import declare_operators_that_cannot_be_loaded
 from irgym.measure.machine import fingerprint
 
 
@@ -47,6 +48,7 @@ class Options:
 
 
 def _vision(name: str) -> tuple[nn.Module, torch.Tensor]:
+    declare_operators_that_cannot_be_loaded()
     return import_module("torchvision.models").get_model(name, weights=None), torch.randn(1, 3, 224, 224)
 
 
