@@ -139,6 +139,17 @@ def test_what_is_missing_is_said(tmp_path):
         assert file in page.text
 
 
+def test_the_agent_its_data_set_and_its_settings_are_shown(tmp_path):
+    lines = [json.dumps(row | {"epsilon": 0.0}) + "\n" for row in METRICS]
+    (tmp_path / "metrics.jsonl").write_text("".join(lines))
+    learner = {"hidden": [64, 32], "lr": 0.0007, "start": ""}
+    described = {"environment": "toy", "agent": "PPOConfig", "dataset": "few <programs>", "config": learner}
+    (tmp_path / "config.json").write_text(json.dumps(described))
+    text = Page(report(tmp_path)).text
+    assert all(words in text for words in ("PPOConfig", "few <programs>", "64, 32", "0.0007", "none"))
+    assert "entropy" in text and "exploration" not in text, "it was 0 all the time"
+
+
 def test_a_metrics_line_that_was_cut_off_is_left_out(tmp_path):
     lines = "".join(json.dumps(row) + "\n" for row in METRICS)
     (tmp_path / "metrics.jsonl").write_text(lines + '{"iteration": 9, "rew')

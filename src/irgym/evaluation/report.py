@@ -2,7 +2,7 @@
 
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from irgym.core.errors import StorageError
 from irgym.core.files import write_file
@@ -64,7 +64,7 @@ def write_report(run: Path, out: Path) -> None:
     if not (metrics or comparison or evaluation or steps):
         raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
     sections = [
-        ("training", "Training", _training(metrics)),
+        ("training", "Training", _training(metrics) + _settings(folder)),
         ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation.json")),
         ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
         ("steps", "A schedule, step by step", _steps(steps)),
@@ -114,6 +114,25 @@ def _training(metrics: list[dict[str, Any]]) -> str:
     if seconds is not None:
         facts.append(f"{html.duration(seconds)} of training")
     return html.paragraph(", ".join(facts) + ".") + html.figure(curves)
+
+
+def _settings(folder: RunFolder) -> str:
+    """Return what was trained, on what and how; nothing for a folder without a run."""
+    if not folder.config.exists():
+        return ""
+    described = folder.describe()
+    learner = described.get("config")
+    own = dict[str, Any](learner) if isinstance(learner, dict) else {}
+    others = {name: value for name, value in described.items() if name != "config"}
+    rows = [[name, _setting(value)] for name, value in (*others.items(), *own.items())]
+    return "<h3>Settings</h3>" + html.table([], rows, frozenset({0, 1}))
+
+
+def _setting(value: Any) -> str:
+    """Return a setting in words."""
+    if value is None or value == "" or value == []:
+        return "none"
+    return ", ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value)
 
 
 def _comparison(comparison: Comparison | None, file: str) -> str:
