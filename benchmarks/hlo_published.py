@@ -9,6 +9,7 @@ turn, and beside that the module as written against itself, which is the noise.
     python benchmarks/hlo_published.py --seconds 10 --time --out docs/measured/hlo_published.md
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -93,6 +94,7 @@ class Found:
 
 def build(package: str) -> None:
     """Print the name and the URI of each program of a package."""
+    os.environ["EQX_ON_ERROR"] = "nan"  # else diffrax's checks of values call back into Python
     from hlo_packages.networks import NETWORKS
     from hlo_packages.numerics import NUMERICS
 
@@ -172,8 +174,13 @@ def main() -> None:
     if options.time:
         lines = [f"{lines[0]} run time | noise |", f"{lines[1]}---|---|"]
     for name, uri in programs(options.packages).items():
-        rows.append(found_of(name, uri, options))
-        one = rows[-1]
+        try:
+            one = found_of(name, uri, options)
+        except IrgymError as error:
+            lines.append(f"| `{name}` | {error} |" + " |" * (lines[0].count("|") - 3))
+            print(lines[-1], flush=True)
+            continue
+        rows.append(one)
         gains = one.gain(one.policy), one.gain(one.guided)
         line = f"| `{name}` | {one.first:.0f} | {one.core:.0f} | {text(gains[0])} | {text(gains[1])} |"
         if options.time:

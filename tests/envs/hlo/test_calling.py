@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import irgym
+from irgym.core.errors import ProgramError
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -51,3 +52,14 @@ def test_a_search_that_a_policy_leads_begins_with_the_default_order():
 
     found = irgym.tune(sort, jax.numpy.ones(16), evaluations=2)
     assert found.search.evaluations == 2 and found.cost <= found.reference.cost
+
+
+def test_a_function_that_calls_back_is_refused_before_anything_is_searched():
+    jax = pytest.importorskip("jax")
+
+    def told(x):
+        jax.debug.print("x is {}", x)
+        return x + 1
+
+    with pytest.raises(ProgramError, match=r"told calls back into Python .* remove prints, callbacks"):
+        irgym.tune(told, jax.numpy.ones(3), evaluations=3)

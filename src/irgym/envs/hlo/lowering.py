@@ -28,7 +28,7 @@ from irgym.envs.hlo.engine import load_engine
 from irgym.envs.hlo.models.catalogue import BUILDERS
 from irgym.envs.hlo.models.training import inference, training_step
 from irgym.envs.hlo.programs import parse_program
-from irgym.envs.hlo.stablehlo import stablehlo
+from irgym.envs.hlo.stablehlo import check_no_callback, stablehlo
 
 _TEXT = (".hlo", ".txt")
 _PROTO = (".pb",)
@@ -71,12 +71,14 @@ def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
         arguments: Arrays or `jax.ShapeDtypeStruct`s, in pytrees.
 
     Raises:
-        ProgramError: jax cannot trace or lower it.
+        ProgramError: jax cannot trace or lower it, or it calls back into Python.
     """
+    name = getattr(function, "__name__", "the function")
     try:
-        return _proto(function, arguments)
+        proto = _proto(function, arguments)
+        check_no_callback(name, proto)
+        return proto
     except (TypeError, ValueError) as error:
-        name = getattr(function, "__name__", "the function")
         raise ProgramError(f"jax cannot lower {name}: {_first_line(error)}") from error
 
 
@@ -94,7 +96,7 @@ def convert(source: str) -> bytes:
             or portable artifact (.mlir, .stablehlo, .mlirbc, .bc).
 
     Raises:
-        ProgramError: The file does not parse or has dynamic shapes.
+        ProgramError: The file does not parse, has dynamic shapes, or calls back into Python.
         StorageError: The file cannot be read.
     """
     file = Path(source)
@@ -108,6 +110,7 @@ def convert(source: str) -> bytes:
     else:
         proto = _from_stablehlo(source, content)
     _check_static(source, proto)
+    check_no_callback(source, proto)
     return proto
 
 

@@ -33,13 +33,27 @@ def stablehlo(proto: bytes) -> str:
     """
     text: str = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
     # The address of the Python function is another process's.
-    callback = re.search(r"custom_call @\"?(\w*python\w*callback\w*)", text)
-    if callback:
-        raise ProgramError(
-            f"the program calls back into Python ({callback[1]}): remove debug prints and callbacks"
-        )
+    check_no_callback("the program", proto)
     text = re.sub(r"mhlo\.input_output_alias = \[[^\]]*\]", "mhlo.input_output_alias = []", text, count=1)
     return _BITCAST.sub(_reinterpreted, text)
+
+
+def check_no_callback(name: str, proto: bytes) -> None:
+    """Make sure that a module runs without the process that made it.
+
+    Args:
+        name: What the error calls the program.
+        proto: Serialized HloModuleProto.
+
+    Raises:
+        ProgramError: It calls back into Python.
+    """
+    callback = re.search(rb"\w*python\w*callback\w*", proto)
+    if callback:
+        raise ProgramError(
+            f"{name} calls back into Python ({callback[0].decode()}), which no other process can: remove "
+            "prints, callbacks and checks; those of equinox and diffrax are off under EQX_ON_ERROR=nan"
+        )
 
 
 def _reinterpreted(match: re.Match[str]) -> str:
