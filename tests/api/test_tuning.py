@@ -48,7 +48,11 @@ def test_tune_finds_the_optimum_and_says_how():
 
 def test_a_schedule_found_is_replayed():
     found = irgym.tune(PROGRAM, search="greedy", evaluations=150)
-    again = irgym.replay(PROGRAM, found.schedule)
+    said: list[str] = []
+    again = irgym.replay(PROGRAM, found.schedule, note=said.append)
+    assert said == [
+        f"{PROGRAM}: {what}" for what in ("reading the program", "checking and evaluating the schedule")
+    ]
     differing = {"search", "evaluations", "seconds", "proven", "date", "checks_seconds", "checks_bound"}
     ours, theirs = found.to_json(), again.to_json()
     assert {name for name in ours if ours[name] != theirs[name]} <= differing

@@ -340,6 +340,7 @@ def replay(
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Tuned:
     """Apply a schedule to a program, check its results and measure it.
 
@@ -353,6 +354,7 @@ def replay(
         backend: Back end.
         target: What code is made for.
         farm: Where to measure.
+        note: Told in a line what is being done.
 
     Returns:
         The program after the schedule.
@@ -367,11 +369,14 @@ def replay(
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
     home, uri = locate(program, inputs, environment)
+    tell: Callable[[str], None] = note or (lambda text: None)
+    tell(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
         task = task_of(home, uri, backend, target, objective)
         actions = Schedule.parse(schedule, task.space)
         validator = Validator(bench, home.validation_inputs, seed)
+        tell(f"{uri}: checking and evaluating the schedule")
         finding = confirm(home, bench, task, actions, validator)
         return tuned(home, bench, task, finding, None, _original(home, program, inputs))
 

@@ -8,6 +8,7 @@ from tyro.conf import Positional
 from irgym.api.checks import check_export_of, check_file
 from irgym.api.tuning import replay
 from irgym.cli.options import Measuring
+from irgym.cli.output import console
 from irgym.cli.tuned import show
 
 
@@ -34,10 +35,8 @@ class Replay:
         what = self.measuring
         check_file(self.report)
         check_export_of(self.uri, what.arguments["backend"], what.target, what.objective, self.export)
-        result = replay(
-            self.uri,
-            self.schedule,
-            seed=self.seed,
-            **self.measuring.arguments,
-        )
+        with console().status(self.uri) as status:
+            result = replay(
+                self.uri, self.schedule, seed=self.seed, **self.measuring.arguments, note=status.update
+            )
         show(result, self.json, self.export, self.report)
