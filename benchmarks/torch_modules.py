@@ -127,11 +127,13 @@ def _first(results: Any) -> torch.Tensor:
     return results[0] if isinstance(results, tuple) else results
 
 
-def apart(name: str, environment: str, threads: int, options: Options) -> Found:
-    """Do so in a process of its own."""
+def apart(name: str, environment: str, threads: int, options: Options) -> Found | str:
+    """Do so in a process of its own; return why there is no result, where there is none."""
     words = [sys.executable, __file__, "--one", "--modules", name, "--environments", environment]
     words += ["--threads", str(threads), "--seconds", str(options.seconds)]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        return done.stderr.splitlines()[-1]
     return Found(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -168,7 +170,9 @@ def main() -> None:
     for name in names:
         for threads in options.threads:
             for environment in options.environments:
-                lines.append(line(apart(name, environment, threads, options)))
+                found = apart(name, environment, threads, options)
+                missing = f"| `{name}` | {threads} | {environment} | {found} | | | |"
+                lines.append(missing if isinstance(found, str) else line(found))
                 print(lines[-1], flush=True)
     packages = ", ".join(f"{one} {version(one)}" for one in ("torch", "torchvision", "transformers"))
     written = f"{packages}; searches of {options.seconds:g} s; {fingerprint().text()}."
