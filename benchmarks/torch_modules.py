@@ -131,7 +131,7 @@ def apart(name: str, environment: str, threads: int, options: Options) -> Found 
     """Do so in a process of its own; return why there is no result, where there is none."""
     words = [sys.executable, __file__, "--one", "--modules", name, "--environments", environment]
     words += ["--threads", str(threads), "--seconds", str(options.seconds)]
-    done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
         return done.stderr.splitlines()[-1]
     return Found(**json.loads(done.stdout.splitlines()[-1]))
