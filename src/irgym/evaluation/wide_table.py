@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -30,9 +30,8 @@ class WideTable:
     rows: Sequence[Sequence[str]]
     caption: str = ""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Return the parts, as wide as the console allows."""
-        del console
+    def __rich_console__(self, _: object, options: ConsoleOptions) -> RenderResult:
+        """Return the parts, as wide as the options allow."""
         names, *widths = [self._width(place) for place in range(len(self.columns))]
         names = min(names, int(NAMES * options.max_width))
         room = options.max_width - names - BORDERS - 1

@@ -159,15 +159,16 @@ def test_a_loop_that_begins_beyond_the_tensor_has_the_bound_of_the_result(tmp_pa
     )
 
 
-SOFTMAX = """
-func.func @main(%a: tensor<4x8xf32>) -> tensor<4x8xf32> {
-  %empty = tensor.empty() : tensor<4x8xf32>
-  %0 = linalg.softmax dimension(1) ins(%a : tensor<4x8xf32>) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
-  return %0 : tensor<4x8xf32>
+WINOGRAD = """
+func.func @main(%f: tensor<2x3x3x5xf32>) -> tensor<6x6x5x2xf32> {
+  %e = tensor.empty() : tensor<6x6x5x2xf32>
+  %0 = linalg.winograd_filter_transform fmr(F_4_3) ins(%f : tensor<2x3x3x5xf32>)
+      outs(%e : tensor<6x6x5x2xf32>) -> tensor<6x6x5x2xf32>
+  return %0 : tensor<6x6x5x2xf32>
 }
 """
 
 
 def test_an_operation_without_loops_is_named(tmp_path: Path):
-    with pytest.raises(ProgramError, match=r"linalg\.softmax has no loops that can be scheduled"):
-        of_file(SOFTMAX, tmp_path)
+    with pytest.raises(ProgramError, match=r"linalg\.winograd_filter_transform has no loops"):
+        of_file(WINOGRAD, tmp_path)
