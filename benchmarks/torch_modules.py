@@ -53,6 +53,7 @@ def _vision(name: str) -> tuple[nn.Module, torch.Tensor]:
 
 
 def _bert() -> tuple[nn.Module, torch.Tensor]:
+    declare_operators_that_cannot_be_loaded()  # transformers imports torchvision
     bert = import_module("transformers.models.bert.modeling_bert")
     configuration = import_module("transformers").BertConfig(attn_implementation="eager")
     return bert.BertLayer(configuration), torch.randn(1, 128, 768)

@@ -30,8 +30,9 @@ class WideTable:
     rows: Sequence[Sequence[str]]
     caption: str = ""
 
-    def __rich_console__(self, _: object, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: object, options: ConsoleOptions) -> RenderResult:
         """Return the parts, as wide as the options allow."""
+        del console
         names, *widths = [self._width(place) for place in range(len(self.columns))]
         names = min(names, int(NAMES * options.max_width))
         room = options.max_width - names - BORDERS - 1
