@@ -122,7 +122,7 @@ def _settings(folder: RunFolder) -> str:
         return ""
     described = folder.describe()
     learner = described.get("config")
-    own = dict[str, Any](learner) if isinstance(learner, dict) else {}
+    own = cast(dict[str, Any], learner) if isinstance(learner, dict) else dict[str, Any]()
     others = {name: value for name, value in described.items() if name != "config"}
     rows = [[name, _setting(value)] for name, value in (*others.items(), *own.items())]
     return "<h3>Settings</h3>" + html.table([], rows, frozenset({0, 1}))
