@@ -149,13 +149,10 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
     Raises:
         IrgymError: The pipeline fails on this program.
     """
-    name = environment.reference_pipeline
-    if name is None:
-        return None
     started = time.perf_counter()
-    try:
-        schedule = capabilities.pipeline(task, name)
-    except UnknownPipelineError:
+    schedule = _default_schedule(environment, task)
+    name = environment.reference_pipeline
+    if schedule is None or name is None:
         return None
     seconds = time.perf_counter() - started
     state = replay(task, schedule)
@@ -171,12 +168,19 @@ def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedul
     Raises:
         IrgymError: The pipeline fails on this program.
     """
-    if environment.reference_pipeline is None or not task.objective.exact:
-        return []
+    schedule = _default_schedule(environment, task) if task.objective.exact else None
+    return [] if schedule is None else [schedule]
+
+
+def _default_schedule(environment: Environment, task: Task[Any]) -> Schedule | None:
+    """Return what the reference pipeline comes to; None where there is none, or it is not told."""
+    name = environment.reference_pipeline
+    if name is None:
+        return None
     try:
-        return [capabilities.pipeline(task, environment.reference_pipeline)]
+        return capabilities.pipeline(task, name)
     except UnknownPipelineError:
-        return []
+        return None
 
 
 def gain_ratio(first: float, reference: float, cost: float) -> float | None:

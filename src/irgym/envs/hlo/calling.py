@@ -11,7 +11,7 @@ import jax
 import jax.export
 
 from irgym.core.errors import ProgramError
-from irgym.envs.hlo.lowering import portable, to_stablehlo
+from irgym.envs.hlo.lowering import jitted, portable, to_stablehlo
 
 
 def in_place_of(function: Callable[..., Any], inputs: Sequence[Any], proto: bytes) -> Callable[..., Any]:
@@ -28,9 +28,8 @@ def in_place_of(function: Callable[..., Any], inputs: Sequence[Any], proto: byte
     Raises:
         ProgramError: jax cannot export the function, or the module has operations that StableHLO lacks.
     """
-    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     try:
-        frame = jax.export.export(jitted, platforms=("cpu",))(*inputs)
+        frame = jax.export.export(jitted(function), platforms=("cpu",))(*inputs)
     except (TypeError, ValueError, NotImplementedError) as error:
         name = getattr(function, "__name__", "the function")
         raise ProgramError(f"jax cannot export {name}, so it cannot be called ({error})") from error

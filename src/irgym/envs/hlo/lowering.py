@@ -76,15 +76,19 @@ def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
     name = getattr(function, "__name__", "the function")
     try:
         proto = _proto(function, arguments)
-        check_no_callback(name, proto)
-        return proto
     except (TypeError, ValueError) as error:
         raise ProgramError(f"jax cannot lower {name}: {_first_line(error)}") from error
+    check_no_callback(name, proto)
+    return proto
+
+
+def jitted(function: Callable[..., Any]) -> Any:
+    """Return a function as `jax.jit` makes it, which it may be already."""
+    return function if hasattr(function, "trace") else jax.jit(function)
 
 
 def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
-    lowered = jitted.trace(*arguments).lower(lowering_platforms=("cpu",))
+    lowered = jitted(function).trace(*arguments).lower(lowering_platforms=("cpu",))
     return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
 
 
@@ -148,8 +152,8 @@ def to_exported(proto: bytes) -> bytes:
         return tuple(jnp.zeros(one.shape, one.dtype) for one in gives)
 
     with jax.enable_x64(True):  # else 64-bit numbers would be narrowed
-        jitted = jax.jit(frame, keep_unused=True)
-        exported = jax.export.export(jitted, platforms=("cpu",))(*takes)
+        framed = jax.jit(frame, keep_unused=True)
+        exported = jax.export.export(framed, platforms=("cpu",))(*takes)
         return bytes(replace(exported, mlir_module_serialized=portable(text)).serialize())
 
 
