@@ -1,7 +1,7 @@
 """Methods over all programs: geometric means of what their rows say."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irgym.evaluation.rows import Row, Side
@@ -91,10 +91,15 @@ def _interval(values: Iterable[float | None], noise: float) -> Interval | None:
 
 def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float) -> Summary:
     solved = {row.program: row for row in rows if row.cost is not None}
-    speedup = _interval((row.speedup for row in solved.values()), noise)
-    baseline_ratio = _interval((row.baseline_ratio for row in solved.values()), noise)
-    reference_ratio = _interval((row.reference_ratio for row in solved.values()), noise)
-    decisive = baseline_ratio or reference_ratio or speedup
+    kinds = [
+        [row.baseline_ratio for row in solved.values()],
+        [row.reference_ratio for row in solved.values()],
+        [row.speedup for row in solved.values()],
+    ]
+    intervals = [_interval(ratios, noise) for ratios in kinds]
+    baseline_ratio, reference_ratio, speedup = intervals
+    decisive = next((place for place, one in enumerate(intervals) if one), None)
+    judged = None if decisive is None else intervals[decisive]
     to_best = [_quotient(best[program], row) for program, row in solved.items()]
     times = [row.seconds for row in solved.values() if row.seconds is not None]
     objectives = dict.fromkeys(objective for row in rows for objective in row.also)
@@ -105,8 +110,8 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
         no_gain=sum(bool(row.no_gain) for row in rows),
         speedup=speedup,
         baseline_ratio=baseline_ratio,
-        verdict=decisive.verdict if decisive else None,
-        record=_record(solved.values()),
+        verdict=judged.verdict if judged else None,
+        record=None if decisive is None else _record(kinds[decisive]),
         to_best=_interval(to_best, noise),
         best_on=sum(row.cost == best[program].cost for program, row in solved.items()),
         seconds=math.fsum(times) / len(times) if times else None,
@@ -120,20 +125,12 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
     )
 
 
-def _record(rows: Collection[Row]) -> tuple[int, int, int] | None:
-    """Return on how many programs the ratio that decides is above 1, is 1, and is below 1."""
-    kinds = [
-        [row.baseline_ratio for row in rows],
-        [row.reference_ratio for row in rows],
-        [row.speedup for row in rows],
-    ]
-    for kind in kinds:
-        ratios = [one for one in kind if one is not None]
-        if ratios:
-            equal = sum(one == 1.0 for one in ratios)
-            better = sum(one > 1.0 for one in ratios)
-            return better, equal, len(ratios) - better - equal
-    return None
+def _record(values: Sequence[float | None]) -> tuple[int, int, int]:
+    """Return how many ratios are above 1, are 1, and are below 1."""
+    ratios = [one for one in values if one is not None]
+    equal = sum(one == 1.0 for one in ratios)
+    better = sum(one > 1.0 for one in ratios)
+    return better, equal, len(ratios) - better - equal
 
 
 def _floored(row: Row) -> float | None:
