@@ -19,8 +19,8 @@ from irgym.envs.linalg.compiling.compiler import (
     mlir,
     scheduled,
 )
-from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
-from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores, runtime_calls
+from irgym.envs.linalg.compiling.executable import Executable
+from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.problem import validation
@@ -43,10 +43,7 @@ def _compiled(text: str, script: str, target: Target, threads: int | None) -> tu
     require(target)
     started = time.perf_counter()
     with mlir():
-        module, kernels = (lower(text, script, threads), {}) if threads else lower_apart(text, script)
-        make_for(module, target)
-    compiled = {name: compiled_kernel(kernel, target) for name, kernel in kernels.items()}
-    executable = Executable(module, (), runtime_calls() if threads else None, compiled)
+        executable = Executable.assembled(lower_apart(scheduled(text, script), threads), target, threads)
     return executable, time.perf_counter() - started
 
 

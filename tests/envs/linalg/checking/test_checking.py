@@ -131,10 +131,10 @@ def plant(monkeypatch):
     """Have a schedule of that name make a candidate of another program."""
 
     def planted(wrong: str):
-        def lower_apart(text: str, script: str) -> Any:
-            return compiler.lower_apart(wrong if script == PLANTED else text, "")
+        def scheduled(text: str, script: str) -> Any:
+            return compiler.parse(wrong if script == PLANTED else text)
 
-        monkeypatch.setattr(runner, "lower_apart", lower_apart)
+        monkeypatch.setattr(runner, "scheduled", scheduled)
         runner._compiled.cache_clear()
 
     return planted

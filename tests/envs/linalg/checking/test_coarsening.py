@@ -10,7 +10,7 @@ pytest.importorskip("torch_mlir")
 from mlir_execution import execute
 
 from irgym.envs.linalg.checking.coarsening import coarse
-from irgym.envs.linalg.compiling.compiler import mlir
+from irgym.envs.linalg.compiling.compiler import lower_module, mlir
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
@@ -21,6 +21,7 @@ def coarsely(text: str, *inputs: Any) -> Any:
     text, program = describe(text)
     with mlir():
         module = coarse(text, program)
+        lower_module(module)
     [(shape, _)] = program.results
     result = aligned(shape)
     Executable(module, [*map(np.ascontiguousarray, inputs), result]).run(1)

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.compiling.compiler import lower, lower_apart, mlir
+from irgym.envs.linalg.compiling.compiler import lower, lower_apart, mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.kernels import MANY
 from irgym.measure.target import host_target
@@ -55,9 +55,9 @@ def test_kernels_that_are_known_are_not_compiled_again():
         text = chain(layers).replace(f"%three = arith.constant {3.0}", f"%three = arith.constant {last}")
         result = np.full_like(given, np.nan)
         with mlir():
-            module, kernels = lower_apart(text, "")
-        assert all(f"@{name}(" in str(module) for name in kernels) and len(kernels) == 3
-        compiled = {name: compiled_kernel(kernel, host_target()) for name, kernel in kernels.items()}
-        Executable(module, [given, result], kernels=compiled).run(1)
+            apart = lower_apart(parse(text))
+            assert all(f"@{name}(" in str(apart.module) for name in apart.kernels)
+            assert len(apart.kernels) == 3 and apart.only_calls
+            Executable.assembled(apart, host_target()).on([given, result]).run(1)
         np.testing.assert_allclose(result, given * 2.0**9 * last**8, rtol=1e-5)
         assert compiled_kernel.cache_info().misses == compilations - (last > 3)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import apply, lower_module, parse, run_passes
+from irgym.envs.linalg.compiling.compiler import apply, parse, run_passes
 from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import Operation, OperationKind, Program
 from irgym.envs.linalg.scheduling.script import script
@@ -30,7 +30,7 @@ EXACT = frozenset(
 
 
 def coarse(text: str, program: Program) -> Any:
-    """Return a program with coarser rounding in LLVM's dialect, within `mlir`.
+    """Return a program with coarser rounding, to be lowered, within `mlir`.
 
     The sums of products run through their columns innermost, each with its terms in order as before: so they
     become vectors, without which a network would take minutes.
@@ -43,7 +43,6 @@ def coarse(text: str, program: Program) -> Any:
     run_passes(module, "func.func(linalg-generalize-named-ops)")
     for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
         _coarsen(generic)
-    lower_module(module)
     return module
 
 

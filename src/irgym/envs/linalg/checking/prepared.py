@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from irgym.envs.linalg.checking.coarsening import coarse
 from irgym.envs.linalg.checking.domains import Domains, domains
 from irgym.envs.linalg.checking.intervals import Interval
-from irgym.envs.linalg.compiling.compiler import lower, mlir
+from irgym.envs.linalg.compiling.compiler import lower_apart, lower_module, mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS, Program
@@ -24,6 +24,7 @@ from irgym.measure.arrays import aligned
 from irgym.measure.checking.expected import exactly, rounded
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import Problem, best_problem, problem
+from irgym.measure.target import host_target
 
 SEED = 20240916
 """Seed of the inputs on which candidates are checked and timed."""
@@ -38,6 +39,11 @@ FEW = 4
 
 LONG = 100_000_000
 """Arithmetic operations of a program that is run as seldom as can be: as written it takes 0.1 s or more."""
+
+BRIEF = 3_000_000
+"""Arithmetic operations for each of linalg, on average, below which LLVM's optimisations take longer than
+the runs that they shorten. It takes about 0.1 s for an operation of linalg; code that it does not optimise,
+of a program as written, takes three times as long."""
 
 NUDGE = 4.0
 """How many times the precision of arguments are moved by, relatively, to see what that does."""
@@ -105,10 +111,14 @@ class _Compiled:
     """A program as written, or one with coarser rounding, that runs on any arguments."""
 
     def __init__(self, text: str, coarsely: bool) -> None:
-        self._program = _program(text)
+        self._program = program = _program(text)
         with mlir():
-            module = coarse(text, self._program) if coarsely else lower(text, "")
-        self._code = Executable(module, ())
+            module = coarse(text, program) if coarsely else parse(text)
+            if program.flops < BRIEF * len(program.operations):
+                lower_module(module)
+                self._code = Executable(module, (), level=0)
+            else:
+                self._code = Executable.assembled(lower_apart(module), host_target())
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> Arrays:
         """Return its results."""

@@ -6,8 +6,9 @@ then are slices folded into the vector transfers; vectors are broken up after bu
 patterns after the other (all at once do not end).
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from irgym.core.errors import IrgymError
@@ -15,7 +16,7 @@ from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import PassManager, interpreter, ir
 from irgym.envs.linalg.compiling.copies import copy_as_loops
 from irgym.envs.linalg.compiling.gathers import gather_patches
-from irgym.envs.linalg.compiling.kernels import make_kernels, take_kernels
+from irgym.envs.linalg.compiling.kernels import computes_nothing, make_kernels, take_kernels
 from irgym.envs.linalg.compiling.memory import share_memory
 from irgym.envs.linalg.compiling.strides import keep_every_second, put_together
 from irgym.envs.linalg.compiling.sums import LOOP, add_last
@@ -295,13 +296,28 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
     return module
 
 
-def lower_apart(text: str, script: str) -> tuple[Any, dict[str, str]]:
-    """Return what `lower` does, without its kernels, and the texts of these by their names, within `mlir`."""
-    module = scheduled(text, script)
-    to_memory(module, None)
+@dataclass(frozen=True)
+class Apart:
+    """A program in LLVM's dialect whose kernels were taken out of it.
+
+    Attributes:
+        module: What calls them.
+        kernels: Their texts, by name.
+        only_calls: Whether the module computes nothing itself.
+    """
+
+    module: Any
+    kernels: Mapping[str, str]
+    only_calls: bool
+
+
+def lower_apart(module: Any, threads: int | None = None) -> Apart:
+    """Do what `lower_module` does, and take the kernels out, which stay as they are, within `mlir`."""
+    to_memory(module, threads)
     kernels = take_kernels(module)
-    to_llvm(module, None)
-    return module, kernels
+    only_calls = computes_nothing(function_of(module))
+    to_llvm(module, threads)
+    return Apart(module, kernels, only_calls)
 
 
 def lower_module(module: Any, threads: int | None = None) -> None:

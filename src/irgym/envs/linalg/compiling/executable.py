@@ -5,31 +5,36 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from numpy.typing import NDArray
 
 from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import ExecutionEngine, get_ranked_memref_descriptor, ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, make_for, mlir, parse, to_llvm
+from irgym.envs.linalg.compiling.compiler import ENTRY, Apart, CompileError, make_for, mlir, parse, to_llvm
 from irgym.envs.linalg.compiling.kernels import KERNEL
+from irgym.envs.linalg.compiling.openmp import runtime_calls
 
 KEPT = 512
 """Kernels that a process keeps: those of several networks."""
 
 
+FASTEST = 3
+"""LLVM's level of optimisation that makes the fastest code, as -O3 does."""
+
 Entry = Any
 """A function of compiled code, called with an array of the addresses of its arguments and results."""
 
 
-def engine_of(module: Any, calls: Mapping[str, ctypes.c_void_p]) -> Any:
+def engine_of(module: Any, calls: Mapping[str, ctypes.c_void_p], level: int = FASTEST) -> Any:
     """Return what holds LLVM's code of a module in its dialect, within `mlir`.
 
     Args:
         module: The module.
         calls: Addresses of functions that it calls beyond those of C, by name.
+        level: LLVM's level of optimisation, 0 to 3.
     """
-    engine = ExecutionEngine(module, opt_level=3)
+    engine = ExecutionEngine(module, opt_level=level)
     for name, address in calls.items():
         engine.raw_register_runtime(name, address)
     engine.initialize()
@@ -66,22 +71,25 @@ ADDRESS = "address"
 
 
 @lru_cache(maxsize=KEPT)
-def compiled_kernel(text: str, target: Target) -> Kernel:
-    """Compile a kernel, or return what was compiled of it: a change of one operator recompiles that one.
+def compiled_kernel(text: str, target: Target, threads: int | None = None) -> Kernel:
+    """Compile a kernel, or return what was compiled of it, within `mlir`.
+
+    So a change of one operator recompiles that one.
 
     Args:
         text: As `take_kernels` returns it.
         target: What LLVM makes code for.
+        threads: Threads that parallel loops run on; None makes them sequential.
 
     Raises:
+        BackendError: There are threads, and no OpenMP runtime.
         CompileError: LLVM refuses it.
     """
-    with mlir():
-        module = parse(text)
-        to_llvm(module, None)
-        make_for(module, target)
-        _tell_address(module)
-        engine = engine_of(module, {})
+    module = parse(text)
+    to_llvm(module, threads)
+    make_for(module, target)
+    _tell_address(module)
+    engine = engine_of(module, runtime_calls() if threads else {})
     address = ctypes.c_void_p()
     entry_of(engine, ADDRESS)((ctypes.c_void_p * 1)(ctypes.addressof(address)))
     return Kernel(engine, address)
@@ -108,6 +116,7 @@ class Executable:
         arrays: The arguments, then the results, which it fills.
         calls: Addresses of functions that it calls beyond those of C, by name.
         kernels: Its kernels, where these were taken out of it, by name.
+        level: LLVM's level of optimisation, 0 to 3.
 
     Raises:
         CompileError: LLVM refuses it.
@@ -119,13 +128,32 @@ class Executable:
         arrays: Sequence[NDArray[Any]],
         calls: Mapping[str, ctypes.c_void_p] | None = None,
         kernels: Mapping[str, Kernel] | None = None,
+        level: int = FASTEST,
     ) -> None:
         self._kernels = kernels or {}
         own = {name: kernel.address for name, kernel in self._kernels.items()}
         with mlir():
-            self._engine = engine_of(module, {**(calls or {}), **own})
+            self._engine = engine_of(module, {**(calls or {}), **own}, level)
         self._function = entry_of(self._engine, f"_mlir_ciface_{ENTRY}")
         self._bind(arrays)
+
+    @classmethod
+    def assembled(cls, apart: Apart, target: Target, threads: int | None = None) -> Self:
+        """Return a program with its kernels, bound to nothing, within `mlir`.
+
+        Args:
+            apart: What it consists of.
+            target: What LLVM makes code for.
+            threads: Threads that parallel loops run on; None makes them sequential.
+
+        Raises:
+            BackendError: There are threads, and no OpenMP runtime.
+            CompileError: LLVM refuses it.
+        """
+        make_for(apart.module, target)
+        kernels = {name: compiled_kernel(text, target, threads) for name, text in apart.kernels.items()}
+        calls = runtime_calls() if threads else None
+        return cls(apart.module, (), calls, kernels, level=0 if apart.only_calls else FASTEST)
 
     def _bind(self, arrays: Sequence[NDArray[Any]]) -> None:
         self._arrays = tuple(arrays)

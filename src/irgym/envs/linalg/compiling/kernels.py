@@ -17,6 +17,24 @@ KERNEL = "kernel"
 
 LOOPS = frozenset({"scf.for", "scf.parallel"})
 
+FINDING = frozenset(
+    {
+        "arith.constant",
+        "func.call",
+        "func.return",
+        "memref.alloc",
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.dealloc",
+        "memref.expand_shape",
+        "memref.get_global",
+        "memref.reinterpret_cast",
+        "memref.subview",
+        "memref.view",
+    }
+)
+"""Calls, and operations that find memory without looking into it."""
+
 SUNK = frozenset({"arith.constant", "ub.poison"})
 """Operations that are copied into kernels; what else these use becomes arguments."""
 
@@ -82,3 +100,12 @@ def take_kernels(module: Any) -> dict[str, str]:
             found[name] = function.operation.get_asm(use_local_scope=True, assume_verified=True)
             function.erase()
     return found
+
+
+def computes_nothing(function: Any) -> bool:
+    """Say whether a function only calls others and finds memory for them.
+
+    LLVM then makes nothing of it, and takes long for that where arguments are many.
+    """
+    names = {str(view.operation.name) for view in function.regions[0].blocks[0].operations}
+    return names <= FINDING
