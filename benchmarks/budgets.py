@@ -2,13 +2,15 @@
 
 For the smallest program of each environment: the fixed cost, all that is not the search. For a large one of
 the test programs: whether the command ends within its seconds and the bound on checks that it states. Each
-command is a process of its own, which is started anew; caches are as they are after a first run of each.
+command is a process of its own, which is started anew; caches are as they are after a first run of each, and
+so is Python's bytecode. How long imports alone take says how fast the machine is.
 
     python benchmarks/budgets.py
     python benchmarks/budgets.py --environments linalg --seconds 1 5 30
 """
 
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -52,13 +54,19 @@ class Run:
     result: dict[str, Any]
 
 
+IMPORTED = ("numpy", "jax", "torch")
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Where that is set, Python compiles irgym's sources again in each process."""
+
+
 def run(uri: str, seconds: float) -> Run:
     """Tune a program for a time."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
         words = [sys.executable, "-m", "irgym", "tune", uri, "--seconds", f"{seconds:g}", "--json", str(out)]
         started = time.perf_counter()
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        done = subprocess.run(words, check=False, capture_output=True, text=True, env=ENVIRONMENT)
         wall_s = time.perf_counter() - started
         if done.returncode:
             raise SystemExit(f"{' '.join(words)}\n{done.stderr}")
@@ -66,14 +74,14 @@ def run(uri: str, seconds: float) -> Run:
         return Run(wall_s, bound_s, json.loads(out.read_text()))
 
 
-def help_s(repeats: int) -> float:
-    """Return the median time of `irgym --help`."""
+def seconds_of(words: list[str], repeats: int) -> float:
+    """Return the median time of a Python command, without its first run."""
     times: list[float] = []
-    for _ in range(repeats):
+    for _ in range(repeats + 1):
         started = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "irgym", "--help"], capture_output=True, check=True)
+        subprocess.run([sys.executable, *words], capture_output=True, check=True, env=ENVIRONMENT)
         times.append(time.perf_counter() - started)
-    return statistics.median(times)
+    return statistics.median(times[1:])
 
 
 def main(
@@ -88,7 +96,9 @@ def main(
         seconds: Budgets on the large programs.
         repeats: Runs of which the median counts, on the small programs.
     """
-    print(f"irgym --help: {help_s(2 * repeats - 1):.2f} s")
+    for module in IMPORTED:
+        print(f"import {module}: {seconds_of(['-c', f'import {module}'], repeats):.2f} s")
+    print(f"irgym --help: {seconds_of(['-m', 'irgym', '--help'], 2 * repeats - 1):.2f} s")
     for name in environments:
         run(SMALL[name], 1.0)
         runs = [run(SMALL[name], 1.0) for _ in range(repeats)]
