@@ -40,6 +40,7 @@ PASSES = (
     _single("call-inliner", "inlines called computations"),
     _single("cholesky-expander", "Cholesky decomposition as a loop"),
     _single("comparison-expander", "total-order comparisons of floats as comparisons of integers"),
+    _single("computation-deduplicator", "equal computations kept once, but for those of loops and branches"),
     _single("conditional-canonicalizer", "conditionals return tuples"),
     _single("conditional-to-select", "conditionals without side effects within maps become selects"),
     _single("constant-folding", "evaluates operations on constants, unless slow or large"),

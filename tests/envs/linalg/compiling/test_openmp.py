@@ -31,6 +31,7 @@ PROGRAMS = (
     "linalg://lattice/5",
     "linalg://sequence/2?length=4",
     "linalg://sequence/5?length=3",
+    "linalg://sequence/3?length=20",
 )
 
 TILED = "tile-parallel_8_16 tile_4_8_1 vectorise_0"

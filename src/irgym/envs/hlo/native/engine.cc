@@ -16,6 +16,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "xla/hlo/ir/hlo_casting_utils.h"
 #include "xla/hlo/ir/hlo_instructions.h"
 #include "xla/hlo/ir/hlo_module.h"
@@ -170,6 +174,64 @@ bool UndoesTuple(const HloInstruction* i) {
                                           : i->operand(0)->opcode() == HloOpcode::kTuple;
 }
 
+// Passes on loops and conditionals change their computations in place: no other instruction may have these.
+bool MayBeShared(const HloComputation* computation) {
+  const auto callers = computation->caller_instructions();
+  return !callers.empty() && !computation->HasSideEffect() &&
+         absl::c_all_of(callers, [](const HloInstruction* caller) {
+           switch (caller->opcode()) {
+             case HloOpcode::kCall:
+             case HloOpcode::kMap:
+             case HloOpcode::kReduce:
+             case HloOpcode::kReduceWindow:
+             case HloOpcode::kScatter:
+             case HloOpcode::kSelectAndScatter:
+             case HloOpcode::kSort:
+               return true;
+             default:
+               return false;
+           }
+         });
+}
+
+// Equality follows operands from the root, so that it says nothing of parameters that are not used.
+bool AreEqual(const HloComputation& one, const HloComputation& other) {
+  return one.num_parameters() == other.num_parameters() &&
+         absl::c_equal(one.parameter_instructions(), other.parameter_instructions(),
+                       [](const HloInstruction* ours, const HloInstruction* theirs) {
+                         return ours->shape() == theirs->shape();
+                       }) &&
+         one == other;
+}
+
+// Keeps one of equal computations. XLA has a pass of this name; tensorflow-cpu's libraries do not.
+class ComputationDeduplicator : public HloModulePass {
+ public:
+  absl::string_view name() const override { return "computation-deduplicator"; }
+
+ protected:
+  absl::StatusOr<bool> RunImpl(HloModule* module,
+                               const absl::flat_hash_set<absl::string_view>& execution_threads) override {
+    absl::flat_hash_map<size_t, std::vector<HloComputation*>> kept;
+    absl::flat_hash_map<HloComputation*, HloComputation*> replacements;
+    for (HloComputation* computation : module->MakeComputationPostOrder(execution_threads)) {
+      if (computation->IsEntryComputation() || !MayBeShared(computation)) continue;
+      std::vector<HloComputation*>& alike = kept[absl::HashOf(*computation)];
+      const auto equal = absl::c_find_if(
+          alike, [&](const HloComputation* other) { return AreEqual(*computation, *other); });
+      if (equal == alike.end()) {
+        alike.push_back(computation);
+      } else {
+        replacements[computation] = *equal;
+      }
+    }
+    if (replacements.empty()) return false;
+    module->ReplaceComputations(replacements);
+    if (absl::Status removed = module->RemoveUnusedComputations(); !removed.ok()) return removed;
+    return true;
+  }
+};
+
 // What CpuCompiler sets before layout assignment.
 AlgebraicSimplifierOptions SimplifierOptions() {
   AlgebraicSimplifierOptions options;
@@ -207,6 +269,7 @@ std::vector<NamedPass> MakePasses() {
       {"call-inliner", Make<CallInliner>(), {HloOpcode::kCall}},
       {"cholesky-expander", Make<CholeskyExpander>(), {HloOpcode::kCholesky}},
       {"comparison-expander", Make<ComparisonExpander>(), {HloOpcode::kCompare}, ComparesTotally},
+      {"computation-deduplicator", Make<ComputationDeduplicator>()},
       {"conditional-canonicalizer", Make<ConditionalCanonicalizer>(), {HloOpcode::kConditional}},
       {"conditional-to-select", Make<ConditionalToSelect>(), {HloOpcode::kConditional}},
       {"constant-folding", Make<HloConstantFolding>()},
