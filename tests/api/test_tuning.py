@@ -11,6 +11,7 @@ import pytest
 from passes import URIS
 
 import irgym
+from irgym.api import tuning
 from irgym.cli.main import main
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule
@@ -44,6 +45,16 @@ def test_tune_finds_the_optimum_and_says_how():
     assert said[-1].startswith(f"{PROGRAM}: checking and evaluating the best of ")
     with pytest.raises(dataclasses.FrozenInstanceError):
         result.cost = 0.0  # pyright: ignore
+
+
+@pytest.mark.parametrize(("takes_s", "told"), [(0.4, False), (0.6, True)])
+def test_a_search_says_where_time_is_short_for_its_candidates(
+    takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
+):
+    said: list[str] = []
+    monkeypatch.setattr(tuning, "first_seconds", lambda *_: takes_s)
+    irgym.tune(PROGRAM, search="greedy", evaluations=5, seconds=5.0, note=said.append)
+    assert any("may try few candidates" in one for one in said) == told
 
 
 def test_a_schedule_found_is_replayed():

@@ -36,6 +36,9 @@ RESUMED = 8
 AFRESH = 1_000_003
 """What a seed grows by for each result of the past, so that a search that goes on draws other candidates."""
 
+MANY = 10
+"""Candidates that a search should try at least: where time is short for them, it says so."""
+
 PATIENT = 0.3
 """Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
 
@@ -275,7 +278,13 @@ class _Watch:
             first_s = time.monotonic() - self._started
             if math.isfinite(progress.first_cost):  # how long that took is recorded with the cost
                 [first] = self._evaluator.evaluate([self._task.job(self._task.initial())])
-                first_s = max(first_s, first_seconds(self._task, first))
+                candidate_s = first_seconds(self._task, first)
+                first_s = max(first_s, candidate_s)
+                if candidate_s > (self._how.limits.seconds or math.inf) / MANY:
+                    self._how.tell(
+                        f"{self._task.uri}: as written it takes {candidate_s:.1f} s to compile and run, so "
+                        "the search may try few candidates: more --seconds, or --farm local:N, try more"
+                    )
             self.bound_s = checks_bound(self._task, progress.first_cost, first_s)
         last = f"then checks, at most {self.bound_s:.0f} s"
         self._how.tell(

@@ -15,7 +15,7 @@ from irgym.envs.graph.running.timing import timing_of
 from irgym.envs.graph.session_options import OFF
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.problem import Problem, validation
-from irgym.measure.machine import threads_text
+from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
 
 STAGE_SAMPLE_NS = 10_000_000
@@ -38,6 +38,7 @@ def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurem
         Samples in nanoseconds, or what failed: ONNX Runtime refuses the model, or its result is wrong.
     """
     checked, feeds = checked_on(path, SEED)
+    restart_clock()  # no candidate is to blame for what that took
     started = time.perf_counter()
     try:
         bound = Program(graph, model_at(path).weights, threads, level).bound(feeds)
@@ -61,6 +62,7 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
     problems = [checked_on(path, seed + 2 * place) for place in range(inputs)]
     program = Program(graph, model_at(path).weights, threads, level)
     tried, said = list[Problem](), list[Agreement]()
+    restart_clock()
     for checked, feeds in problems:
         tried.append(checked)
         said.append(checked.judge(program.run(feeds)))

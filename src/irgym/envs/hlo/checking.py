@@ -3,6 +3,8 @@
 The original runs as it is, with coarser rounding, and on arguments that differ in their last bits. That it
 would be noticed if a candidate's results were others is tried with results of the original itself: on its
 arguments turned round, and with a number of each argument left out.
+
+No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
 """
 
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from irgym.envs.hlo.rounding import Exactness
 from irgym.measure.checking.expected import Expected, exactly, rounded
 from irgym.measure.checking.numbers import Array
 from irgym.measure.checking.problem import Problem, best_problem, problem
+from irgym.measure.machine import restart_clock
 
 TOLERANCE = (
     "each number within a few times what coarser rounding does to it in the original on XLA:CPU; whole"
@@ -44,7 +47,9 @@ class Original:
 
     def __init__(self, proto: bytes, passes: bool = True) -> None:
         self._proto = proto
+        restart_clock()
         self._executable = compile_module(proto, passes)
+        restart_clock()
         self._coarser, self._exactness = compile_coarser(proto)
 
     def problem(self, seed: int) -> Problem:
@@ -65,6 +70,7 @@ class Original:
 
     def run(self, arguments: Sequence[Array]) -> list[Array]:
         """Return the results."""
+        restart_clock()
         return self._executable.run(arguments)
 
     def expected(self, arguments: Sequence[Array], seed: int) -> list[Expected]:

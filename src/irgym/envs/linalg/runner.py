@@ -24,6 +24,7 @@ from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.problem import validation
+from irgym.measure.machine import restart_clock
 from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
@@ -69,6 +70,7 @@ def measure(
     if threads:
         require_cores(threads)
     checked, buffers = prepared(text)
+    restart_clock()
     try:
         unbound, compile_s = _compiled(text, script, target, threads)
     except CompileError as error:
@@ -101,8 +103,10 @@ def validate(
     """
     tried = problems(text, inputs, seed)
     said: list[Agreement] = []
+    restart_clock()
     unbound, _ = _compiled(text, script, target, threads)
     for one in tried:
+        restart_clock()
         buffers = buffers_of(one)
         unbound.on(buffers.all).run(1)
         fault = buffers.faults()
@@ -152,11 +156,13 @@ def compare(
         require_cores(threads)
     checked, buffers = prepared(text)
     theirs = BASELINES[baseline](parse_uri(uri), buffers.inputs, threads or 1)
+    restart_clock()
     theirs.run(1)
     wanted = checked.expected[:1]
     said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
     if not said.ok:
         raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
+    restart_clock()
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()
     pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)

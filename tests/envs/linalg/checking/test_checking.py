@@ -17,6 +17,7 @@ from irgym.envs.linalg.compiling import compiler
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
+from irgym.measure.machine import SLOT, Slot
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
@@ -324,3 +325,19 @@ def test_what_cannot_be_checked_is_said():
     )
     said = runner.validate(text, "", host_target(), 1, 0)
     assert said.ok and not said.checked and said.blind == "zeros would pass for the result"
+
+
+def test_no_candidate_pays_for_what_it_is_checked_on():
+    checking.prepared.cache_clear()
+    checking._compiled.cache_clear()
+    checking._exact.cache_clear()
+    told: list[Any] = []
+    before = SLOT.set(Slot((), False, told.append))
+    try:
+        assert runner.measure(MATMUL, "", host_target(), QUICK).ok
+        assert told.count(None) >= 3, "the clock starts anew to compile, to run, and for the candidate"
+        told.clear()
+        assert runner.measure(MATMUL, "", host_target(), QUICK).ok
+        assert told == [None]
+    finally:
+        SLOT.reset(before)

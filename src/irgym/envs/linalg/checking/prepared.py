@@ -4,6 +4,8 @@ Where a program only adds, multiplies, compares and moves, whole numbers that ar
 results exact (`exactness`), and any wrong, missing or doubled term shows. Random numbers serve for the rest:
 how far their results may be off comes from runs of the program with coarser rounding and with arguments that
 differ in their last bits.
+
+No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,6 +26,7 @@ from irgym.measure.arrays import aligned
 from irgym.measure.checking.expected import exactly, rounded
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import Problem, best_problem, problem
+from irgym.measure.machine import restart_clock
 from irgym.measure.target import host_target
 
 SEED = 20240916
@@ -112,6 +115,7 @@ class _Compiled:
 
     def __init__(self, text: str, coarsely: bool) -> None:
         self._program = program = _program(text)
+        restart_clock()
         with mlir():
             module = coarse(text, program) if coarsely else parse(text)
             if program.flops < BRIEF * len(program.operations):
@@ -122,6 +126,7 @@ class _Compiled:
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> Arrays:
         """Return its results."""
+        restart_clock()
         results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
         self._code.on([*inputs, *results]).run(1)
         return results
