@@ -18,7 +18,8 @@ CHECKS = 6.0
 """Checks compile and run programs so many times as long as it took to compile and run the one as written."""
 
 PAIRS = 60
-"""Runs of a program and its baseline in turn, unless they are slow: see `irgym.measure.timing.interleave`."""
+"""Runs of a program and its baseline in turn, or the machine's peak, unless they are slow: see
+`irgym.measure.timing.interleave`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
     """
     bound = START_S + CHECKS * first_s
     if task.objective.timed and math.isfinite(first_cost):
-        bound += min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
+        comparisons = 1 if capabilities.peak_call(task, task.initial()) is None else 2
+        bound += comparisons * min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
     preparation = capabilities.ask(task, capabilities.Preparation)
     return bound if preparation is None else bound + preparation.validation_s()

@@ -283,8 +283,11 @@ def test_an_episode_ends_with_what_xla_does_by_itself(files, name):
         assert replay(task, node.schedule) == node.state
 
 
-def test_what_xla_does_by_itself_is_its_order_from_there_on(task):
+def test_an_episode_is_finished_by_its_order_and_by_merging(task):
     state, _ = walk(task, 3, steps=4)
     after = replay(task, Schedule(tuple(Action(kind) for kind in state.path) + task.finishing(state).actions))
     assert not task.finishing(after).actions
-    assert task.finishing(task.initial()) == task.pipeline("core")
+    own, finished = task.pipeline("core"), task.finishing(task.initial())
+    merged = own.then(SPACE.parse("computation-deduplicator"))
+    fewer = replay(task, merged).node.total < replay(task, own).node.total
+    assert finished == (merged if fewer else own)

@@ -17,6 +17,9 @@ ROUNDS = 25
 """Repetitions after which XLA gives up on a fixpoint."""
 
 
+MERGING = "computation-deduplicator"
+
+
 @dataclass(frozen=True)
 class Order:
     """Passes run once, passes run until none changes anything, and passes run once after these, repeated.
@@ -76,6 +79,9 @@ CPU = _order(
 
 ORDERS = {order.name: order for order in (CORE, CPU)}
 """The default orders by name."""
+
+FINISHING = Order("finishing", "`core`, then equal computations kept once", (*CORE.stages, (MERGING,)))
+"""What follows a policy's episode: inlining leaves copies of the computations that reductions call."""
 
 
 def schedule_of(order: Order, task: Task[HloState], start: HloState | None = None) -> Schedule:

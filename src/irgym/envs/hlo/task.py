@@ -18,7 +18,7 @@ from irgym.core.task import Task
 from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
-from irgym.envs.hlo.orders import ORDERS, schedule_of
+from irgym.envs.hlo.orders import FINISHING, ORDERS, schedule_of
 from irgym.envs.hlo.passes import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
@@ -234,8 +234,8 @@ class HloTask(Task[HloState]):
         return schedule_of(ORDERS[name], self)
 
     def finishing(self, state: HloState) -> Schedule:
-        """Return the passes of XLA's default order that change the module of a state."""
-        return Schedule() if self.terminal(state) else schedule_of(ORDERS["core"], self, state)
+        """Return the passes of `FINISHING` that change the module of a state."""
+        return Schedule() if self.terminal(state) else schedule_of(FINISHING, self, state)
 
     def describe(self, state: HloState) -> str:
         """Return how many operations of each opcode there are, and were."""
