@@ -15,6 +15,7 @@ from irgym.core.errors import BackendError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiling import openmp
+from irgym.envs.linalg.compiling.kernels import MANY
 from irgym.envs.linalg.environment import LINALG
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Returned
@@ -31,7 +32,6 @@ PROGRAMS = (
     "linalg://lattice/5",
     "linalg://sequence/2?length=4",
     "linalg://sequence/5?length=3",
-    "linalg://sequence/3?length=20",
 )
 
 TILED = "tile-parallel_8_16 tile_4_8_1 vectorise_0"
@@ -76,6 +76,23 @@ def test_threads_compute_what_the_program_as_written_does(uri, child):
         code = runner.written(task.text, task.script(state), "llvm", task.target, task.threads)
         forked += "@__kmpc_fork_call(" in code
     assert forked
+
+
+def test_kernels_run_on_threads_too(child, tmp_path):
+    kind, layers = "tensor<8x16xf32>", MANY + 2
+    body = "".join(
+        f"  %empty{n} = tensor.empty() : {kind}\n"
+        f"  %x{n + 1} = linalg.tanh ins(%x{n} : {kind}) outs(%empty{n} : {kind}) -> {kind}\n"
+        for n in range(layers)
+    )
+    file = tmp_path / "layers.mlir"
+    file.write_text(f"func.func @main(%x0: {kind}) -> {kind} {{\n{body}  return %x{layers} : {kind}\n}}\n")
+    task = LINALG.task(f"linalg:{file}", "openmp:3")
+    state = scheduled(task, " ".join(["tile-parallel_4_0 next"] * layers))
+    call = task.validation(state, 1, 7)
+    assert answer(child, call.function, *call.arguments).ok
+    code = runner.written(task.text, task.script(state), "llvm", task.target, task.threads)
+    assert "@__kmpc_fork_call(" in code and "@kernel_1(" in code
 
 
 def test_the_number_of_threads_is_that_of_the_code(tmp_path):
