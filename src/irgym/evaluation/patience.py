@@ -22,6 +22,11 @@ PAIRS = 60
 `irgym.measure.timing.interleave`."""
 
 
+ENDED = 6
+"""Comparisons where schedules have several endings: three with the baseline, each of which makes both programs
+ready anew, and that takes about as long again."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long checks go on with what need not be repeated.
@@ -87,7 +92,13 @@ def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
     """
     bound = START_S + CHECKS * first_s
     if task.objective.timed and math.isfinite(first_cost):
-        comparisons = 1 if capabilities.peak_call(task, task.initial()) is None else 2
-        bound += comparisons * min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
+        bound += _comparisons(task) * min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
     preparation = capabilities.ask(task, capabilities.Preparation)
     return bound if preparation is None else bound + preparation.validation_s()
+
+
+def _comparisons(task: Task[Any]) -> int:
+    """Return how many times a result is timed in turn with something, at least."""
+    if capabilities.ask(task, capabilities.Endings) is not None:
+        return ENDED
+    return 1 if capabilities.peak_call(task, task.initial()) is None else 2
