@@ -23,8 +23,8 @@ PAIRS = 60
 
 
 ENDED = 6
-"""Comparisons where schedules have several endings: three with the baseline, each of which makes both programs
-ready anew, and that takes about as long again."""
+"""Comparisons where schedules have several endings: three with the baseline, each of which makes both
+programs ready anew, and that takes about as long again."""
 
 
 @dataclass(frozen=True)
