@@ -41,12 +41,13 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
 
 
 def prepare(program: str, seed: int) -> None:
-    """Compile and run a program as written, so that `validate` has that at hand.
+    """Compile and run a program as written and load the engine, so that `validate` has these at hand.
 
     Raises:
         IrgymError: It does not compile, or does not run.
     """
     problem_of(read_program(program), seed, True)
+    store().module(program, ())
 
 
 def validate(program: str, path: tuple[int, ...], inputs: int, seed: int) -> Validation:
