@@ -39,7 +39,7 @@ AFRESH = 1_000_003
 MANY = 10
 """Candidates that a search should try at least: where time is short for them, it says so."""
 
-PATIENT = 0.3
+PATIENT = 0.2
 """Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
 
 FEW = 1024

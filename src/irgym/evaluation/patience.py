@@ -22,9 +22,9 @@ PAIRS = 60
 `irgym.measure.timing.interleave`."""
 
 
-ENDED = 6
-"""Comparisons where schedules have several endings: three with the baseline, each of which makes both
-programs ready anew, and that takes about as long again."""
+ENDED = 10
+"""Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
+before time is up, and to make both programs ready anew for each takes longer than to time them."""
 
 
 @dataclass(frozen=True)
