@@ -38,6 +38,12 @@ LARGE = {
     "cse": "cse://kernels/signals.c#fourier",
 }
 
+IMPORTED = ("numpy", "jax", "torch")
+"""Modules whose import is timed."""
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Where that is set, Python compiles irgym's sources again in each process."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -52,12 +58,6 @@ class Run:
     wall_s: float
     bound_s: float
     result: dict[str, Any]
-
-
-IMPORTED = ("numpy", "jax", "torch")
-
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Where that is set, Python compiles irgym's sources again in each process."""
 
 
 def run(uri: str, seconds: float) -> Run:

@@ -21,7 +21,6 @@ PAIRS = 60
 """Runs of a program and its baseline in turn, or the machine's peak, unless they are slow: see
 `irgym.measure.timing.interleave`."""
 
-
 ENDED = 10
 """Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
 before time is up, and to make both programs ready anew for each takes longer than to time them."""
@@ -98,7 +97,7 @@ def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
 
 
 def _comparisons(task: Task[Any]) -> int:
-    """Return how many times a result is timed in turn with something, at least."""
+    """Return for how many comparisons in turn there must be time."""
     if capabilities.ask(task, capabilities.Endings) is not None:
         return ENDED
     return 1 if capabilities.peak_call(task, task.initial()) is None else 2

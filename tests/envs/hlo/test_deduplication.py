@@ -53,84 +53,59 @@ ENTRY main {
 }
 """
 
-NESTED = """HloModule nested
-
-add1 {
+TOTAL = """
+addN {
   x = f32[] parameter(0)
   y = f32[] parameter(1)
   ROOT z = f32[] add(x, y)
 }
 
-add2 {
-  x = f32[] parameter(0)
-  y = f32[] parameter(1)
-  ROOT z = f32[] add(x, y)
-}
-
-total1 {
+totalN {
   p = f32[8] parameter(0)
   zero = f32[] constant(0)
-  ROOT sum = f32[] reduce(p, zero), dimensions={0}, to_apply=add1
+  ROOT sum = f32[] reduce(p, zero), dimensions={0}, to_apply=addN
 }
+"""
 
-total2 {
-  q = f32[8] parameter(0)
-  zero = f32[] constant(0)
-  ROOT sum = f32[] reduce(q, zero), dimensions={0}, to_apply=add2
-}
-
-ENTRY main {
+NESTED = f"""HloModule nested
+{TOTAL.replace("N {", "1 {").replace("addN", "add1")}{TOTAL.replace("N {", "2 {").replace("addN", "add2")}
+ENTRY main {{
   p = f32[8] parameter(0)
   twice = f32[8] add(p, p)
   a = f32[] call(p), to_apply=total1
   b = f32[] call(twice), to_apply=total2
   ROOT sum = f32[] add(a, b)
+}}
+"""
+
+LOOP = """
+bodyN {
+  t = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  x = f32[] get-tuple-element(t), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  twice = f32[] add(x, x)
+  ROOT r = (s32[], f32[]) tuple(next, twice)
+}
+
+conditionN {
+  t = (s32[], f32[]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
 }
 """
 
-LOOPS = """HloModule loops
-
-body1 {
-  t = (s32[], f32[]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  x = f32[] get-tuple-element(t), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  twice = f32[] add(x, x)
-  ROOT r = (s32[], f32[]) tuple(next, twice)
-}
-
-condition1 {
-  t = (s32[], f32[]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  n = s32[] constant(5)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-
-body2 {
-  t = (s32[], f32[]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  x = f32[] get-tuple-element(t), index=1
-  one = s32[] constant(1)
-  next = s32[] add(i, one)
-  twice = f32[] add(x, x)
-  ROOT r = (s32[], f32[]) tuple(next, twice)
-}
-
-condition2 {
-  t = (s32[], f32[]) parameter(0)
-  i = s32[] get-tuple-element(t), index=0
-  n = s32[] constant(5)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-
-ENTRY main {
+LOOPS = f"""HloModule loops
+{LOOP.replace("N {", "1 {")}{LOOP.replace("N {", "2 {")}
+ENTRY main {{
   x = f32[] parameter(0)
   zero = s32[] constant(0)
   begin = (s32[], f32[]) tuple(zero, x)
   first = (s32[], f32[]) while(begin), condition=condition1, body=body1
   ROOT second = (s32[], f32[]) while(first), condition=condition2, body=body2
-}
+}}
 """
 
 

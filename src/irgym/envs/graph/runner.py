@@ -60,9 +60,9 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
     """
     # Before there is a session, which has a copy of the weights; and what is wrong with the original is said.
     problems = [checked_on(path, seed + 2 * place) for place in range(inputs)]
+    restart_clock()
     program = Program(graph, model_at(path).weights, threads, level)
     tried, said = list[Problem](), list[Agreement]()
-    restart_clock()
     for checked, feeds in problems:
         tried.append(checked)
         said.append(checked.judge(program.run(feeds)))

@@ -105,7 +105,7 @@ def take_kernels(module: Any) -> dict[str, str]:
 def computes_nothing(function: Any) -> bool:
     """Say whether a function only calls others and finds memory for them.
 
-    LLVM then makes nothing of it, and takes long for that where arguments are many.
+    To optimise it gains nothing then, and takes LLVM long where arguments are many.
     """
     names = {str(view.operation.name) for view in function.regions[0].blocks[0].operations}
     return names <= FINDING
