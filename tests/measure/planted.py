@@ -14,6 +14,7 @@ from irgym.core.errors import BackendError
 from irgym.measure import locks
 from irgym.measure.machine import core_lock, timing_slot
 from irgym.measure.native import ExecutableBuffer
+from irgym.measure.timing import interleave
 
 
 def double(number):
@@ -103,6 +104,11 @@ def note_and_end_by(path, number):
 def note_and_hang(path):
     note(path)
     native_hang()
+
+
+def compare_naps(seconds):
+    """No round of these is calm, so all are taken again."""
+    return len(interleave(lambda _: time.sleep(seconds), lambda _: time.sleep(seconds), rounds=3))
 
 
 def burn():

@@ -166,6 +166,13 @@ def test_a_fault_of_its_own_runs_once(child, planted, tmp_path):
     assert len(notes.read_text().split()) == 1
 
 
+def test_rounds_that_are_taken_again_do_not_add_up_to_a_time_out(planted):
+    with Child(Limits(timeout_s=1.6)) as child:
+        started = time.monotonic()
+        assert child.call(planted("compare_naps", 0.08)) == Returned(3)
+        assert time.monotonic() - started > 1.6
+
+
 def test_a_limit_of_the_system_on_processor_time_is_no_lack_of_memory(planted):
     with Child(Limits(timeout_s=20)) as child:
         reply = child.call(planted("burn"))
