@@ -1,10 +1,11 @@
 """The commands by name. Only the one that is called is imported: the others would keep it waiting."""
 
 from collections.abc import Sequence
-from dataclasses import fields, make_dataclass
+from dataclasses import fields, is_dataclass, make_dataclass
 from functools import reduce
 from importlib import import_module
-from typing import Annotated, Any, Protocol, cast, get_origin
+from types import UnionType
+from typing import Annotated, Any, Protocol, Union, cast, get_args, get_origin
 
 import tyro
 from tyro.conf import subcommand
@@ -43,7 +44,21 @@ class Command(Protocol):
 
 def command_class(name: str) -> type[Command]:
     """Import and return a command's class, a dataclass whose fields are the options."""
-    return getattr(import_module(f"irgym.cli.{name}"), name.capitalize())
+    kind: type[Command] = getattr(import_module(f"irgym.cli.{name}"), name.capitalize())
+    _with_unions(kind)
+    return kind
+
+
+def _with_unions(kind: Any) -> None:
+    """Write `X | None` as `Optional[X]` in the annotations of a dataclass.
+
+    Of the former tyro asks typeguard, whose import takes a tenth of a second.
+    """
+    for name, annotation in kind.__annotations__.items():
+        if isinstance(annotation, UnionType):
+            kind.__annotations__[name] = Union[get_args(annotation)]  # noqa: UP007 (that is the point)
+        elif is_dataclass(annotation):
+            _with_unions(annotation)
 
 
 def parsed(words: Sequence[str]) -> Command:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
 from irgym.core.errors import IrgymError
-from irgym.core.observation import ObservationView
+from irgym.core.observation import ObservationView, box
 
 FloatArray = NDArray[np.float32]
 
@@ -69,7 +68,7 @@ def candidate_view(
     return ObservationView(
         name,
         f"the state, then the first {space.capacity} candidates one after the other, [{length}]",
-        lambda: gymnasium.spaces.Box(low, high, (length,), np.float32),
+        box((length,), low, high),
         observe,
         shown=lambda seen: padded(seen, space.capacity),
     )

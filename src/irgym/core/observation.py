@@ -58,10 +58,10 @@ def array_view(
     return ObservationView(name, f"{description}; float32, {list(shape)}", box(shape), value)
 
 
-def box(shape: tuple[int, ...]) -> Callable[[], Any]:
-    """Return what returns the Gymnasium space of all float32 arrays of a shape."""
+def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf) -> Callable[[], Any]:
+    """Return what returns the Gymnasium space of all float32 arrays of a shape, between two numbers."""
     # Imported on use: children that measure have no need of it.
-    return lambda: import_module("gymnasium.spaces").Box(-np.inf, np.inf, shape, np.float32)
+    return lambda: import_module("gymnasium.spaces").Box(low, high, shape, np.float32)
 
 
 def views_of(*views: ObservationView) -> dict[str, ObservationView]:

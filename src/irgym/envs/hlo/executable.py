@@ -116,7 +116,7 @@ class Executable:
         return jax.block_until_ready(placed)
 
 
-def compile_module(proto: bytes, passes: bool = True) -> Executable:
+def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) -> Executable:
     """Compile a module for one thread of the CPU.
 
     XLA:CPU runs its whole pipeline on it, whatever passes ran before; see the module's docstring. Donated
@@ -125,13 +125,15 @@ def compile_module(proto: bytes, passes: bool = True) -> Executable:
     Args:
         proto: Serialized HloModuleProto.
         passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
+        quickly: Whether to generate code in a quarter of the time, which may run longer: see `_load`.
 
     Raises:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
         CompileFailure: The compiler refused it.
     """
     wanted = parameters(proto)
-    return _load(_converted(proto), wanted, "" if passes else ",".join(SIMPLIFICATIONS))
+    disabled = "" if passes else ",".join(SIMPLIFICATIONS)
+    return _load(_converted(proto), wanted, disabled, quickly=quickly)
 
 
 def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness]]:
@@ -146,7 +148,7 @@ def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness]]:
     """
     wanted = parameters(proto)
     module = _converted(proto)
-    executable = _load(coarser(module), wanted, ",".join(SIMPLIFICATIONS), optimise=False)
+    executable = _load(coarser(module), wanted, ",".join(SIMPLIFICATIONS), quickly=True)
     return executable, exactness(module)
 
 
@@ -157,20 +159,22 @@ def _converted(proto: bytes) -> str:
         raise CompileFailure(f"jaxlib cannot convert the module: {_first_line(error)}") from error
 
 
-def _load(module: str, wanted: list[Parameter], disabled: str, *, optimise: bool = True) -> Executable:
+def _load(module: str, wanted: list[Parameter], disabled: str, *, quickly: bool = False) -> Executable:
     """Compile StableHLO.
 
     Args:
         module: Its text.
         wanted: The arrays that it takes.
         disabled: Passes of XLA:CPU to leave out.
-        optimise: Whether LLVM shall optimise.
+        quickly: Whether to generate code quickly: LLVM does not optimise it, and fusions are emitted by
+            XLA:CPU's older generator, without MLIR. Of the two, the older one alone takes longer.
     """
     options = _jax.CompileOptions()
     debug = options.executable_build_options.debug_options
     debug.xla_disable_hlo_passes = disabled
-    if not optimise:
+    if quickly:
         debug.xla_backend_optimization_level = 0
+        options.env_option_overrides = [("xla_cpu_use_fusion_emitters", False)]
     devices = _jax.DeviceList((_device(),))
     try:
         started = time.perf_counter()

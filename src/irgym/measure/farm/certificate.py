@@ -6,7 +6,6 @@ whoever is heard runs code.
 """
 
 import os
-import ssl
 import stat
 import tempfile
 from contextlib import suppress
@@ -85,6 +84,8 @@ def security_of(certificate: Path | None) -> "Security":
     Raises:
         FarmError: The certificate is missing, damaged, or can be read by others.
     """
+    import ssl  # takes longer than all else that a command without a farm needs of this module
+
     from distributed import Security
 
     if certificate is not None:
@@ -107,6 +108,8 @@ def security_of(certificate: Path | None) -> "Security":
 
 
 def _check(path: Path) -> None:
+    import ssl
+
     try:
         status = path.stat()
         if stat.S_ISREG(status.st_mode):

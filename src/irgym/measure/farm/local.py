@@ -28,8 +28,9 @@ class LocalFarm(Closing):
         self._limits = limits or Limits(core=timing_core())
         shared = replace(self._limits, shared_core=True) if workers > 1 else self._limits
         self._children = [Child(shared) for _ in range(workers)]
-        # What validations and peers import stays out of the candidates' processes.
-        self._aside = Child(self._limits)
+        # What validations and peers import stays out of the candidates' processes. Compilers use all cores
+        # there: only what is timed keeps to the timing cores.
+        self._aside = Child(replace(self._limits, shared_core=True))
 
     @property
     def workers(self) -> int:
