@@ -1,11 +1,13 @@
 """Graphs as policies see them, with or without candidates among their nodes."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -42,12 +44,14 @@ class GraphObservation:
     members: IntArray = field(default_factory=_nobody)
 
     @property
-    def instance(self) -> spaces.GraphInstance:
+    def instance(self) -> "spaces.GraphInstance":
         """The graph as Gymnasium shows it."""
+        from gymnasium import spaces
+
         return spaces.GraphInstance(self.nodes, self.edges, self.links)
 
 
-def graph_space(node: int, edge: int, low: float, high: float) -> spaces.Graph:
+def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph":
     """Return the Gymnasium space of such graphs.
 
     Args:
@@ -56,6 +60,8 @@ def graph_space(node: int, edge: int, low: float, high: float) -> spaces.Graph:
         low: Least value of a feature.
         high: Greatest value of a feature.
     """
+    from gymnasium import spaces
+
     return spaces.Graph(
         spaces.Box(low, high, (node,), np.float32), spaces.Box(low, high, (edge,), np.float32)
     )
@@ -63,9 +69,13 @@ def graph_space(node: int, edge: int, low: float, high: float) -> spaces.Graph:
 
 def as_graph(observation: Any) -> GraphObservation | None:
     """Return an observation as a graph; None for what is none."""
+    if isinstance(observation, GraphObservation):
+        return observation
+    from gymnasium import spaces
+
     if isinstance(observation, spaces.GraphInstance):
         nodes, edges, links = (cast("NDArray[Any] | None", part) for part in observation)
         return (
             None if nodes is None or edges is None or links is None else GraphObservation(nodes, edges, links)
         )
-    return observation if isinstance(observation, GraphObservation) else None
+    return None

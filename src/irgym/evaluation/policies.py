@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irgym.acting.mlp import MlpPolicy
+from irgym.acting.plain import PlainPolicy
 from irgym.core.environment import DEFAULT, Environment, default_on
 from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.core.policy import Policy
@@ -119,7 +119,7 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
     """
     target = _target(task)
     path = policy_path(name, environment, target)
-    plain = MlpPolicy.load(path)
+    plain = PlainPolicy.load(path)
     policy = read_policy(path, None) if plain is None else plain
     if target is not None and policy.targets and target not in policy.targets:
         print(
@@ -144,7 +144,7 @@ def can_lead(environment: Environment, task: Task[Any]) -> bool:
     """
     if DEFAULT not in environment.policies():
         return False
-    return has_torch() or MlpPolicy.load(policy_path(DEFAULT, environment, _target(task))) is not None
+    return has_torch() or PlainPolicy.load(policy_path(DEFAULT, environment, _target(task))) is not None
 
 
 def policy_for(environment: Environment, policy: str | Path | Policy, task: Task[Any]) -> Policy:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from irgym.acting.encoders import candidates_of
 from irgym.acting.layout import ActionLayout
+from irgym.acting.networks import check_rows
 from irgym.core.candidates import CandidateObservation
 from irgym.core.errors import IrgymError
 from irgym.nets.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
@@ -131,18 +131,7 @@ class Candidates(CandidateEncoder):
         Raises:
             IrgymError: One of them has no candidates' rows, or other widths.
         """
-        for observation in observations:
-            if not isinstance(observation, CandidateObservation) or self._widths != (
-                observation.state.size,
-                observation.candidates.shape[-1],
-            ):
-                raise IrgymError(
-                    "the policy takes observations of {} values with candidates of {} and was given others: "
-                    "use it with the observation that it was trained on".format(*self._widths)
-                )
-        states = np.stack([one.state for one in observations], dtype=np.float32)
-        rows = np.concatenate([one.candidates for one in observations], dtype=np.float32)
-        counts = np.array([len(one.candidates) for one in observations], dtype=np.int64)
+        states, rows, counts = candidates_of(observations, self._widths)
         return torch.as_tensor(states), torch.as_tensor(rows), torch.as_tensor(counts)
 
     def separate(self, batch: CandidateBatch) -> list[CandidateObservation]:
@@ -227,20 +216,6 @@ class PointerHead(nn.Module):
             check_rows(listed.numpy(), encoded.counts.numpy())
         pointed = self.forward(encoded)[:, None]
         return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
-
-
-def check_rows(listed: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-    """Make sure that each state's mask has as many candidates as its observation has rows; both shape [B].
-
-    Raises:
-        ValueError: It has more, or fewer.
-    """
-    if not np.array_equal(listed, rows):
-        row = int((listed != rows).nonzero()[0][0])
-        raise ValueError(
-            f"an observation has {rows[row]} candidates and its mask {listed[row]}: "
-            "give the observation a row for each pair of the mask, in the same order"
-        )
 
 
 def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> PointerHead | None:

@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from irgym.acting.mlp import LIMIT, rows_of
+from irgym.acting.encoders import rows_of
+from irgym.acting.layers import LIMIT
 from irgym.core.errors import IrgymError
 from irgym.core.registry import Registry
 

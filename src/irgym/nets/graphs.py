@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from irgym.acting.graphs import graphs_of, widths_of
 from irgym.core.errors import IrgymError
 from irgym.core.graph_observation import GraphObservation, as_graph
 from irgym.nets import ragged
@@ -61,7 +61,7 @@ class GraphSpec:
                 "the encoder graph reads graphs and needs hidden layers of one width, as in hidden=64,64,64: "
                 "change encoder, observation or hidden"
             )
-        return cls(*_widths(graph), tuple(hidden), activation, normalise)
+        return cls(*widths_of(graph), tuple(hidden), activation, normalise)
 
     def build(self) -> "GraphNetwork":
         """Return a freshly initialised encoder."""
@@ -76,10 +76,6 @@ class GraphSpec:
         """Return the specification that `to_dict` wrote."""
         widths = values["node"], values["edge"], values["state"], values["candidate"]
         return cls(*widths, tuple(values["hidden"]), values["activation"], values["normalise"])
-
-
-def _widths(graph: GraphObservation) -> tuple[int, int, int, int]:
-    return graph.nodes.shape[1], graph.edges.shape[1], len(graph.state), graph.candidates.shape[1]
 
 
 Plain: TypeAlias = tuple[Any, ...]
@@ -129,23 +125,9 @@ class GraphNetwork(CandidateEncoder):
         Raises:
             IrgymError: One of them is no graph, or has other widths.
         """
-        graphs = [as_graph(one) for one in observations]
-        if any(one is None or _widths(one) != self._widths for one in graphs):
-            raise IrgymError(
-                "the policy takes graphs with nodes of {} values, edges of {}, states of {}, candidates of {}"
-                " and was given others: use it with the observation that it was trained on".format(
-                    *self._widths
-                )
-            )
-        known = cast(list[GraphObservation], graphs)
-        return _plain(
-            torch.as_tensor(np.stack([one.state for one in known], dtype=np.float32)),
-            _ragged([one.nodes for one in known], np.float32),
-            _ragged([one.edges for one in known], np.float32),
-            _ragged([one.links for one in known], np.int64),
-            _ragged([one.candidates for one in known], np.float32),
-            _ragged([one.members for one in known], np.int64),
-        )
+        states, *parts = graphs_of(observations, self._widths)
+        ragged_parts = [Ragged(torch.as_tensor(rows), torch.as_tensor(counts)) for rows, counts in parts]
+        return _plain(torch.as_tensor(states), *ragged_parts)
 
     def separate(self, batch: Plain) -> list[GraphObservation]:
         """Return the observations."""
@@ -238,11 +220,6 @@ class _Attention(nn.Module):
         shares = (weights / total[targets])[:, None]
         heard = torch.zeros_like(nodes).index_add(0, targets, shares * sent)
         return nodes + cast(Tensor, self.norm(functional.relu(heard)))
-
-
-def _ragged(parts: Sequence[Any], kind: Any) -> Ragged:
-    counts = torch.as_tensor([len(part) for part in parts], dtype=torch.int64)
-    return Ragged(torch.as_tensor(np.concatenate(parts).astype(kind, copy=False)), counts)
 
 
 def _without(part: Ragged, share: float, generator: torch.Generator) -> Ragged:

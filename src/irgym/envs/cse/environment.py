@@ -167,7 +167,8 @@ class CseEnvironment(Environment):
         from irgym.measure.bench import MeasuringBench
 
         del backend
-        return MeasuringBench(limits=LIMITS, farm=farm)
+        running = "irgym.envs.cse.running.checking"
+        return MeasuringBench(limits=LIMITS, farm=farm, others=(running,))
 
     def pipelines(self) -> list[Pipeline]:
         """Return what is chosen without looking at code."""

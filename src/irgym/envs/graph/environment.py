@@ -201,7 +201,8 @@ class GraphEnvironment(Environment):
 
         threads = threads_of(backend)
         limits = replace(RUNNING, core=timing_core(), threads=threads)
-        return MeasuringBench(limits=limits, farm=farm)
+        modules = ("irgym.envs.graph.runner", "onnxruntime")
+        return MeasuringBench(limits=limits, farm=farm, candidates=modules, others=modules)
 
     def baselines(self) -> list[Baseline]:
         """Return ONNX Runtime's own optimiser at each level, other tools that rewrite models, and torch."""

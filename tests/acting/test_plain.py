@@ -4,25 +4,37 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import candidate_states
+import graph_states
 import numpy as np
 import pytest
 import torch
+from candidate_states import counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.acting.files import read_arrays
 from irgym.acting.layout import LAYOUTS
-from irgym.acting.mlp import MlpPolicy
-from irgym.core.actions import ActionSpace
+from irgym.acting.plain import PlainPolicy
+from irgym.core.actions import ActionSpace, Mask
+from irgym.core.candidates import CandidateObservation
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, StorageError
+from irgym.core.graph_observation import GraphObservation
 from irgym.core.kinds import ActionKind
 from irgym.nets import storage
 from irgym.nets.actor_critic import Actor
+from irgym.nets.candidates import CandidateSpec
 from irgym.nets.encoders import MlpSpec
+from irgym.nets.graphs import GraphSpec
+from irgym.nets.lstm import LstmSpec
 from irgym.nets.policy import TorchPolicy
+from irgym.nets.q_ensemble import QEnsemble
 from irgym.nets.q_network import QNetwork
 
 SPACE = ActionSpace(
@@ -36,10 +48,10 @@ def inputs(count: int):
     return list(rng.normal(size=(count, 6)).astype(np.float32)), masks
 
 
-def both(network: Actor, path: Path) -> tuple[TorchPolicy, MlpPolicy]:
+def both(network: Any, path: Path) -> tuple[TorchPolicy, PlainPolicy]:
     torch_policy = TorchPolicy(network, "loops", ("x86-64-v3",))
     torch_policy.save(path)
-    plain = MlpPolicy.load(path)
+    plain = PlainPolicy.load(path)
     assert plain is not None
     return torch_policy, plain
 
@@ -75,16 +87,88 @@ def test_scores_and_actions_are_those_of_torch(
     assert plain.space == SPACE
 
 
-@pytest.mark.parametrize("name", ["loops", "linalg", "hlo"])
+@pytest.mark.parametrize("kind", ["actor", "q", "q-ensemble"])
+@pytest.mark.parametrize("encoder", ["candidates", "graph"])
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@given(numbers=counts, seed=st.integers(0, 100))
+@settings(max_examples=10, deadline=None)
+def test_candidates_and_graphs_are_scored_as_by_torch(
+    tmp_path_factory, kind, encoder, normalise, activation, numbers, seed
+):
+    torch.manual_seed(seed)
+    spec = replace(
+        candidate_states.SPEC if encoder == "candidates" else graph_states.SPEC,
+        activation=activation,
+        normalise=normalise,
+    )
+    layout = LAYOUTS["structured" if kind == "actor" else "flat"](candidate_states.SPACE)
+    network = {"actor": Actor, "q": QNetwork, "q-ensemble": partial(QEnsemble, members=3)}[kind](spec, layout)
+    rng = np.random.default_rng(seed)
+    if encoder == "candidates":
+        seen = [candidate_states.observations(numbers, one) for one in range(4)]
+    else:
+        seen = [[graph_states.observation(rng, number) for number in numbers] for _ in range(4)]
+    for one in network.members if kind == "q-ensemble" else [network]:
+        for observations in seen[1:]:
+            one.encoder.adapt(one.encoder.collate(observations))
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    with_torch, plain = both(network, tmp_path_factory.mktemp("policy") / "policy.pt")
+    masks = candidate_states.masks_of(candidate_states.SPACE, numbers, seed)
+    expected, legal = with_torch.scores(seen[0], masks)
+    scores, same = plain.scores(seen[0], masks)
+    assert np.allclose(scores, expected, atol=1e-3, rtol=1e-3) and np.array_equal(same, legal)
+
+
+def test_graphs_without_candidates_are_read(tmp_path: Path):
+    torch.manual_seed(0)
+    spec = GraphSpec(node=3, edge=2, state=0, candidate=0, hidden=(8, 8))
+    with_torch, plain = both(Actor(spec, LAYOUTS["structured"](SPACE)), tmp_path / "policy.pt")
+    graphs = [graph_states.observation(np.random.default_rng(seed), 0).instance for seed in range(4)]
+    _, masks = inputs(4)
+    expected, _ = with_torch.scores(graphs, masks)
+    assert np.allclose(plain.scores(graphs, masks)[0], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["loops", "linalg", "hlo", "graph", "cse"])
 def test_policies_that_ship_need_no_torch(name: str):
     for path in set(ENVIRONMENTS.load(name).policies().values()):
-        plain, with_torch = MlpPolicy.load(path), TorchPolicy.load(path)
+        plain, with_torch = PlainPolicy.load(path), TorchPolicy.load(path)
         assert plain is not None
         rng = np.random.default_rng(0)
-        space = plain.space
-        masks = [space.mask([True] * len(space.kinds), rng.random(space.param_count) < 0.7)] * 8
-        width = next(iter(with_torch.network.state_dict()["encoder.layers.0.weight"].shape[1:]))
-        observations = list(rng.normal(size=(8, width)).astype(np.float32))
+        space, spec = plain.space, with_torch.network.spec
+        numbers = [3, 0, 5, 1, 2, 7, 4, 6]
+        owners = [index for index, kind in enumerate(space.kinds) if kind.candidates]
+        fixed, params = np.array([not kind.candidates for kind in space.kinds]), rng.random(space.param_count)
+        masks = [
+            Mask(fixed, params < 0.7, tuple((owners[0], f"n{place}") for place in range(number)))
+            if owners
+            else space.mask([True] * len(space.kinds), params < 0.7)
+            for number in numbers
+        ]
+        match spec:
+            case MlpSpec():
+                observations = list(rng.normal(size=(8, spec.inputs)).astype(np.float32))
+            case CandidateSpec():
+                observations = [
+                    CandidateObservation(
+                        rng.normal(size=spec.state), rng.normal(size=(number, spec.candidate))
+                    )
+                    for number in numbers
+                ]
+            case GraphSpec():
+                observations = [
+                    GraphObservation(
+                        rng.normal(size=(9, spec.node)),
+                        rng.normal(size=(12, spec.edge)),
+                        rng.integers(0, 9, (12, 2)),
+                        rng.normal(size=spec.state),
+                        rng.normal(size=(number, spec.candidate)),
+                        np.array([(one, rng.integers(9)) for one in range(number)], np.int64).reshape(-1, 2),
+                    )
+                    for number in numbers
+                ]
         assert plain.act(observations, masks, None) == with_torch.act(observations, masks, None)
         assert np.allclose(
             plain.scores(observations, masks)[0], with_torch.scores(observations, masks)[0], atol=1e-3
@@ -93,9 +177,9 @@ def test_policies_that_ship_need_no_torch(name: str):
 
 def test_torch_is_not_imported():
     script = (
-        "import sys; from pathlib import Path; from irgym.acting.mlp import MlpPolicy;"
+        "import sys; from pathlib import Path; from irgym.acting.plain import PlainPolicy;"
         "from irgym.core.catalogue import ENVIRONMENTS;"
-        "MlpPolicy.load(ENVIRONMENTS.load('loops').policies()['default']);"
+        "PlainPolicy.load(ENVIRONMENTS.load('loops').policies()['default']);"
         "print('torch' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -103,8 +187,8 @@ def test_torch_is_not_imported():
 
 
 def test_other_networks_are_left_to_torch(tmp_path: Path):
-    TorchPolicy(QNetwork(MlpSpec(6), LAYOUTS["flat"](SPACE))).save(tmp_path / "q.pt")
-    assert MlpPolicy.load(tmp_path / "q.pt") is None
+    TorchPolicy(Actor(LstmSpec(2, 3, (8,)), LAYOUTS["flat"](SPACE))).save(tmp_path / "lstm.pt")
+    assert PlainPolicy.load(tmp_path / "lstm.pt") is None
 
 
 def test_an_observation_of_another_width_is_refused(tmp_path: Path):
@@ -124,11 +208,11 @@ def test_weights_that_are_not_finite_or_missing_are_refused(tmp_path: Path):
     content["weights"]["scores.bias"][0] = float("nan")
     storage.write(path, content)
     with pytest.raises(StorageError, match="not finite"):
-        MlpPolicy.load(path)
+        PlainPolicy.load(path)
     del content["weights"]["scores.bias"]
     storage.write(path, content)
     with pytest.raises(StorageError, match="incomplete"):
-        MlpPolicy.load(path)
+        PlainPolicy.load(path)
 
 
 def test_strided_and_shared_tensors_are_read_as_they_are(tmp_path: Path):
@@ -149,5 +233,5 @@ def test_code_in_a_file_is_not_run(tmp_path: Path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x/data.pkl", pickle.dumps({"kind": "policy", "evil": Evil()}))
     with pytest.raises(StorageError, match="is no policy"):
-        MlpPolicy.load(path)
+        PlainPolicy.load(path)
     assert not (tmp_path / "touched").exists()
