@@ -42,6 +42,9 @@ MANY = 10
 PATIENT = 0.2
 """Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
 
+REPEATED = 0.5
+"""Share of the time for the search after which nothing more is repeated, either."""
+
 FEW = 1024
 """Programs of a task that are searched exhaustively unless told otherwise, where costs are exact."""
 
@@ -246,7 +249,7 @@ def _tuned(
         failure = measure_anew(bench, task, task.initial())
         raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
     how.tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-    patience = Patience(PATIENT * watch.bound_s)
+    patience = Patience(min(PATIENT * watch.bound_s, REPEATED * (how.limits.seconds or math.inf)))
     finding = confirm_best(home, bench, task, found, validator, patience)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
     result = tuned(home, bench, task, finding, described, original)
