@@ -142,7 +142,7 @@ def test_what_ends_an_episode_is_told_by_its_mark(task, evaluator, marked):
     following = {task.space.kinds[action.kind].name for action in session.actions(session.root)}
     assert following == {"right", "set"} | (set() if marked else {"stop"})
     path = [session.root, *session.children(session.root)]
-    assert candidates(task, path) == (path if marked else path[-1:])
+    assert candidates(task, path) == (path[::-1] if marked else path[-1:])
     task.gradual = False
     assert candidates(task, path) == path[-1:]
 
@@ -154,7 +154,7 @@ def test_without_a_policy_says_what_to_do(name, task, evaluator):
 
 
 @pytest.mark.parametrize("name", ["guided", "rollout"])
-def test_starts_with_the_policys_own_episode(name, task, evaluator, policy):
+def test_starts_with_the_end_of_the_policys_own_episode(name, task, evaluator, policy):
     search(name, task, evaluator, policy, Budget(8))
     node = Node(task.initial(), Schedule())
     texts = []
@@ -163,7 +163,7 @@ def test_starts_with_the_policys_own_episode(name, task, evaluator, policy):
         node = Node(task.step(node.state, action), node.schedule.then(action))
         texts.append(task.key(node.state))
     asked = [text for batch in evaluator.batches for text in batch][1:]
-    own = [text for text in dict.fromkeys(texts) if text != "1 1 1 1"]
+    own = [text for text in dict.fromkeys(reversed(texts)) if text != "1 1 1 1"]
     assert own and asked[: len(own)] == own
 
 

@@ -162,11 +162,11 @@ def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
 
     A policy tends to pass through its best states, and where an action ends the episode, it could have ended
     in any of them. Where an episode ends of itself, or is not `gradual`, only its end is what the policy
-    means.
+    means. Where costs are measured, the end comes first: the time may be up after it.
     """
-    if task.job(path[0].state).known or (task.gradual and task.space.stops.any()):
+    if task.job(path[0].state).known:
         return path
-    return path[-1:]
+    return path[::-1] if task.gradual and task.space.stops.any() else path[-1:]
 
 
 def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
