@@ -5,11 +5,11 @@ lets all policies act greedily on the same programs of the test split, beside th
 as a clone of what searches found. Writes NAME.md and NAME.svg: validations against evaluations, a line for
 each seed. The validation is the mean return on training programs, of greedy episodes.
 
-With `--cloned`, the policy of each seed is cloned anew afterwards, from what its own training recorded: of
-the schedules of a program that are about as good, the one that is most like those of other programs. That
-measures nothing.
+With several starts, each seed trains so many policies at first, and goes on with the one that validates best.
+Their evaluations all count.
 
-    python benchmarks/learning_alone.py --cloned --iterations 300 --recipes archive --targets x86-64-v3
+    python benchmarks/learning_alone.py --seeds 3 --iterations 450
+    python benchmarks/learning_alone.py --seeds 3 --starts 3 --iterations 500 --targets x86-64-v3
     python benchmarks/learning_alone.py --environment linalg --iterations 300 --options --screen 0.08
 """
 
@@ -66,6 +66,10 @@ class Options:
     """Seeds of each."""
     iterations: int = 450
     """Iterations of each, of 256 episodes."""
+    starts: int = 1
+    """Policies that each seed begins with."""
+    tried: int = 150
+    """Iterations after which the best of them goes on alone."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets that are learnt together."""
     limit: int = 54
@@ -74,50 +78,68 @@ class Options:
     """Folder of the run folders."""
     out: Path = Path("docs/measured")
     """Folder of the results."""
-    cloned: bool = False
-    """Whether each policy is then cloned anew from what its training recorded."""
     options: tuple[str, ...] = ()
     """Further options of `irgym train`."""
 
 
-def folder_of(options: Options, recipe: str, seed: int) -> Path:
-    """Return the run folder of a training."""
-    return options.runs / f"{options.environment}-{recipe}-{seed}"
+@dataclass(frozen=True)
+class Trained:
+    """A policy that was trained.
+
+    Attributes:
+        folder: Its run folder.
+        others: Those of the starts that did not go on.
+    """
+
+    folder: Path
+    others: tuple[Path, ...] = ()
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of all starts."""
+        return sum(RunFolder(path).read_metrics()[-1]["evaluations"] for path in (self.folder, *self.others))
 
 
-def irgym(*arguments: str, cache: Path | None = None) -> None:
-    """Run a command; its progress is shown. It may have a cost cache of its own."""
-    own = {} if cache is None else {"IRGYM_CACHE_DIR": str(cache.absolute())}
-    subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True, env={**os.environ, **own})
+def irgym(*arguments: str) -> None:
+    """Run a command; its progress is shown."""
+    subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True)
 
 
-def train(options: Options, recipe: str, seed: int) -> Path:
-    """Train, or go on with a training that was interrupted; return its run folder."""
-    path = folder_of(options, recipe, seed)
-    begun = ["--resume"] if RunFolder(path).metrics.exists() else []
+def train(options: Options, recipe: str, seed: int) -> Trained:
+    """Train by a recipe, with several starts if wanted."""
+    named = f"{options.environment}-{recipe}-{seed}"
+    if options.starts == 1:
+        folder = options.runs / named
+        run(options, recipe, seed, options.iterations, folder)
+        return Trained(folder)
+    folders = [options.runs / f"{named}.{place}" for place in range(options.starts)]
+    for place, folder in enumerate(folders):
+        run(options, recipe, options.starts * seed + place, options.tried, folder)
+    best = max(folders, key=lambda folder: validations(folder, options.tried)[-1][1])
+    run(options, recipe, options.starts * seed + folders.index(best), options.iterations, best)
+    return Trained(best, tuple(folder for folder in folders if folder != best))
+
+
+def run(options: Options, recipe: str, seed: int, iterations: int, folder: Path) -> None:
+    """Train up to a number of iterations, going on from where the run folder is."""
+    begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
     settings = [*COMMON, *RECIPES[recipe], *OWN[options.environment], f"iterations={options.iterations}"]
     values = dict(one.split("=") for one in (*settings, "validate_every=30"))
     irgym(
-        *("train", options.environment, "--run", str(path), "--agent", "ppo", *begun),
+        *("train", options.environment, "--run", str(folder), "--agent", "ppo", *begun),
         *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),
-        *("--seed", str(seed), "--iterations", str(options.iterations), *options.options),
+        *("--seed", str(seed), "--iterations", str(iterations), *options.options),
         *("--set", *(f"{name}={value}" for name, value in values.items())),
-        cache=path / "cache" if options.cloned else None,
     )
-    return path
 
 
-def clone(options: Options, path: Path) -> Path:
-    """Clone the policy of a run folder from what its training recorded; return the clone's file."""
-    out = path / "cloned.pt"
-    if not out.exists():
-        irgym(
-            *("imitate", options.environment, "--recorded", "--searched", "0", "--out", str(out)),
-            *("--target", ",".join(options.targets), "--set", f"start={path / 'policy.pt'}"),
-            *("noisy=3", "selections=2", *OWN[options.environment]),
-            cache=path / "cache",
-        )
-    return out
+def validations(folder: Path, iterations: int) -> list[tuple[int, float]]:
+    """Return evaluations and mean return of greedy episodes, each time that these were validated."""
+    return [
+        (row["evaluations"], row["validation"])
+        for row in RunFolder(folder).read_metrics()
+        if row["validation"] is not None and row["iteration"] <= iterations
+    ]
 
 
 def rows_of(options: Options, folders: list[Path], target: str) -> list[dict[str, Any]]:
@@ -131,7 +153,7 @@ def rows_of(options: Options, folders: list[Path], target: str) -> list[dict[str
     return json.loads(out.read_text())["rows"]
 
 
-def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
+def table(options: Options, trained: dict[tuple[str, int], Trained]) -> str:
     """Compare all policies, and return the table as markdown."""
     lines = [
         "| recipe | seed | evaluations | "
@@ -139,39 +161,41 @@ def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
         + " |",
         "|---|---|---|" + "---|" * len(options.targets),
     ]
-    rows = {target: rows_of(options, list(trained.values()), target) for target in options.targets}
-    for (recipe, seed), path in trained.items():
+    rows = {
+        target: rows_of(options, [one.folder for one in trained.values()], target)
+        for target in options.targets
+    }
+    for (recipe, seed), one in trained.items():
         cells: list[str] = []
         for target in options.targets:
             costs: dict[str, dict[str, float]] = {}
             for row in rows[target]:
                 costs.setdefault(row["program"], {})[row["method"]] = row["cost"]
-            both = [(one["raw:default"], one.get(f"raw:{path}")) for one in costs.values()]
+            both = [(each["raw:default"], each.get(f"raw:{one.folder}")) for each in costs.values()]
             found = geometric_interval([theirs / ours for theirs, ours in both if ours])
             failed = f", {len(both) - found.n} failed" if found.n < len(both) else ""
             cells.append(f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]{failed}")
-        run = path if path.is_dir() else path.parent
-        evaluations = RunFolder(run).read_metrics()[-1]["evaluations"]
-        lines.append(f"| {recipe} | {seed} | {evaluations:,} | {' | '.join(cells)} |")
+        lines.append(f"| {recipe} | {seed} | {one.evaluations:,} | {' | '.join(cells)} |")
     lines += ["", f"Written by `python benchmarks/learning_alone.py`, {time.strftime('%Y-%m-%d')}."]
     return "\n".join(lines) + "\n"
 
 
-def plot(trained: dict[tuple[str, int], Path], path: Path) -> None:
+def plot(options: Options, trained: dict[tuple[str, int], Trained], path: Path) -> None:
     """Draw the validations of each training against its evaluations."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5))
     axes = figure.add_subplot()
     recipes = list(dict.fromkeys(recipe for recipe, _ in trained))
-    for (recipe, seed), folder in trained.items():
-        points = [
-            (row["evaluations"] / 1000, row["validation"])
-            for row in RunFolder(folder).read_metrics()
-            if row["validation"] is not None
-        ]
+    for (recipe, seed), one in trained.items():
         label = recipe if seed == 0 else None
-        axes.plot(*np.array(points).T, label=label, color=f"C{recipes.index(recipe)}", linewidth=1.4)
+        for folder in (one.folder, *one.others):
+            counts, returns = np.array(validations(folder, options.iterations)).T
+            style = "-" if folder == one.folder else ":"
+            axes.plot(
+                counts / 1000, returns, style, label=label, color=f"C{recipes.index(recipe)}", linewidth=1.4
+            )
+            label = None
     axes.set_xlabel("evaluations, thousands")
     axes.set_ylabel("mean return of greedy episodes")
     axes.grid(alpha=0.3)
@@ -186,10 +210,7 @@ def main(options: Options) -> None:
     trained = {(recipe, seed): train(options, recipe, seed) for recipe, seed in pairs}
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"{options.environment}_alone"
-    plot(trained, options.out / f"{name}.svg")
-    if options.cloned:
-        for (recipe, seed), path in list(trained.items()):
-            trained[f"{recipe}, cloned", seed] = clone(options, path)
+    plot(options, trained, options.out / f"{name}.svg")
     written = table(options, trained)
     (options.out / f"{name}.md").write_text(written)
     print(written)
