@@ -176,6 +176,10 @@ def _load(module: str, wanted: list[Parameter], disabled: str, *, quickly: bool 
         debug.xla_backend_optimization_level = 0
         options.env_option_overrides = [("xla_cpu_use_fusion_emitters", False)]
     devices = _jax.DeviceList((_device(),))
+    if "custom_call" in module:
+        # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no
+        # address. It imports scipy, which takes as long as to compile a small module.
+        _lapack.initialize()
     try:
         started = time.perf_counter()
         loaded = _client().compile_and_load(module, devices, options)
@@ -187,8 +191,6 @@ def _load(module: str, wanted: list[Parameter], disabled: str, *, quickly: bool 
 @cache
 def _client() -> Any:
     """Return a CPU client of our own, which leaves jax's settings alone: one thread, no run-ahead."""
-    # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no address.
-    _lapack.initialize()
     with _environment("PJRT_NPROC", "1"):
         return xla_client.make_cpu_client(asynchronous=False)
 
