@@ -29,7 +29,7 @@ def one_line(err: str, *words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["gymnasium.core", "irgym.core.environment", "rich.console", "tyro", "irgym.cli.main"]
+    "module", ["numpy", "irgym.core.environment", "rich.console", "tyro", "irgym.cli.main"]
 )
 def test_an_interrupt_while_modules_are_imported(module: str) -> None:
     # With -v Python tells of each module that it has imported.

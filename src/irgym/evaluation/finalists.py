@@ -206,13 +206,13 @@ def _most_gained(
     Costs that are measured one after the other differ more than the programs do where the machine's speed
     changes from second to second, as that of two threads does on a shared one; ratios in turn do not.
     """
-    shortest = [minimise(task, one) for one in schedules]
-    calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in shortest]
+    calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in schedules]
     gains = [0.0] * len(calls)
     for place in patience.turns(PLACINGS if len(calls) > 1 else 0, len(calls)):
         versus: Versus = bench.call(calls[place])
         gains[place] += math.log(versus.ratio)
-    return shortest[max(range(len(calls)), key=gains.__getitem__)]
+    # Of the best alone: to find what can be left out replays a schedule many times.
+    return minimise(task, schedules[max(range(len(calls)), key=gains.__getitem__)])
 
 
 def _ended(task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:
