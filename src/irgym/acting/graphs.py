@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from irgym.acting.layers import (
 from irgym.core.errors import IrgymError
 from irgym.core.graph_observation import GraphObservation, as_graph
 
-T = TypeVar("T", bound=NDArray[Any])
+A = TypeVar("A")
+R = TypeVar("R")
 
 LEAK = np.float32(0.2)
 """Slope of the attention's activation below 0."""
@@ -56,8 +57,10 @@ class Ragged(NamedTuple):
         return self.counts.cumsum() - self.counts
 
 
-class GraphBatch(NamedTuple):
+class GraphBatch(NamedTuple, Generic[A, R]):
     """A batch of graphs. Nodes are numbered within their graph, candidates within their state.
+
+    Its arrays are of type A, its ragged ones of type R: those of numpy here, of torch in `irgym.nets`.
 
     Attributes:
         states: Shape [B, S].
@@ -68,15 +71,15 @@ class GraphBatch(NamedTuple):
         members: Rows of a candidate and a node.
     """
 
-    states: FloatArray
-    nodes: Ragged
-    edges: Ragged
-    links: Ragged
-    candidates: Ragged
-    members: Ragged
+    states: A
+    nodes: R
+    edges: R
+    links: R
+    candidates: R
+    members: R
 
 
-def graphs_of(observations: Sequence[Any], widths: Widths) -> GraphBatch:
+def graphs_of(observations: Sequence[Any], widths: Widths) -> GraphBatch[FloatArray, Ragged]:
     """Return observations as one batch.
 
     Raises:
@@ -132,11 +135,11 @@ class GraphLayers:
         self._whole = hidden_layers(networks, "encoder.whole", settings["activation"])
         self._each = hidden_layers(networks, "encoder.each", settings["activation"])
 
-    def collate(self, observations: Sequence[Any]) -> GraphBatch:
+    def collate(self, observations: Sequence[Any]) -> GraphBatch[FloatArray, Ragged]:
         """Return graphs as one batch."""
         return graphs_of(observations, self._widths)
 
-    def encode(self, batch: GraphBatch) -> Encoded:
+    def encode(self, batch: GraphBatch[FloatArray, Ragged]) -> Encoded:
         """Return the features of the states and of their candidates."""
         states, nodes, edges, links, candidates, members = batch
         neighbours = _Neighbours.of(links.rows + nodes.begins[links.owners][:, None], edges.rows)

@@ -31,16 +31,12 @@ class Linear:
     Args:
         networks: Their weights.
         name: Of the layer.
-
-    Attributes:
-        inputs: How many values it reads.
     """
 
     def __init__(self, networks: Sequence[Weights], name: str) -> None:
         weights = [one[f"{name}.weight"].T for one in networks]
         self._weights = np.ascontiguousarray(np.stack(weights))
         self._biases = np.stack([one[f"{name}.bias"][None] for one in networks])
-        self.inputs = int(self._weights.shape[1])
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return its outputs, shape [N, R, outputs]."""

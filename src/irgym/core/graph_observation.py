@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core.observation import box
+
 if TYPE_CHECKING:
     from gymnasium import spaces
 
@@ -62,9 +64,7 @@ def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph"
     """
     from gymnasium import spaces
 
-    return spaces.Graph(
-        spaces.Box(low, high, (node,), np.float32), spaces.Box(low, high, (edge,), np.float32)
-    )
+    return spaces.Graph(box((node,), low, high)(), box((edge,), low, high)())
 
 
 def as_graph(observation: Any) -> GraphObservation | None:

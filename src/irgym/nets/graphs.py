@@ -7,13 +7,13 @@ and a candidate by the nodes that it is about.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from irgym.acting.graphs import graphs_of, widths_of
+from irgym.acting.graphs import GraphBatch, graphs_of, widths_of
 from irgym.core.errors import IrgymError
 from irgym.core.graph_observation import GraphObservation, as_graph
 from irgym.nets import ragged
@@ -80,26 +80,6 @@ class GraphSpec:
 
 Plain: TypeAlias = tuple[Any, ...]
 """A batch as tuples without names."""
-
-
-class GraphBatch(NamedTuple):
-    """A batch of graphs. Nodes are numbered within their graph, candidates within their state.
-
-    Attributes:
-        states: Shape [B, S].
-        nodes: Rows of F values.
-        edges: Rows of G values.
-        links: Rows of two nodes, one for each edge.
-        candidates: Rows of K values.
-        members: Rows of a candidate and a node.
-    """
-
-    states: Tensor
-    nodes: Ragged
-    edges: Ragged
-    links: Ragged
-    candidates: Ragged
-    members: Ragged
 
 
 class GraphNetwork(CandidateEncoder):
@@ -233,7 +213,7 @@ def _plain(states: Tensor, *parts: Ragged) -> Plain:
     return (states, *((part.rows, part.counts) for part in parts))
 
 
-def _batch(batch: Plain) -> GraphBatch:
+def _batch(batch: Plain) -> GraphBatch[Tensor, Ragged]:
     """Return what `_plain` was given."""
     states, *parts = batch
     return GraphBatch(states, *(Ragged(*part) for part in parts))

@@ -26,11 +26,11 @@ class LocalFarm(Closing):
         if workers < 1:
             raise ValueError("a farm needs at least one worker")
         self._limits = limits or Limits(core=timing_core())
-        shared = replace(self._limits, shared_core=True) if workers > 1 else self._limits
-        self._children = [Child(shared) for _ in range(workers)]
+        shared = replace(self._limits, shared_core=True)
+        self._children = [Child(shared if workers > 1 else self._limits) for _ in range(workers)]
         # What validations and peers import stays out of the candidates' processes. Compilers use all cores
         # there: only what is timed keeps to the timing cores.
-        self._aside = Child(replace(self._limits, shared_core=True))
+        self._aside = Child(shared)
 
     @property
     def workers(self) -> int:
