@@ -11,7 +11,7 @@ import pytest
 from passes import URIS
 
 import irgym
-from irgym.api import tuning
+from irgym.api import task_tuning
 from irgym.cli.main import main
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule
@@ -52,7 +52,7 @@ def test_a_search_says_where_time_is_short_for_its_candidates(
     takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ):
     said: list[str] = []
-    monkeypatch.setattr(tuning, "first_seconds", lambda *_: takes_s)
+    monkeypatch.setattr(task_tuning, "first_seconds", lambda *_: takes_s)
     irgym.tune(PROGRAM, search="greedy", evaluations=5, seconds=5.0, note=said.append)
     assert any("may try few candidates" in one for one in said) == told
 

@@ -61,6 +61,7 @@ def test_what_children_get_anyway_or_never_and_what_only_prints_is_left_out():
         "MKL_VERBOSE",
         "TORCH_LOGS",
         "KMP_INIT_AT_FORK",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD",
     )
     assert keyed(dict.fromkeys(names, "1")) == ""
     assert keyed({"XLA_FLAGS": "a\nb"}) == "XLA_FLAGS='a\\nb'"
@@ -73,6 +74,7 @@ def test_a_childs_environment():
         "OPENBLAS_NUM_THREADS": "3",
         "OMP_NUM_THREADS": "3",
         "MKL_NUM_THREADS": "7",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "XLA_FLAGS": "x",
         "A": "2",
     }

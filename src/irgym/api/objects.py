@@ -30,7 +30,7 @@ def named_object(name: str) -> tuple[object, Sequence[Any]] | None:
     if Path(name).suffix.lower() == EXPORTED and is_file(Path(name)):
         return _exported(Path(name))
     match = re.fullmatch(r"(.+\.py|[A-Za-z_][\w.]*):([A-Za-z_]\w*)", name)
-    if match is None or match[1] in ENVIRONMENTS.names():
+    if match is None or match[1] in ENVIRONMENTS:
         return None
     folder = str(Path(match[1]).parent) if match[1].endswith(".py") else ""
     sys.path.insert(0, folder)

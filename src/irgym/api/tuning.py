@@ -1,52 +1,24 @@
-"""`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured."""
+"""`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured.
 
-import math
+What comes after the start of processes is in `task_tuning`, which is imported while they import theirs.
+"""
+
 import os
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import budget, check_options
-from irgym.core.capabilities import Counted, ask
 from irgym.core.catalogue import locate, task_of
-from irgym.core.cost import CostHistory, Evaluator
-from irgym.core.environment import DEFAULT, Bench, Environment
+from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
-from irgym.core.schedule import Schedule
-from irgym.core.task import Task
-from irgym.evaluation.finalists import confirm_best
-from irgym.evaluation.history import History, Known, best_first
-from irgym.evaluation.parts import TunedParts
-from irgym.evaluation.patience import Checks, Patience, checks_bound, first_seconds
-from irgym.evaluation.policies import can_lead, policy_for, policy_name
-from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, confirm, default_schedules, measure_anew
-from irgym.evaluation.units import progress_text
-from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.result import SearchResult
-from irgym.search.session import SearchProgress, needs_policy, run_search
 
-RESUMED = 8
-"""Schedules of the past that a search goes on from, the best ones."""
-
-AFRESH = 1_000_003
-"""What a seed grows by for each result of the past, so that a search that goes on draws other candidates."""
-
-MANY = 10
-"""Candidates that a search should try at least: where time is short for them, it says so."""
-
-PATIENT = 0.2
-"""Share of the bound on checks after which nothing more is repeated: what must be done takes its time too."""
-
-REPEATED = 0.5
-"""Share of the time for the search after which nothing more is repeated, either."""
-
-FEW = 1024
-"""Programs of a task that are searched exhaustively unless told otherwise, where costs are exact."""
+if TYPE_CHECKING:
+    from irgym.evaluation.history import Known
+    from irgym.evaluation.parts import TunedParts
+    from irgym.evaluation.tuned import Original, Tuned
 
 
 def tune(
@@ -65,7 +37,7 @@ def tune(
     resume: bool = False,
     quick: bool = False,
     note: Callable[[str], None] | None = None,
-) -> Tuned:
+) -> "Tuned":
     """Find the best schedule for a program, check its results, and say how good it is.
 
     Args:
@@ -97,9 +69,7 @@ def tune(
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
-    how = _How(
-        search, policy, _limits(evaluations, seconds, quick, search, policy), seed, resume, quick, note
-    )
+    limits = _limits(evaluations, seconds, quick, search, policy)
     check_options(
         seed=seed,
         search=search,
@@ -110,11 +80,15 @@ def tune(
         farm=farm,
     )
     home, uri = locate(program, inputs, environment)
-    how.tell(f"{uri}: reading the program")
+    if note is not None:
+        note(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
+        from irgym.api.task_tuning import How, tune_task
+
+        how = How(search, policy, limits, seed, resume, quick, note)
         task = task_of(home, uri, backend, target, objective)
-        return _tuned(home, bench, task, how, _original(home, program, inputs))
+        return tune_task(home, bench, task, how, _original(home, program, inputs))
 
 
 def tune_parts(
@@ -132,7 +106,7 @@ def tune_parts(
     resume: bool = False,
     quick: bool = False,
     note: Callable[[str], None] | None = None,
-) -> TunedParts:
+) -> "TunedParts":
     """Tune each part of a program that has several, such as the functions of a file.
 
     A part that cannot be tuned costs itself only: the result says why.
@@ -155,44 +129,28 @@ def tune_parts(
     Raises:
         IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
     """
-    how = _How(
-        search, policy, _limits(evaluations, seconds, quick, search, policy), seed, resume, quick, note
-    )
+    limits = _limits(evaluations, seconds, quick, search, policy)
     check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
     home, uri = locate(program)
     parts = home.parts(uri, target)
     if not parts:
         raise IrgymError(f"{uri} is one program and has no parts: tune it as a whole")
+    from irgym.api.task_tuning import How, tune_task
+    from irgym.evaluation.parts import TunedParts
+
+    how = How(search, policy, limits, seed, resume, quick, note)
     results: list[Tuned] = []
     failures: dict[str, str] = {}
     with home.bench(farm, backend) as bench:
         for part in parts:
             try:
                 task = task_of(home, part, backend, target, objective)
-                results.append(_tuned(home, bench, task, how))
+                results.append(tune_task(home, bench, task, how))
             except IrgymError as error:
                 failures[part] = str(error)
     if not results:
         raise IrgymError(f"no part of {uri} can be tuned: {next(iter(failures.values()))}")
     return TunedParts(uri, tuple(results), failures, home)
-
-
-@dataclass(frozen=True)
-class _How:
-    """What is wanted of a search; see `tune`."""
-
-    search: str | None
-    policy: str | Path | Policy | None
-    limits: Budget
-    seed: int
-    resume: bool
-    quick: bool
-    note: Callable[[str], None] | None
-
-    def tell(self, text: str) -> None:
-        """Say what is being done, to whoever wants to know."""
-        if self.note is not None:
-            self.note(text)
 
 
 def _limits(evaluations: int | None, seconds: float | None, quick: bool, *others: object) -> Budget:
@@ -214,98 +172,6 @@ def _limits(evaluations: int | None, seconds: float | None, quick: bool, *others
     return budget(evaluations, seconds)
 
 
-def _tuned(
-    home: Environment, bench: Bench, task: Task[Any], how: _How, original: Original | None = None
-) -> Tuned:
-    """Return a program after the best schedule; see `tune`."""
-    past = History().of(task, bench.conditions) if how.resume or how.quick else []
-    known = _readable(past, task, how)
-    validator = Validator(bench, home.validation_inputs, how.seed)
-    if how.quick and known:
-        how.tell(f"{task.uri}: checking and evaluating what was found before")
-        result = SearchResult(known[0], (known[0],), math.inf, math.inf, 0, 0.0, ())
-        return tuned(home, bench, task, confirm_best(home, bench, task, result, validator), None, original)
-    name, policy = _choose(home, task, how.search, how.policy)
-    strategy = SEARCHES.load(name)()
-    leader = None if policy is None else policy_for(home, policy, task)
-    led_by = None if policy is None else policy_name(policy)
-    how.tell(f"{task.uri}: evaluating it as written")
-    begun = [*default_schedules(home, task), *known[:RESUMED]]
-    if not task.objective.timed:  # nothing that goes on beside the search disturbs it
-        validator.prepare(task)
-    watch = _Watch(task, bench.evaluator, label(name, led_by), how)
-    found = run_search(
-        strategy,
-        task,
-        bench.evaluator,
-        how.limits,
-        how.seed + AFRESH * len(past),
-        leader,
-        ask(bench.evaluator, CostHistory),
-        watch,
-        begun,
-    )
-    if not found.finalists:
-        failure = measure_anew(bench, task, task.initial())
-        raise IrgymError(f"{task.uri} cannot be run here: {failure.outcome.value} {failure.detail}".rstrip())
-    how.tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-    patience = Patience(min(PATIENT * watch.bound_s, REPEATED * (how.limits.seconds or math.inf)))
-    finding = confirm_best(home, bench, task, found, validator, patience)
-    described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
-    result = tuned(home, bench, task, finding, described, original)
-    late_s = 0.0 if how.limits.seconds is None else max(0.0, found.seconds - how.limits.seconds)
-    took_s = time.monotonic() - patience.started + late_s
-    result = replace(result, checks=Checks(took_s, watch.bound_s))
-    History().add(result, bench.conditions)
-    return result
-
-
-class _Watch:
-    """Tells where a search stands, and how long the checks after it will take at most.
-
-    Attributes:
-        bound_s: That bound, known once the program as written has been evaluated.
-    """
-
-    def __init__(self, task: Task[Any], evaluator: Evaluator, said: str, how: _How) -> None:
-        self.bound_s = 0.0
-        self._task = task
-        self._evaluator = evaluator
-        self._said = said
-        self._how = how
-        self._started = time.monotonic()
-
-    def __call__(self, progress: SearchProgress) -> None:
-        """Tell."""
-        if not self.bound_s:
-            first_s = time.monotonic() - self._started
-            if math.isfinite(progress.first_cost):  # how long that took is recorded with the cost
-                [first] = self._evaluator.evaluate([self._task.job(self._task.initial())])
-                candidate_s = first_seconds(self._task, first)
-                first_s = max(first_s, candidate_s)
-                if candidate_s > (self._how.limits.seconds or math.inf) / MANY:
-                    self._how.tell(
-                        f"{self._task.uri}: as written it takes {candidate_s:.1f} s to compile and run, so "
-                        "the search may try few candidates: more --seconds, or --farm local:N, try more"
-                    )
-            self.bound_s = checks_bound(self._task, progress.first_cost, first_s)
-        last = f"then checks, at most {self.bound_s:.0f} s"
-        self._how.tell(
-            f"{self._task.uri}: {self._said}, {progress_text(progress, self._task.objective)}, {last}"
-        )
-
-
-def _readable(past: Sequence[Known], task: Task[Any], how: _How) -> list[Schedule]:
-    """Return the schedules of the past, the best first, and tell of those whose actions are no more."""
-    schedules: list[Schedule] = []
-    for one in best_first(past):
-        try:
-            schedules.append(Schedule.parse(one.schedule, task.space))
-        except ScheduleError as error:
-            how.tell(f"{task.uri}: what irgym {one.version} found on {one.date} is left out ({error})")
-    return schedules
-
-
 def history(
     program: object,
     *inputs: Any,
@@ -314,7 +180,7 @@ def history(
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
-) -> list[Known]:
+) -> "list[Known]":
     """Return what `tune` found for a program on this machine, the oldest first.
 
     Args:
@@ -330,16 +196,21 @@ def history(
         IrgymError: As for `tune`; or the record cannot be read.
     """
     check_options(environment=environment, objective=objective, backend=backend, target=target, farm=farm)
+    from irgym.evaluation.history import History
+
     home, uri = locate(program, inputs, environment)
     task = task_of(home, uri, backend, target, objective)
     with home.bench(farm, backend) as bench:
         return History().of(task, bench.conditions)
 
 
-def _original(home: Environment, program: object, inputs: Sequence[Any]) -> Original | None:
+def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Original | None":
     """Return the object that a program was made of; None where it was named."""
-    named = isinstance(program, str | os.PathLike)
-    return None if named else Original(program, inputs, home)
+    if isinstance(program, str | os.PathLike):
+        return None
+    from irgym.evaluation.tuned import Original
+
+    return Original(program, inputs, home)
 
 
 def replay(
@@ -353,7 +224,7 @@ def replay(
     target: str | None = None,
     farm: str | None = None,
     note: Callable[[str], None] | None = None,
-) -> Tuned:
+) -> "Tuned":
     """Apply a schedule to a program, check its results and measure it.
 
     Args:
@@ -381,34 +252,11 @@ def replay(
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
     home, uri = locate(program, inputs, environment)
-    tell: Callable[[str], None] = note or (lambda text: None)
-    tell(f"{uri}: reading the program")
+    if note is not None:
+        note(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
+        from irgym.api.task_tuning import replay_task
+
         task = task_of(home, uri, backend, target, objective)
-        actions = Schedule.parse(schedule, task.space)
-        validator = Validator(bench, home.validation_inputs, seed)
-        tell(f"{uri}: checking and evaluating the schedule")
-        finding = confirm(home, bench, task, actions, validator)
-        return tuned(home, bench, task, finding, None, _original(home, program, inputs))
-
-
-def _choose(
-    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
-) -> tuple[str, str | Path | Policy | None]:
-    """Return the search and the policy to use; the result says which were chosen.
-
-    Raises:
-        IrgymError: There is no such search, or it takes no policy although one is given.
-    """
-    led = search is not None and needs_policy(SEARCHES.load(search)())
-    if policy is not None and search is not None and not led:
-        raise IrgymError(f"the search {search} takes no policy: choose guided or rollout")
-    if policy is not None or led:
-        return search or "guided", DEFAULT if policy is None else policy
-    counted = ask(task, Counted)
-    if search is None and task.objective.exact and counted is not None and counted.programs() <= FEW:
-        return "exhaustive", None
-    if search is None and can_lead(environment, task):
-        return "guided", DEFAULT
-    return search or "evolutionary", None
+        return replay_task(home, bench, task, schedule, seed, note, _original(home, program, inputs))

@@ -9,7 +9,6 @@ from irgym.api.checks import check_export_of, check_file
 from irgym.api.tuning import replay
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
-from irgym.cli.tuned import show
 
 
 @dataclass(frozen=True)
@@ -39,4 +38,6 @@ class Replay:
             result = replay(
                 self.uri, self.schedule, seed=self.seed, **self.measuring.arguments, note=status.update
             )
+        from irgym.cli.tuned import show  # late, as in `tune`
+
         show(result, self.json, self.export, self.report)

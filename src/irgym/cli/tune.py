@@ -11,11 +11,9 @@ from irgym.api.objects import named_object
 from irgym.api.tuning import tune, tune_parts
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
-from irgym.cli.tuned import show, show_parts
 from irgym.core.catalogue import locate
 from irgym.core.errors import IrgymError
 from irgym.core.task import form_of
-from irgym.evaluation.tuned import Original
 
 
 @dataclass(frozen=True)
@@ -79,11 +77,17 @@ class Tune:
                 check_file(self.export)
             with console().status(uri) as status:
                 parts = tune_parts(uri, **options, note=status.update)
+            from irgym.cli.tuned import show_parts
+
             show_parts(parts, self.json, self.export)
             return
         check_export_of(uri, what.arguments["backend"], what.target, what.objective, self.export)
         with console().status(uri) as status:
             result = tune(uri, **options, note=status.update)
+        # Late: what prints results is imported when the processes that find them have started.
+        from irgym.cli.tuned import show
+        from irgym.evaluation.tuned import Original
+
         if made is not None:
             result = replace(result, original=Original(program, inputs, home))
         show(result, self.json, self.export, self.report)

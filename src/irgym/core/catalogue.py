@@ -41,7 +41,7 @@ def environment_of(uri: str) -> "Environment":
         ProgramError: The URI has no scheme, or no environment has that name.
     """
     scheme, colon, _ = uri.partition(":")
-    if not colon or scheme not in ENVIRONMENTS.names():
+    if not colon or scheme not in ENVIRONMENTS:
         raise ProgramError(
             f"{uri!r} is not a program: name a file, or a URI that begins with one of "
             + ", ".join(f"{name}:" for name in ENVIRONMENTS.names())
@@ -100,7 +100,7 @@ def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
     """Return the environment and the URI of a file or a URI."""
     if not isinstance(program, str):
         return _environment_of_file(Path(program))
-    if program.partition(":")[0] in ENVIRONMENTS.names():
+    if program.partition(":")[0] in ENVIRONMENTS:
         return environment_of(program), program
     file = program if is_file(Path(program)) else re.split("[?#]", program, maxsplit=1)[0]
     if not is_file(Path(file)):
@@ -207,7 +207,7 @@ def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
     Raises:
         ProgramError: There is none of that name.
     """
-    if name is not None and name.partition(":")[0] in ENVIRONMENTS.names():
+    if name is not None and name.partition(":")[0] in ENVIRONMENTS:
         from irgym.core.environment import Dataset  # late: `import irgym` does without
 
         return Dataset(name, "one program, to train on and to test", (name,), (name,))

@@ -1,12 +1,14 @@
 """Named parts that load on first use: our own by a table, third parties' by entry point."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from irgym.core.errors import IrgymError, PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -30,8 +32,12 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
-        others = [entry.name for entry in entry_points(group=self.group)]
+        others = [entry.name for entry in self._entries()]
         return [*self.builtin, *(name for name in others if name not in self.builtin)]
+
+    def __contains__(self, name: str) -> bool:
+        """Say whether there is a part of a name; our own are known without a look at other packages."""
+        return name in self.builtin or name in self.names()
 
     def load(self, name: str) -> T:
         """Import and return a part.
@@ -42,12 +48,18 @@ class Registry(Generic[T]):
         """
         if name in self.builtin:
             return cast(T, _attribute(self.builtin[name]))
-        for entry in entry_points(group=self.group):
+        for entry in self._entries():
             if entry.name == name:
                 return cast(T, self._imported(entry))
         raise IrgymError(f"there is no {self.kind} {name!r}: choose among {', '.join(self.names())}")
 
-    def _imported(self, entry: EntryPoint) -> Any:
+    def _entries(self) -> "Iterable[EntryPoint]":
+        """Return what other packages add."""
+        from importlib.metadata import entry_points  # late: most commands need none, and wait for its imports
+
+        return entry_points(group=self.group)
+
+    def _imported(self, entry: "EntryPoint") -> Any:
         package = entry.dist.name if entry.dist else "another package"
         try:
             part: Any = entry.load()

@@ -58,7 +58,7 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
     if name in (POLICY, RAW) and colon:
         raw = RawPolicy(f"{RAW}:{policy}", load_policy(policy))
         return raw if name == RAW else RolledOut(text, raw)
-    if name not in SEARCHES.names():
+    if name not in SEARCHES:
         known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "raw:NAME", "guided:NAME", *baselines]
         raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
     strategy = SEARCHES.load(name)()

@@ -14,6 +14,10 @@ SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD
 """Environment in which threads that wait for work sleep: those of our code, of torch and of OpenBLAS would
 otherwise take the cores from each other where they are timed in turn."""
 
+NO_PLUGINS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+"""Set in every child: torch would import the accelerators' packages that are installed, and look for them for
+a fifth of a second."""
+
 REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
 
@@ -78,7 +82,7 @@ def keyed(environment: Mapping[str, str]) -> str:
 
 
 def _matters(name: str) -> bool:
-    if name in THREADS or name in REMOVED or any(fnmatchcase(name, pattern) for pattern in SILENT):
+    if name in (*THREADS, *REMOVED, *NO_PLUGINS) or any(fnmatchcase(name, pattern) for pattern in SILENT):
         return False
     return any(fnmatchcase(name, pattern) for pattern in KEYED)
 
@@ -106,4 +110,4 @@ def for_child(environment: Mapping[str, str], threads: int, own: Mapping[str, st
         own: Variables of its own, which count most.
     """
     inherited = {name: value for name, value in environment.items() if name not in REMOVED}
-    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **own}
+    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **NO_PLUGINS, **own}

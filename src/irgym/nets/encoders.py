@@ -332,7 +332,7 @@ def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
         IrgymError: There is no such encoder here.
     """
     kind = values["kind"]
-    if kind not in ENCODERS.names():
+    if kind not in ENCODERS:
         raise IrgymError(
             f"the policy's encoder {kind!r} does not exist here: install the version that made it"
         )

@@ -96,7 +96,7 @@ def tasks_beside(task: Task[Any]) -> TaskOf:
     def find(uri: str) -> Task[Any] | None:
         if uri not in known:
             known[uri] = None
-            if environment in ENVIRONMENTS.names() and len(known) <= PROGRAMS:
+            if environment in ENVIRONMENTS and len(known) <= PROGRAMS:
                 try:
                     known[uri] = ENVIRONMENTS.load(environment).task(
                         uri, target=task.target, objective=task.objective.name

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.catalogue import mentions
-from irgym.core.cost import Call
 from irgym.core.environment import (
     BackendStatus,
     Baseline,
@@ -29,17 +28,15 @@ from irgym.envs.linalg.calling import Compiled, weights_of
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
 from irgym.envs.linalg.importing.from_torch import from_torch
-from irgym.envs.linalg.programs.sources import Sources, answer
+from irgym.envs.linalg.programs.reader import Reader
+from irgym.envs.linalg.programs.sources import Sources
 from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.task import LinalgTask
-from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
 from irgym.measure.target import target_of
 from irgym.measure.variables import SLEEPING
-
-IMPORTING = "irgym.envs.linalg.importing"
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """What compiling and running a candidate may take; MLIR does not end on some of them."""
@@ -73,8 +70,7 @@ class LinalgEnvironment(Environment):
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
-        self._reader: Child | None = None
-        self._programs: dict[str, tuple[str, Program]] = {}
+        self._reader: Reader | None = None
 
     def backends(self) -> list[BackendStatus]:
         """Return whether torch-mlir's MLIR is here, and whether an OpenMP runtime is."""
@@ -107,11 +103,12 @@ class LinalgEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        text, program = self._described(self._sources.text(source), source.uri)
+        reader = self._reading()
+        text, program = reader.described(self._sources.text(source), source.uri)
 
         @cache
         def divide() -> list[LinalgTask]:
-            return self._divided(text, program, source.uri, partial(LinalgTask, **made))
+            return _divided(reader, text, program, source.uri, partial(LinalgTask, **made))
 
         made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
         return under(LinalgTask(source.uri, text, program, divide=divide, **made), objective)
@@ -151,27 +148,12 @@ class LinalgEnvironment(Environment):
         assert isinstance(task, LinalgTask)
         return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
 
-    def _described(self, text: str, uri: str) -> tuple[str, Program]:
-        """Return a program's text with its operations numbered, and what it is made of."""
-        if text not in self._programs:
-            self._programs[text] = self._read(f"{IMPORTING}.description:describe", text, uri)
-        return self._programs[text]
-
-    def _divided(
-        self, text: str, program: Program, uri: str, make: Callable[..., LinalgTask]
-    ) -> list[LinalgTask]:
-        """Return the task of each operation that has a turn, equal ones once made."""
-        parts: list[str] = self._read(f"{IMPORTING}.parts:parts_of", text, uri, program.turns)
-        places = dict(zip(reversed(parts), reversed(program.turns), strict=True))
-        tasks = {part: make(f"{uri}#{place}", *self._described(part, uri)) for part, place in places.items()}
-        return [tasks[part] for part in parts]
-
-    def _read(self, function: str, text: str, uri: str, *more: Any) -> Any:
-        """Return what a function says of a program's text; it runs in the child process."""
+    def _reading(self) -> Reader:
+        """Return what reads programs, in a child process that starts when it is needed."""
         if self._reader is None:
-            self._reader = Child(LIMITS)
+            self._reader = Reader(LIMITS)
             weakref.finalize(self, self._reader.close)
-        return answer(self._reader, Call(function, (text, *more)), uri)
+        return self._reader
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""
@@ -212,6 +194,16 @@ class LinalgEnvironment(Environment):
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
         return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
+
+
+def _divided(
+    reader: Reader, text: str, program: Program, uri: str, make: Callable[..., LinalgTask]
+) -> list[LinalgTask]:
+    """Return the task of each operation that has a turn, equal ones once made."""
+    parts = reader.parts(text, program.turns, uri)
+    places = dict(zip(reversed(parts), reversed(program.turns), strict=True))
+    tasks = {part: make(f"{uri}#{place}", *reader.described(part, uri)) for part, place in places.items()}
+    return [tasks[part] for part in parts]
 
 
 def _status(name: str, threads: int | None, parallel: str) -> BackendStatus:
