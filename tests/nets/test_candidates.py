@@ -140,8 +140,11 @@ def test_scores_are_permutation_equivariant(kind, number, seed):
     fixed = layout.width
     np.testing.assert_allclose(moved[fixed:], plain[fixed:][order], atol=1e-4)
     np.testing.assert_allclose(moved[:fixed], plain[:fixed], atol=1e-4)
-    if number > 1:
-        assert np.ptp(plain[fixed:]) > 1e-3  # the scores tell candidates apart
+    far = CandidateObservation(one.state, np.vstack([size * one.candidates for size in (-8, -4, 1, 4, 8)]))
+    legal = torch.as_tensor(layout.legal(masks_of(SPACE, [5 * number], seed)))
+    with torch.inference_mode():
+        [scores] = scored.forward(scored.encoder.collate([far]), legal)[:, 0].numpy()
+    assert np.ptp(scores[fixed:]) > 1e-3  # they tell candidates apart
     other = CandidateObservation(one.state, one.candidates + 1)
     with torch.inference_mode():
         value, changed = (scored.encoder(scored.encoder.collate([each])) for each in (one, other))
