@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -90,12 +91,16 @@ def _exported(path: Path) -> tuple[object, Sequence[Any]]:
         raise BackendError(
             f"{path} needs torch, which is not installed: run pip install 'irgym[learn]'"
         ) from error
+    log = logging.getLogger("torch.export")
+    disabled, log.disabled = log.disabled, True  # it shows the traceback of what is an exception anyway
     try:
         program: Any = torch.export.load(path)
     except Exception as error:
         raise ProgramError(
             f"torch.export cannot load {path} ({error}): write it with torch.export.save"
         ) from error
+    finally:
+        log.disabled = disabled
     if not program.example_inputs or not program.example_inputs[0]:
         raise ProgramError(f"{path} has no example inputs: export it with some")
     inputs: tuple[Sequence[Any], dict[str, Any]] = program.example_inputs

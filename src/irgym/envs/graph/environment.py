@@ -242,7 +242,7 @@ def threads_of(backend: str | None) -> int:
         raise BackendError(f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N")
     threads = int(match[1] or 1)
     if threads > core_count():
-        raise BackendError(f"{backend} needs more than the {core_count()} cores here: choose fewer threads")
+        raise BackendError(f"{threads} threads are more than the {core_count()} cores here: choose fewer")
     return threads
 
 

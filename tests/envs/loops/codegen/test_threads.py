@@ -107,7 +107,7 @@ def test_names_say_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found = backend(f"{name}:2")
     assert found.name == f"{name}:2" and found.toolchain().endswith("; 2 threads")
     assert threads_of(found.name) == 2 and threads_of(name) == threads_of(None) == 1
-    with pytest.raises(BackendError, match="only 2 cores may be used"):
+    with pytest.raises(BackendError, match="3 threads are more than the 2 cores here"):
         backend(f"{name}:3")
     with pytest.raises(BackendError, match="or one of them with :N for N threads"):
         backend(f"{name}:0")

@@ -269,14 +269,12 @@ class ThreadedBackend:
         return self.generator.target
 
     def available(self) -> BackendStatus:
-        """Say whether the generator runs here, and each thread has a core."""
+        """Say whether the generator runs here, and knows threads."""
         found, machine = self.generator.available(), fingerprint()
         if found.available and machine.architecture.lower() not in ("x86_64", "amd64"):
             return BackendStatus(
                 self.name, False, f"threads are for x86-64, and this is {machine.architecture}"
             )
-        if found.available and core_count() < self.threads:
-            return BackendStatus(self.name, False, f"only {core_count()} cores may be used")
         detail = f"{found.detail}, {threads_text(self.threads)}"
         return BackendStatus(self.name, found.available, detail, found.remedy)
 
@@ -365,6 +363,8 @@ def backend(name: str, target: Target | None = None) -> Backend:
             f"there is no back end {name!r} in loops: choose among {', '.join(named)}, "
             "or one of them with :N for N threads"
         )
+    if count > core_count():
+        raise BackendError(f"{count} threads are more than the {core_count()} cores here: choose fewer")
     generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
     found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
     status = _status(found)
