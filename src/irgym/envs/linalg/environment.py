@@ -45,7 +45,7 @@ LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 class LinalgEnvironment(Environment):
     """Schedules of linalg operations on tensors.
 
-    Programs are read in a child process that starts on first use and ends with this process.
+    Programs that were not read before are read in a child process, which ends with this process.
     """
 
     name = "linalg"
