@@ -87,13 +87,9 @@ def locate(
     raise ProgramError(f"an object of type {kind} is {what}: give {', or '.join(['a URI', *accepted])}")
 
 
-def also_taken_by(environment: "Environment") -> list[str]:
-    """Return the names of the other environments that take objects of the same kind."""
-    return [
-        one.name
-        for one in _environments()
-        if one.accepts == environment.accepts and one.name != environment.name
-    ]
+def takers(environment: "Environment") -> list[str]:
+    """Return the names of all environments that take objects of the same kind, the one asked first in front."""
+    return [one.name for one in _environments() if one.accepts == environment.accepts]
 
 
 def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":

@@ -1,7 +1,7 @@
 """What is said of a result in words: the lines that a terminal and a page show."""
 
 from irgym.core import capabilities
-from irgym.core.catalogue import also_taken_by
+from irgym.core.catalogue import takers
 from irgym.evaluation.pictures import counts
 from irgym.evaluation.tuned import Original, Tuned
 from irgym.evaluation.units import cost_text, gain_word
@@ -16,7 +16,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         (gain_word(result.objective), f"{result.speedup:.2f}x over the program as written"),
     ]
     if result.original is not None:
-        facts.insert(0, ("taken by", _choice_text(result.original)))
+        facts.insert(0, ("taken by", choice_text(result.original)))
     if change is not None:
         facts.append(change)
     if result.reference is not None:
@@ -52,11 +52,13 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
 
 
-def _choice_text(original: Original) -> str:
+def choice_text(original: Original) -> str:
     """Return which environment took an object and why, and which others could."""
     chosen = original.environment
-    others = " or ".join(also_taken_by(chosen))
-    also = f"; {others} takes it too, named as the environment" if others else ""
+    first, *others = takers(chosen)
+    if chosen.name != first:
+        return f"{chosen.name}, as named ({chosen.summary}); {first} takes {chosen.accepts} by default"
+    also = f"; {' or '.join(others)} takes it too, named as the environment" if others else ""
     return f"{chosen.name}, the first that takes {chosen.accepts} ({chosen.summary}){also}"
 
 

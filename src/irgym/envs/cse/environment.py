@@ -114,7 +114,9 @@ class CseEnvironment(Environment):
         module = self._opened().module(file_of(program), target_named(target).name)
         names = self._opened().with_candidates(module)
         if not names:
-            raise ProgramError(f"{program.uri} has no function in which anything is computed twice")
+            raise ProgramError(
+                f"{program.uri} has no function in which two blocks compute the same: nothing is to choose"
+            )
         return [f"{program.uri}#{name}" for name in names]
 
     def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
