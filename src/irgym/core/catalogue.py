@@ -88,7 +88,7 @@ def locate(
 
 
 def takers(environment: "Environment") -> list[str]:
-    """Return the names of all environments that take objects of the same kind, the one asked first in front."""
+    """Return the names of all environments that take objects of the same kind, in the order of asking."""
     return [one.name for one in _environments() if one.accepts == environment.accepts]
 
 
