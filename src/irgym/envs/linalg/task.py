@@ -14,6 +14,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
+from irgym.envs.linalg.calling import names_of_weights
 from irgym.envs.linalg.compiling.export import FORMS, export
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, toolchain_with
 from irgym.envs.linalg.observing.cost_features import cost_features
@@ -169,7 +170,8 @@ class LinalgTask(Transitions, Task[LinalgState]):
             IrgymError: The suffix is none of these.
             StorageError: A file cannot be written.
         """
-        return export(self.text, self.program, self.script(state), self.target, self.threads, path)
+        script, names = self.script(state), names_of_weights(self.uri)
+        return export(self.text, self.program, script, self.target, self.threads, path, names)
 
 
 TIMING = Timing()

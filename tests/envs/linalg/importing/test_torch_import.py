@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 import irgym.linalg
 from irgym.core.errors import BackendError, ProgramError
+from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.importing.torch_import import network_program
 from irgym.envs.linalg.programs.families import NETWORKS
 from irgym.envs.linalg.programs.networks import as_function, build
@@ -22,7 +23,8 @@ def _agree(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> str:
     """Check that the imported program gives what torch gives; return its text."""
     assert irgym.linalg.from_torch(module, *inputs, path=path) == f"linalg:{path}"
     text = path.read_text()
-    weights = {int(name[3:]): value for name, value in np.load(path.with_suffix(".npz")).items()}
+    kept = np.load(path.with_suffix(".npz"))
+    weights = {int(name[3:]): value for name, value in kept.items() if name != "names"}
     user = iter(inputs)
     count = len(weights) + len(inputs)
     arguments = [weights[place] if place in weights else next(user).numpy() for place in range(count)]
@@ -58,6 +60,10 @@ def test_weights_are_arguments_and_their_values_are_kept(tmp_path: Path):
     text = _agree(module, (_random(4, 40),), tmp_path / "mlp.mlir")
     assert "func.func @main(%arg0: tensor<64x40xf32>, %arg1: tensor<64xf32>" in text
     assert "dense" not in text and len(text) < 5000
+    task = LINALG.task(f"linalg:{tmp_path / 'mlp.mlir'}")
+    header = task.export(task.initial(), tmp_path / "mlp.o")[1].read_text()
+    assert "arg0: 64 x 40 float, 0.weight\n" in header and "arg3: 10 float, 2.bias\n" in header
+    assert "arg4: 4 x 40 float\n" in header
 
 
 def test_a_convolution_with_all_that_surrounds_it(tmp_path: Path):

@@ -1,6 +1,8 @@
 """Writing a schedule and what it makes of a program, for use without irgym."""
 
 import re
+from collections.abc import Sequence
+from itertools import chain, repeat
 from pathlib import Path
 
 from irgym.core.cost import Call
@@ -42,7 +44,13 @@ C_TYPES = {
 
 
 def export(
-    text: str, program: Program, script: str, target: Target, threads: int | None, path: Path
+    text: str,
+    program: Program,
+    script: str,
+    target: Target,
+    threads: int | None,
+    path: Path,
+    names: Sequence[str] = (),
 ) -> list[Path]:
     """Write the schedule, the program after it, or its code; the file's suffix chooses.
 
@@ -56,6 +64,7 @@ def export(
         target: What code is made for.
         threads: Threads that parallel loops run on; None makes them sequential.
         path: File to write.
+        names: What the first arguments are, for a header.
 
     Raises:
         IrgymError: The suffix is unknown, or MLIR refuses the schedule.
@@ -73,9 +82,8 @@ def export(
             content: bytes = answer(child, call, "the schedule")
         if suffix == ".so":
             content = shared_library(content, ("m", runtime().path) if threads else ("m",))
-        write_files(
-            {path: content, path.with_suffix(".h"): _header(program, target, threads, path, name).encode()}
-        )
+        header = _header(program, target, threads, path, name, names)
+        write_files({path: content, path.with_suffix(".h"): header.encode()})
         return [path, path.with_suffix(".h")]
     else:
         form = "llvm" if suffix == ".ll" else "mlir"
@@ -86,13 +94,18 @@ def export(
     return list(files)
 
 
-def _header(program: Program, target: Target, threads: int | None, path: Path, name: str) -> str:
+def _header(
+    program: Program, target: Target, threads: int | None, path: Path, name: str, names: Sequence[str]
+) -> str:
     """Return a C header: what the function takes, in which order, and on what it runs."""
     arrays = [
         *((f"arg{place}", "const ", *one) for place, one in enumerate(program.arguments)),
         *((f"result{place}", "", *one) for place, one in enumerate(program.results)),
     ]
-    described = [f"{own}: {_array(shape, element)}" for own, _, shape, element in arrays]
+    described = [
+        f"{own}: {_array(shape, element)}" + (f", {said.replace('*/', '')}" if said else "")
+        for (own, _, shape, element), said in zip(arrays, chain(names, repeat("")), strict=False)
+    ]
     taken = ",\n    ".join(f"{kept}{C_TYPES[element]} *{own}" for own, kept, _, element in arrays)
     own = target.name == host_target().name
     others = " and the other instruction sets of the one that it was compiled on" if own else ""

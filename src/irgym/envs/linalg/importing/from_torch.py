@@ -21,8 +21,8 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
 
     The function takes the weights that it uses, then the inputs. Beside the file goes an archive of numpy
-    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments; and
-    torch's own program, *.torch.pt2, which results are timed against.
+    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments, and
+    their names in the module, `names`; and torch's own program, *.torch.pt2, which results are timed against.
 
     torch traces the module in this process; torch-mlir lowers it in a process of its own.
 
@@ -62,7 +62,9 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         text, constants = answer(child, call, name)
     arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
     archive = BytesIO()
-    np.savez(archive, **{f"arg{place}": value for place, value in arguments.items()})
+    named = {f"arg{place}": value for place, value in arguments.items()}
+    names = [one.removeprefix("module.") for one in imported.names]  # they are traced as those of a wrapper
+    np.savez(archive, **named, names=np.array(names, dtype=np.str_))
     weights, program = archive.getvalue(), imported.saved()
     if path is None:
         target = STORE.put(
