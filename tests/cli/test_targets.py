@@ -179,7 +179,7 @@ def test_threads_are_those_of_code_and_baseline(irgym: Command, program: str, tm
     [
         (("--threads", "0"), "give at least 1"),
         (("--threads", "2", "--backend", "avx2:2"), "leave one out"),
-        (("--threads", "9999"), "cores may be used"),
+        (("--threads", "9999"), "cores here"),
         (("--threads", "2", "--export", "k.so"), "this back end exports nothing"),
     ],
 )

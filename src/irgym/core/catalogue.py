@@ -99,7 +99,7 @@ def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
     if program.partition(":")[0] in ENVIRONMENTS:
         return environment_of(program), program
     file = program if is_file(Path(program)) else re.split("[?#]", program, maxsplit=1)[0]
-    meant = ":" not in file and bool(Path(file).suffix or Path(file).parent.name)
+    meant = ":" not in file and bool(Path(file).suffix)
     if not is_file(Path(file)) and not meant:
         return environment_of(program), program
     found, uri = _environment_of_file(Path(file))

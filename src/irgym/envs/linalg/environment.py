@@ -24,13 +24,14 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import renamed
 from irgym.envs.linalg import actions, datasets
-from irgym.envs.linalg.calling import Compiled, weights_of
+from irgym.envs.linalg.calling import Compiled
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
 from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs.reader import Reader
 from irgym.envs.linalg.programs.sources import Sources
 from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri
+from irgym.envs.linalg.programs.weights import weights_of
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.isolation.protocol import GIB, Limits

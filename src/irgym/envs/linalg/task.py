@@ -14,10 +14,10 @@ from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.linalg import actions
-from irgym.envs.linalg.calling import names_of_weights
 from irgym.envs.linalg.compiling.export import FORMS, export
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, toolchain_with
 from irgym.envs.linalg.observing.cost_features import cost_features
+from irgym.envs.linalg.programs.weights import names_of_weights
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.scheduling.recorded import actions_of, state_of, text_of
 from irgym.envs.linalg.scheduling.script import script
