@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import irgym
+from irgym.cli.main import main
 from irgym.core.errors import IrgymError, StorageError
 from irgym.evaluation.history import History, best_first
 from irgym.measure.cache import CostCache, default_path
@@ -49,6 +50,14 @@ def test_a_search_that_goes_on_draws_other_candidates():
     assert rows() == first, "the same seed draws the same, whose costs are recorded"
     irgym.tune(PROGRAM, search="random", evaluations=40, resume=True)
     assert rows() > first
+
+
+def test_seconds_are_added_to_what_was_found():
+    irgym.tune(PROGRAM, search="random", evaluations=4)
+    main(["tune", PROGRAM, "--search", "random", "--add-seconds", "0.5"])
+    first, second = irgym.history(PROGRAM)
+    assert second.evaluations > first.evaluations and 0.5 <= second.seconds < 5.0
+    assert second.cost <= 1.5 * first.cost, "it began with what was found"
 
 
 def test_schedules_of_other_actions_are_left_out_and_told_of(own_cache: Path):

@@ -42,6 +42,8 @@ class Tune:
     resume: bool = False
     """Go on from what was found before on this machine; `irgym history` shows that. Time and evaluations
     count anew."""
+    add_seconds: float | None = None
+    """The same as --resume --seconds."""
     quick: bool = False
     """Take the best schedule that was found before, and search only where there is none."""
     measuring: Measuring = field(default_factory=Measuring)
@@ -55,13 +57,16 @@ class Tune:
     def run(self) -> None:
         """Tune, print, export."""
         what = self.measuring
+        added = self.add_seconds is not None
+        if added and self.seconds is not None:
+            raise IrgymError("--seconds and --add-seconds both say how long to search: leave one out")
         options: dict[str, Any] = {
             "search": self.search,
             "policy": self.policy,
-            "seconds": self.seconds,
+            "seconds": self.add_seconds if added else self.seconds,
             "evaluations": self.evaluations,
             "seed": self.seed,
-            "resume": self.resume,
+            "resume": self.resume or added,
             "quick": self.quick,
             **what.arguments,
         }
