@@ -38,7 +38,7 @@ from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.programs.sources import answer
 from irgym.envs.linalg.task import LinalgTask
 from irgym.envs.loops.codegen.backends import AVX2, AVX512
-from irgym.envs.loops.codegen.kernel import CodeTooLarge
+from irgym.envs.loops.codegen.lower import CodeTooLarge
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.nest import initial_nest
 from irgym.envs.loops.task import LoopsTask
@@ -178,6 +178,7 @@ def link(cases: list[Case], folder: Path) -> Path:
         for name, content in (("ours", case.ours), ("reference", case.reference)):
             file = folder / f"{name}{number}.o"
             file.write_bytes(content)
+            subprocess.run(["objcopy", f"--keep-global-symbol={name}", str(file)], check=True)
             subprocess.run(["objcopy", f"--redefine-sym={name}={name}{number}", str(file)], check=True)
             objects.append(file)
             lines.append(f"extern void {name}{number}({taken});")

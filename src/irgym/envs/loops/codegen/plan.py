@@ -132,26 +132,36 @@ def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target)
     if loop.mark is not Mark.PLAIN:
         return False
     marked = (*nest.loops[:place], replace(loop, mark=Mark.UNROLL), *nest.loops[place + 1 :])
-    reductions = contraction.reductions
     before, after = plan(contraction, nest, target), plan(contraction, Nest(marked), target)
-    return _code(before, reductions) != _code(after, reductions)
+    return _code(contraction, before) != _code(contraction, after)
 
 
-def _code(tiles: TilePlan, reductions: frozenset[str]) -> tuple[object, ...]:
+def _code(contraction: Contraction, tiles: TilePlan) -> tuple[object, ...]:
     """Return what the code depends on: not the marks, nor whether the block or copies unroll a loop."""
     full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
     repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
     start = tiles.tile_start
     while start > 0 and not repeated[start - 1] and not _packs_before(tiles.order, start):
         loop, span = tiles.order[start - 1], tiles.spans[start - 1]
-        if loop.dim not in reductions and span > loop.step:
+        if loop.dim not in contraction.reductions and span > loop.step:
             break
         start -= 1
     unroll = [tiles.unroll[place] if repeated[place] else 0 for place in range(start)]
     order = [(loop.dim, loop.step, loop.packs) for loop in tiles.order]
+    parts = any(_lies_in_parts(contraction, tiles, operand) for operand in tiles.grouped)
+    return order, start, tiles.hoist, unroll, tiles.unroll[tiles.tile_start - 1] if parts else 0
+
+
+def _lies_in_parts(contraction: Contraction, tiles: TilePlan, operand: str) -> bool:
+    """Say whether a copy is another if other iterations of the loop outside the block lie side by side."""
     outside = tiles.tile_start - 1
-    parts = tiles.grouped and tiles.unroll[outside] < tiles.spans[outside]
-    return order, start, tiles.hoist, unroll, tiles.unroll[outside] if parts else 0
+    strides = contraction.strides["ab".index(operand)]
+    copied = next(place for place, loop in enumerate(tiles.order) if operand in loop.packs)
+    others = (place for place in range(copied, len(tiles.order)) if place != outside)
+    moves = any(
+        strides[tiles.order[place].dim] and tiles.spans[place] > tiles.order[place].step for place in others
+    )
+    return moves and tiles.unroll[outside] < tiles.spans[outside]
 
 
 def _packs_before(loops: Sequence[Loop], place: int) -> bool:
