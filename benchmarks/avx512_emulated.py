@@ -29,7 +29,7 @@ from pathlib import Path
 
 import numpy as np
 import tyro
-from linalg_fuzz import PROGRAMS, random_state
+from linalg_fuzz import PROGRAMS, drawn_state
 from loops_fuzz import random_program, random_schedule
 
 from irgym.core.cost import Call
@@ -151,11 +151,7 @@ def linalg_cases(count: int, seed: int) -> Iterator[Case]:
             uri = PROGRAMS[number % len(PROGRAMS)]
             home = LINALG.task(uri)
             task = LinalgTask(uri, home.text, home.program, target=target, threads=None)
-            if number // len(PROGRAMS) % 2:
-                schedule = Schedule(tuple(task.sketch(rng)))
-                state = replay(task, schedule)
-            else:
-                state, schedule = random_state(task, rng)
+            state, schedule = drawn_state(task, number, rng)
             if uri not in references:
                 references[uri] = compiled(task, "", old, "reference")
             arrays = (*task.program.arguments, *task.program.results)

@@ -68,6 +68,14 @@ def random_state(task: LinalgTask, rng: np.random.Generator) -> tuple[LinalgStat
     return state, Schedule(tuple(actions))
 
 
+def drawn_state(task: LinalgTask, number: int, rng: np.random.Generator) -> tuple[LinalgState, Schedule]:
+    """Return a state and its schedule: every second round of the programs, that of a sketch."""
+    if number // len(PROGRAMS) % 2 == 0:
+        return random_state(task, rng)
+    schedule = Schedule(tuple(task.sketch(rng)))
+    return replay(task, schedule), schedule
+
+
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     rng = np.random.default_rng(options.seed)
@@ -75,11 +83,7 @@ def main() -> None:
     texts, jobs = [], []
     for number in range(options.schedules):
         task = LINALG.task(PROGRAMS[number % len(PROGRAMS)])
-        if number // len(PROGRAMS) % 2:
-            schedule = Schedule(tuple(task.sketch(rng)))
-            state = replay(task, schedule)
-        else:
-            state, schedule = random_state(task, rng)
+        state, schedule = drawn_state(task, number, rng)
         texts.append(f"{task.uri}: {schedule.text(task.space)}")
         call = Call("irgym.envs.linalg.runner:measure", (task.text, task.script(state), task.target, ONCE))
         jobs.append(Job(call, task.uri, str(number), "fuzz", target=task.target_text))

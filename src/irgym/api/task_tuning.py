@@ -58,12 +58,7 @@ class How:
     seed: int
     resume: bool
     quick: bool
-    note: Callable[[str], None] | None
-
-    def tell(self, text: str) -> None:
-        """Say what is being done, to whoever wants to know."""
-        if self.note is not None:
-            self.note(text)
+    tell: Callable[[str], None]
 
 
 def tune_task(
@@ -118,14 +113,13 @@ def replay_task(
     task: Task[Any],
     schedule: str,
     seed: int,
-    note: Callable[[str], None] | None,
+    tell: Callable[[str], None],
     original: Original | None,
 ) -> Tuned:
     """Return a program after a schedule; see `replay`."""
     actions = Schedule.parse(schedule, task.space)
     validator = Validator(bench, home.validation_inputs, seed)
-    if note is not None:
-        note(f"{task.uri}: checking and evaluating the schedule")
+    tell(f"{task.uri}: checking and evaluating the schedule")
     return tuned(home, bench, task, confirm(home, bench, task, actions, validator), None, original)
 
 

@@ -80,13 +80,13 @@ def tune(
         farm=farm,
     )
     home, uri = locate(program, inputs, environment)
-    if note is not None:
-        note(f"{uri}: reading the program")
+    tell = note or _say_nothing
+    tell(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
         from irgym.api.task_tuning import How, tune_task
 
-        how = How(search, policy, limits, seed, resume, quick, note)
+        how = How(search, policy, limits, seed, resume, quick, tell)
         task = task_of(home, uri, backend, target, objective)
         return tune_task(home, bench, task, how, _original(home, program, inputs))
 
@@ -138,7 +138,7 @@ def tune_parts(
     from irgym.api.task_tuning import How, tune_task
     from irgym.evaluation.parts import TunedParts
 
-    how = How(search, policy, limits, seed, resume, quick, note)
+    how = How(search, policy, limits, seed, resume, quick, note or _say_nothing)
     results: list[Tuned] = []
     failures: dict[str, str] = {}
     with home.bench(farm, backend) as bench:
@@ -204,6 +204,10 @@ def history(
         return History().of(task, bench.conditions)
 
 
+def _say_nothing(text: str) -> None:
+    """Do not say what is being done: nobody wants to know."""
+
+
 def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Original | None":
     """Return the object that a program was made of; None where it was named."""
     if isinstance(program, str | os.PathLike):
@@ -252,11 +256,11 @@ def replay(
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
     home, uri = locate(program, inputs, environment)
-    if note is not None:
-        note(f"{uri}: reading the program")
+    tell = note or _say_nothing
+    tell(f"{uri}: reading the program")
     with home.bench(farm, backend) as bench:
         bench.prepare()
         from irgym.api.task_tuning import replay_task
 
         task = task_of(home, uri, backend, target, objective)
-        return replay_task(home, bench, task, schedule, seed, note, _original(home, program, inputs))
+        return replay_task(home, bench, task, schedule, seed, tell, _original(home, program, inputs))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from irgym.core.errors import BackendError
 from irgym.measure.locks import lock, lock_aloud, lock_file, try_lock
 
 GIB = 1 << 30
@@ -212,6 +213,16 @@ def core_count() -> int:
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     return len(os.sched_getaffinity(0))
+
+
+def check_threads(count: int) -> None:
+    """Make sure that each of some threads can have a core of its own.
+
+    Raises:
+        BackendError: There are fewer cores.
+    """
+    if count > core_count():
+        raise BackendError(f"{count} threads are more than the {core_count()} cores here: choose fewer")
 
 
 def threads_text(count: int) -> str:

@@ -32,7 +32,7 @@ from irgym.envs.graph.session_options import LEVELS
 from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
-from irgym.measure.machine import core_count, threads_text, timing_core
+from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.sources import digest_of
 from irgym.measure.target import target_of
 
@@ -241,8 +241,7 @@ def threads_of(backend: str | None) -> int:
     if match is None:
         raise BackendError(f"graph has no back end {backend!r}: choose {BACKEND}, or {BACKEND}:N")
     threads = int(match[1] or 1)
-    if threads > core_count():
-        raise BackendError(f"{threads} threads are more than the {core_count()} cores here: choose fewer")
+    check_threads(threads)
     return threads
 
 

@@ -71,7 +71,8 @@ class LinalgEnvironment(Environment):
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
-        self._reader: Reader | None = None
+        self._reader = Reader(LIMITS)  # its process starts when something is read
+        weakref.finalize(self, self._reader.close)
 
     def backends(self) -> list[BackendStatus]:
         """Return whether torch-mlir's MLIR is here, and whether an OpenMP runtime is."""
@@ -104,12 +105,11 @@ class LinalgEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        reader = self._reading()
-        text, program = reader.described(self._sources.text(source), source.uri)
+        text, program = self._reader.described(self._sources.text(source), source.uri)
 
         @cache
         def divide() -> list[LinalgTask]:
-            return _divided(reader, text, program, source.uri, partial(LinalgTask, **made))
+            return _divided(self._reader, text, program, source.uri, partial(LinalgTask, **made))
 
         made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
         return under(LinalgTask(source.uri, text, program, divide=divide, **made), objective)
@@ -148,13 +148,6 @@ class LinalgEnvironment(Environment):
 
         assert isinstance(task, LinalgTask)
         return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
-
-    def _reading(self) -> Reader:
-        """Return what reads programs, in a child process that starts when it is needed."""
-        if self._reader is None:
-            self._reader = Reader(LIMITS)
-            weakref.finalize(self, self._reader.close)
-        return self._reader
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

@@ -100,6 +100,7 @@ def test_arguments_of_any_layout_and_type(tmp_path: Path):
   } -> tensor<3x4xf64>
   return %r : tensor<3x4xf64>
 }""")
+    file.with_suffix(".npz").write_text("an archive of the user's, not of a module")
     task = LINALG.task(f"linalg:{file}")
     x = np.arange(12.0).reshape(4, 3).T
     scale, chosen = np.float64(2.5), (np.arange(24).reshape(3, 8) % 3 == 0)[:, ::2]

@@ -17,6 +17,7 @@ from irgym.envs.loops.codegen.lower import rows_of
 from irgym.envs.loops.codegen.threads import shares
 from irgym.envs.loops.contraction import Contraction, matmul, parse_uri
 from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
+from irgym.measure import machine
 from irgym.measure.machine import fingerprint
 
 HERE = [one for one in BACKENDS if one.available().available]
@@ -103,7 +104,7 @@ def test_a_thread_waits_for_the_others_after_each_run() -> None:
 def test_names_say_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     name = preferred().name
     backends._status.cache_clear()
-    monkeypatch.setattr(backends, "core_count", lambda: 2)
+    monkeypatch.setattr(machine, "core_count", lambda: 2)
     found = backend(f"{name}:2")
     assert found.name == f"{name}:2" and found.toolchain().endswith("; 2 threads")
     assert threads_of(found.name) == 2 and threads_of(name) == threads_of(None) == 1

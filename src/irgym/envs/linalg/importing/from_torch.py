@@ -1,11 +1,8 @@
 """From modules of torch to programs of linalg."""
 
 import sys
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError
@@ -13,6 +10,7 @@ from irgym.core.files import write_files
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
 from irgym.envs.linalg.programs.uris import SUFFIX, TORCH
+from irgym.envs.linalg.programs.weights import ARCHIVE, archived
 from irgym.measure.isolation.child import Child
 from irgym.measure.store import digest, stem_of
 
@@ -61,17 +59,14 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     with Child(LIMITS) as child:
         text, constants = answer(child, call, name)
     arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
-    archive = BytesIO()
-    named = {f"arg{place}": value for place, value in arguments.items()}
     names = [one.removeprefix("module.") for one in imported.names]  # they are traced as those of a wrapper
-    np.savez(archive, **named, names=np.array(names, dtype=np.str_))
-    weights, program = archive.getvalue(), imported.saved()
+    weights, program = archived(arguments, names), imported.saved()
     if path is None:
         target = STORE.put(
-            f"{stem_of(name)}-{digest(weights)}", text.encode(), {".npz": weights, TORCH: program}
+            f"{stem_of(name)}-{digest(weights)}", text.encode(), {ARCHIVE: weights, TORCH: program}
         )
     else:
         target = Path(path)
-        beside = {target.with_suffix(".npz"): weights, target.with_suffix(TORCH): program}
+        beside = {target.with_suffix(ARCHIVE): weights, target.with_suffix(TORCH): program}
         write_files({**beside, target: text.encode()})
     return f"linalg:{target}"

@@ -1,14 +1,36 @@
-"""The weights of programs that were torch modules: values and names, which `from_torch` wrote beside them."""
+"""The weights of programs that were torch modules: an archive beside the program, with values and names."""
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import StorageError
-from irgym.envs.linalg.programs.uris import File, parse_uri
+from irgym.envs.linalg.programs.uris import TORCH, File, parse_uri
+
+ARCHIVE = ".npz"
+"""What the archive's name ends in."""
+
+NAMES = "names"
+
+_T = TypeVar("_T")
+
+
+def archived(values: Mapping[int, NDArray[Any]], names: Sequence[str]) -> bytes:
+    """Return the archive of a program's weights.
+
+    Args:
+        values: Values of arguments, by their places.
+        names: Names in the module of the first arguments.
+    """
+    archive = BytesIO()
+    arrays: dict[str, NDArray[Any]] = {f"arg{place}": value for place, value in values.items()}
+    arrays[NAMES] = np.array(names, dtype=np.str_)
+    np.savez(archive, allow_pickle=False, **arrays)
+    return archive.getvalue()
 
 
 def weights_of(uri: str) -> dict[int, NDArray[Any]]:
@@ -17,7 +39,14 @@ def weights_of(uri: str) -> dict[int, NDArray[Any]]:
     Raises:
         StorageError: They cannot be read.
     """
-    return {int(name.removeprefix("arg")): value for name, value in _kept(uri).items() if name != "names"}
+    origin = parse_uri(uri).origin
+    assert isinstance(origin, File)
+    return _read(
+        origin,
+        lambda archive: {
+            int(name.removeprefix("arg")): value for name, value in archive.items() if name != NAMES
+        },
+    )
 
 
 def names_of_weights(uri: str) -> list[str]:
@@ -27,22 +56,16 @@ def names_of_weights(uri: str) -> list[str]:
         StorageError: They cannot be read.
     """
     origin = parse_uri(uri).origin
-    if not isinstance(origin, File) or origin.function or not _archive(origin).exists():
-        return []
-    return list(map(str, _kept(uri).get("names", ())))
+    if not isinstance(origin, File) or origin.function or not origin.path.with_suffix(TORCH).exists():
+        return []  # an archive of that name may be the user's own
+    return _read(origin, lambda archive: list(map(str, archive[NAMES])))
 
 
-def _kept(uri: str) -> dict[str, NDArray[Any]]:
-    """Return what `from_torch` wrote beside a program."""
-    origin = parse_uri(uri).origin
-    assert isinstance(origin, File)
-    path = _archive(origin)
+def _read(origin: File, take: Callable[[Mapping[str, NDArray[Any]]], _T]) -> _T:
+    """Return what is taken from the archive beside a program; of its arrays, only those are read."""
+    path = origin.path.with_suffix(ARCHIVE)
     try:
         with np.load(path) as archive:
-            return dict(archive)
-    except (OSError, ValueError, BadZipFile) as error:
+            return take(archive)
+    except (OSError, KeyError, ValueError, BadZipFile) as error:
         raise StorageError(f"{path} cannot be read ({error}): import the module again") from error
-
-
-def _archive(origin: File) -> Path:
-    return origin.path.with_suffix(".npz")

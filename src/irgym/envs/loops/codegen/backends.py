@@ -20,7 +20,7 @@ from irgym.envs.loops.codegen.threads import Team, shares
 from irgym.envs.loops.contraction import Contraction
 from irgym.envs.loops.nest import Nest
 from irgym.measure.arrays import aligned
-from irgym.measure.machine import core_count, fingerprint, threads_text
+from irgym.measure.machine import check_threads, fingerprint, threads_text
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.sources import digest_of
 from irgym.measure.target import host_target
@@ -363,8 +363,7 @@ def backend(name: str, target: Target | None = None) -> Backend:
             f"there is no back end {name!r} in loops: choose among {', '.join(named)}, "
             "or one of them with :N for N threads"
         )
-    if count > core_count():
-        raise BackendError(f"{count} threads are more than the {core_count()} cores here: choose fewer")
+    check_threads(count)
     generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
     found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
     status = _status(found)
