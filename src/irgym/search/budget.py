@@ -26,4 +26,4 @@ class Budget:
         if self.seconds is not None and not self.seconds > 0:
             raise IrgymError(f"a budget of {self.seconds:g} seconds is too small: give more than 0")
         if self.seconds == math.inf:
-            raise IrgymError("a search needs an end: give a finite number of seconds")
+            raise IrgymError(f"a budget of {self.seconds:g} seconds has no end: give a finite number")
