@@ -10,7 +10,7 @@ from trainings import check_resuming, learns
 
 from irgym.acting import heads
 from irgym.agents.advantages import risk_seeking_advantages
-from irgym.agents.archive import FREE, Archive, Following
+from irgym.agents.archive import FREE, RANDOM, Archive, Following
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.rollout import rollout
 from irgym.agents.trajectories import select_episodes
@@ -44,7 +44,8 @@ def random_episodes(learner, places, scripts=None, seed=0):
         return heads.sample(scores, legal, learner.layout, rng)
 
     tasks = [learner.problem.tasks[place] for place in places]
-    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, scripts=scripts)
+    following = Following(scripts or {}, learner.layout, rng)
+    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, following=following)
 
 
 @pytest.fixture
@@ -80,7 +81,8 @@ def test_what_does_not_apply_is_left_out_and_what_is_free_is_the_policys(learner
     wanted[0, 0] = 1
     beyond = np.full((1, layout.segments), layout.width, dtype=np.int64)
     free = np.full((1, layout.segments), FREE, dtype=np.int64)
-    following = Following({7: np.concatenate([beyond, wanted]), 8: free}, layout)
+    scripts = {7: np.concatenate([beyond, wanted]), 8: free}
+    following = Following(scripts, layout, np.random.default_rng(0))
     own = heads.Draw(
         np.full((2, layout.segments), 2, dtype=np.int64), np.float32([-1, -2]), np.float32([-1, -2])
     )
@@ -89,6 +91,22 @@ def test_what_does_not_apply_is_left_out_and_what_is_free_is_the_policys(learner
     assert drawn.choices[1].tolist() == own.choices[1].tolist()
     assert drawn.behaviour_logp.tolist() == [0, -2]
     assert following.draw([7, 8], legal, own).choices.tolist() == own.choices.tolist()
+
+
+def test_what_is_random_is_any_legal_kind_of_action(learner):
+    layout = learner.layout
+    legal = np.zeros((1, layout.segments, layout.width), dtype=np.bool_)
+    legal[0, 0, :2] = True
+    legal[0, 1:, 1:3] = True
+    script = np.full((200, layout.segments), RANDOM, dtype=np.int64)
+    following = Following({0: script}, layout, np.random.default_rng(0))
+    own = heads.Draw(np.zeros((1, layout.segments), dtype=np.int64), np.float32([-1]), np.float32([-1]))
+    drawn = [following.draw([0], legal, own) for _ in range(200)]
+    choices = np.concatenate([one.choices for one in drawn])
+    assert all(one.behaviour_logp.tolist() == [0] for one in drawn)
+    assert np.take_along_axis(legal[0], choices.T, axis=1).T[layout.active[choices[:, 0]]].all()
+    assert 70 < (choices[:, 0] == 0).sum() < 130, "both kinds, whatever their parameters"
+    assert following.draw([0], legal, own).behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
 def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):
@@ -157,8 +175,14 @@ def test_programs_share_more_with_their_kind(learner):
     assert wide != narrow
     for program, own, other in ((1, wide, narrow), (3, narrow, wide)):
         scripts = [one.tolist() for one in archive.scripts([program] * 400, np.random.default_rng(0))]
-        assert scripts.count(own) > 80, "half of the tournaments are among the kind"
+        assert scripts.count(own) > 120, "three in four of the tournaments are among the kind"
         assert scripts.count(own) + scripts.count(other) > 140
+
+
+def test_programs_of_one_family_and_target_are_of_a_kind():
+    problem = replace(dials.problem(CODES[:3]), families=("long", "short", "long"))
+    kinds = CONFIG.build(problem).archive.kinds
+    assert kinds[0] == kinds[2] != kinds[1]
 
 
 def edited(before: list, after: list) -> bool:

@@ -105,6 +105,11 @@ def _uniform_weights(
     return weights, weights[:, 0].sum(axis=-1)
 
 
+def uniform_kind(legal: BoolArray, layout: ActionLayout, rng: np.random.Generator) -> IntArray:
+    """Draw legal actions, all kinds being equally likely whatever their parameters; shape [B, S]."""
+    return _settle(_pick(legal.astype(np.float64), rng), layout)[0]
+
+
 def _explored(
     choices: IntArray, legal: BoolArray, layout: ActionLayout, rng: np.random.Generator, epsilon: float
 ) -> tuple[IntArray, NDArray[np.float64] | None]:

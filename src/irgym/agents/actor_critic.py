@@ -10,7 +10,7 @@ import torch
 from irgym.acting import heads
 from irgym.acting.layout import LAYOUTS, IntArray
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
-from irgym.agents.archive import Archive
+from irgym.agents.archive import Archive, Following
 from irgym.agents.episodes import Outcomes
 from irgym.agents.hyperparameters import (
     Positive,
@@ -153,7 +153,7 @@ class ActorCriticLearner(Generic[C]):
             self.layout,
             choose,
             privileged=self.config.value_features,
-            scripts=dict(enumerate(scripts, start=own)),
+            following=Following(dict(enumerate(scripts, start=own)), self.layout, self.rng),
         )
         if archive is not None:
             archive.add(places, trajectories, outcomes.last, own)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.acting.heads import Draw
+from irgym.acting.heads import Draw, uniform_kind
 from irgym.acting.layout import ActionLayout, IntArray
 from irgym.agents.trajectories import (
     Trajectories,
@@ -32,7 +32,7 @@ OTHERS = 0.5
 TOURNAMENT = 8
 """Programs of which the one with the greatest return is that other."""
 
-ALIKE = 0.5
+ALIKE = 0.75
 """Share of these tournaments that are held among programs of the same kind; the others are among all."""
 
 WHOLE = 0.5
@@ -47,6 +47,9 @@ AS_GOOD = 1.02
 FREE = -1
 """Stands in a script for a choice that is left to the policy."""
 
+RANDOM = -2
+"""Stands in a script for a legal action at random: any kind, with any parameters."""
+
 
 class Archive:
     """The cheapest episodes.
@@ -55,6 +58,7 @@ class Archive:
         costs: Least cost of each program, by its number.
         episodes: One episode of each of these programs, in the order of `costs`, with the return from each
             step on in place of its reward; None as long as there is none.
+        kinds: The kind of each program.
     """
 
     def __init__(
@@ -63,14 +67,14 @@ class Archive:
         """Begin with none.
 
         Args:
-            kinds: The kind of each program, such as its target: they share more with their own.
+            kinds: The kind of each program, such as its target and family: they share more with their own.
             layout: The meaning of choices.
             encoder: Of the observations.
             gamma: Discount of the returns.
         """
         self.costs: dict[int, float] = {}
         self.episodes: Trajectories | None = None
-        self._kinds = tuple(kinds)
+        self.kinds = tuple(kinds)
         self._layout = layout
         self._encoder = encoder
         self._gamma = gamma
@@ -139,12 +143,12 @@ class Archive:
         returns = self.episodes.rewards[order][bounds[:-1]]
         alike: dict[str, list[int]] = {}
         for program, place in places.items():
-            alike.setdefault(self._kinds[program], []).append(place)
+            alike.setdefault(self.kinds[program], []).append(place)
         everyone = list(places.values())
         scripts: list[IntArray] = []
         for program in programs:
             other = program not in places or rng.random() < OTHERS
-            near = alike.get(self._kinds[program]) if rng.random() < ALIKE else None
+            near = alike.get(self.kinds[program]) if rng.random() < ALIKE else None
             drawn = rng.choice(near or everyone, TOURNAMENT)
             place = int(drawn[np.argmax(returns[drawn])]) if other else places[program]
             script = choices[bounds[place] : bounds[place + 1]]
@@ -176,7 +180,7 @@ class Archive:
             return np.full(self._layout.segments, FREE, dtype=np.int64)
         if source == 1:
             return pool[rng.integers(len(pool))]
-        return rng.integers(self._layout.width, size=self._layout.segments)
+        return np.full(self._layout.segments, RANDOM, dtype=np.int64)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors and plain values."""
@@ -196,15 +200,19 @@ class Following:
     After its script, and where it leaves a choice free, an episode goes on as the policy chooses.
     """
 
-    def __init__(self, scripts: Mapping[int, IntArray], layout: ActionLayout) -> None:
+    def __init__(
+        self, scripts: Mapping[int, IntArray], layout: ActionLayout, rng: np.random.Generator
+    ) -> None:
         """Begin.
 
         Args:
             scripts: Choices of shape [steps, S], by the number of the episode.
             layout: Their meaning.
+            rng: Source of the choices that are random.
         """
         self._left = {episode: list(script) for episode, script in scripts.items()}
         self._layout = layout
+        self._rng = rng
 
     def draw(self, episodes: Sequence[int], legal: BoolArray, draw: Draw) -> Draw:
         """Return a draw for some episodes, in which scripts take the place of the policy's choices."""
@@ -215,6 +223,10 @@ class Following:
             while left:
                 wanted = left.pop(0)
                 if wanted[0] == FREE:
+                    break
+                if wanted[0] == RANDOM:
+                    choices[row] = uniform_kind(legal[row : row + 1], self._layout, self._rng)[0]
+                    followed[row] = True
                     break
                 if self._applies(wanted, legal[row]):
                     choices[row] = wanted

@@ -149,7 +149,11 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.past: Trajectories | None = None
         self.archive: Archive | None = None
         if config.started or config.imitation > 0:
-            kinds = [task.target_text for task in self.problem.tasks]
+            families = self.problem.families or [""] * len(self.problem.tasks)
+            kinds = [
+                f"{task.target_text} {family}"
+                for task, family in zip(self.problem.tasks, families, strict=True)
+            ]
             self.archive = Archive(kinds, self.layout, self.encoder, config.gamma)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.acting.heads import Draw
-from irgym.acting.layout import ActionLayout, IntArray
+from irgym.acting.layout import ActionLayout
 from irgym.agents.archive import Following
 from irgym.agents.episodes import Episodes, Outcomes, settle
 from irgym.agents.problem import Problem
@@ -69,7 +69,7 @@ def rollout(
     choose: Choose,
     *,
     privileged: bool = False,
-    scripts: Mapping[int, IntArray] | None = None,
+    following: Following | None = None,
 ) -> tuple[Trajectories, Outcomes]:
     """Run one episode on each of `tasks`.
 
@@ -80,12 +80,12 @@ def rollout(
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
         privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
-        scripts: Choices that episodes begin with, by the episode's place among `tasks`; see `Following`.
+        following: Gives choices that episodes begin with; an episode's number is its place among `tasks`.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
     """
-    episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged, scripts=scripts)
+    episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged, following=following)
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 
@@ -114,7 +114,7 @@ def play(
     choose: Choose,
     *,
     privileged: bool = False,
-    scripts: Mapping[int, IntArray] | None = None,
+    following: Following | None = None,
 ) -> Episodes:
     """Play one episode on each of `tasks`, without asking for any cost.
 
@@ -127,13 +127,14 @@ def play(
         analysed = {id(task): capabilities.analysed(task) for task in tasks}
         tasks = [analysed[id(task)] for task in tasks]
     steps: list[_Step] = []
-    following = Following(scripts or {}, layout)
 
     def take(turn: Turn) -> list[Action]:
         batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
-        draw = following.draw(turn.episodes, legal, choose(batch, legal))
+        draw = choose(batch, legal)
+        if following is not None:
+            draw = following.draw(turn.episodes, legal, draw)
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 

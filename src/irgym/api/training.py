@@ -184,7 +184,8 @@ def _problem(
         peaks = _peaks(bench, tasks[: len(targets)])
     of_target = dict(zip(targets_of(tasks), peaks, strict=False))
     makers = makers_of(environment.name, uris, backend, targets, objective)
-    return Problem(tasks, bench.evaluator, reward, of_target, makers)
+    families = [environment.family(uri) for uri in uris for _ in targets]
+    return Problem(tasks, bench.evaluator, reward, of_target, makers, families)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
