@@ -86,11 +86,11 @@ def test_what_does_not_apply_is_left_out_and_what_is_free_is_the_policys(learner
     own = heads.Draw(
         np.full((2, layout.segments), 2, dtype=np.int64), np.float32([-1, -2]), np.float32([-1, -2])
     )
-    drawn = following.draw([7, 8], legal, own)
+    drawn = following.draw([7, 8], legal, lambda allowed: own)
     assert drawn.choices[0].tolist() == wanted[1].tolist()
     assert drawn.choices[1].tolist() == own.choices[1].tolist()
     assert drawn.behaviour_logp.tolist() == [0, -2]
-    assert following.draw([7, 8], legal, own).choices.tolist() == own.choices.tolist()
+    assert following.draw([7, 8], legal, lambda allowed: own).choices.tolist() == own.choices.tolist()
 
 
 def test_what_is_random_is_any_legal_kind_of_action(learner):
@@ -101,12 +101,12 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     script = np.full((200, layout.segments), RANDOM, dtype=np.int64)
     following = Following({0: script}, layout, np.random.default_rng(0))
     own = heads.Draw(np.zeros((1, layout.segments), dtype=np.int64), np.float32([-1]), np.float32([-1]))
-    drawn = [following.draw([0], legal, own) for _ in range(200)]
+    drawn = [following.draw([0], legal, lambda allowed: own) for _ in range(200)]
     choices = np.concatenate([one.choices for one in drawn])
     assert all(one.behaviour_logp.tolist() == [0] for one in drawn)
     assert np.take_along_axis(legal[0], choices.T, axis=1).T[layout.active[choices[:, 0]]].all()
     assert 70 < (choices[:, 0] == 0).sum() < 130, "both kinds, whatever their parameters"
-    assert following.draw([0], legal, own).behaviour_logp.tolist() == [-1], "the script is at its end"
+    assert following.draw([0], legal, lambda allowed: own).behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
 def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):

@@ -6,7 +6,7 @@ at no cost, exploration starts from what is good rather than from nothing (Go-Ex
 2004.12919). Programs of one kind share what they find: a schedule is tried on others too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,11 +41,14 @@ WHOLE = 0.5
 MORE = 0.5
 """Probability of another edit after each."""
 
+ONWARD = 0.75
+"""Probability of another action, where a script is cut off, before the episode may end."""
+
 AS_GOOD = 1.02
 """Factor above the least cost up to which an episode that the policy chose by itself is kept in its place."""
 
 FREE = -1
-"""Stands in a script for a choice that is left to the policy."""
+"""Stands in a script for a choice that is left to the policy: of what does not end the episode."""
 
 RANDOM = -2
 """Stands in a script for a legal action at random: any kind, with any parameters."""
@@ -164,7 +167,8 @@ class Archive:
         place = int(rng.integers(len(script)))
         edit = int(rng.integers(4))
         if edit == 0:
-            return script[:place]
+            free = np.full((int(rng.geometric(1 - ONWARD)) - 1, script.shape[1]), FREE, dtype=np.int64)
+            return np.concatenate([script[:place], free])
         if edit == 1:
             return np.delete(script, place, axis=0)
         new = self._other(pool, rng)
@@ -214,29 +218,54 @@ class Following:
         self._layout = layout
         self._rng = rng
 
-    def draw(self, episodes: Sequence[int], legal: BoolArray, draw: Draw) -> Draw:
-        """Return a draw for some episodes, in which scripts take the place of the policy's choices."""
+    def draw(
+        self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]
+    ) -> Draw:
+        """Return a draw for some episodes: the scripts' choices, or else the policy's.
+
+        Args:
+            episodes: Their numbers.
+            legal: See `ActionLayout.legal`.
+            choose: Draws the policy's choices among what is legal.
+        """
+        wanted = [self._wanted(episode, row) for episode, row in zip(episodes, legal, strict=True)]
+        allowed = legal.copy()
+        for row, script in enumerate(wanted):
+            if script is not None and script[0] == FREE:
+                self._forbid_ends(allowed[row])
+        draw = choose(allowed)
         choices = draw.choices.copy()
         followed = np.zeros(len(choices), dtype=np.bool_)
-        for row, episode in enumerate(episodes):
-            left = self._left.get(episode)
-            while left:
-                wanted = left.pop(0)
-                if wanted[0] == FREE:
-                    break
-                if wanted[0] == RANDOM:
-                    choices[row] = uniform_kind(legal[row : row + 1], self._layout, self._rng)[0]
-                    followed[row] = True
-                    break
-                if self._applies(wanted, legal[row]):
-                    choices[row] = wanted
-                    followed[row] = True
-                    break
+        for row, script in enumerate(wanted):
+            if script is not None and script[0] != FREE:
+                random = script[0] == RANDOM
+                choices[row] = self._random(legal[row]) if random else script
+                followed[row] = True
         return Draw(
             choices,
             np.where(followed, np.float32(0), draw.policy_logp),
             np.where(followed, np.float32(0), draw.behaviour_logp),
         )
+
+    def _wanted(self, episode: int, legal: BoolArray) -> IntArray | None:
+        """Return what comes next in an episode's script and applies; None after its end."""
+        left = self._left.get(episode)
+        while left:
+            wanted = left.pop(0)
+            if wanted[0] in (FREE, RANDOM) or self._applies(wanted, legal):
+                return wanted
+        return None
+
+    def _forbid_ends(self, legal: BoolArray) -> None:
+        """Leave only what goes on, where there is something."""
+        ends = self._layout.ends
+        goes_on = legal[0].copy()
+        goes_on[: len(ends)] &= ~ends
+        if goes_on.any():
+            legal[0] = goes_on
+
+    def _random(self, legal: BoolArray) -> IntArray:
+        return uniform_kind(legal[None], self._layout, self._rng)[0]
 
     def _applies(self, choices: IntArray, legal: BoolArray) -> bool:
         first = min(int(choices[0]), self._layout.width) if self._layout.pointed else int(choices[0])

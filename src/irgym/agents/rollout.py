@@ -132,9 +132,10 @@ def play(
         batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
-        draw = choose(batch, legal)
-        if following is not None:
-            draw = following.draw(turn.episodes, legal, draw)
+        if following is None:
+            draw = choose(batch, legal)
+        else:
+            draw = following.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 
