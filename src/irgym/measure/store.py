@@ -64,12 +64,15 @@ class Store:
         Raises:
             StorageError: It cannot be read.
         """
+        folder = self.folder
         wanted = re.compile(rf"{re.escape(name)}-([0-9a-f]{{{DIGITS}}}){re.escape(self.suffix)}")
         with self._explained("read"):
-            for file in sorted(self.folder.iterdir()) if self.folder.is_dir() else ():
-                match = wanted.fullmatch(file.name)
-                if match and _whole(file, match[1]):
-                    return file
+            # Names alone: a training looks for thousands of artefacts, among as many.
+            names = os.listdir(folder) if folder.is_dir() else []
+            for own in sorted(one for one in names if one.startswith(name)):
+                match = wanted.fullmatch(own)
+                if match and _whole(folder / own, match[1]):
+                    return folder / own
         return None
 
     def get(self, name: str, make: Callable[[], bytes]) -> Path:
