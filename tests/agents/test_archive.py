@@ -10,7 +10,7 @@ from trainings import check_resuming, learns
 
 from irgym.acting import heads
 from irgym.agents.advantages import risk_seeking_advantages
-from irgym.agents.archive import FREE, RANDOM, Archive, Following
+from irgym.agents.archive import FREE, LONGEST, RANDOM, Archive, Following
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.rollout import rollout
 from irgym.agents.trajectories import select_episodes
@@ -162,9 +162,11 @@ def test_a_script_is_made_by_edits_of_an_episode(learner):
     archive.add([0, 1], trajectories, outcomes.last, own=0)
     episodes = [choices_of(archive.episodes, place).tolist() for place in range(2)]
     scripts = [one.tolist() for one in archive.scripts([0] * 400, np.random.default_rng(0))]
-    assert 50 < sum(script in episodes for script in scripts) < 300, "many are another's as they are"
-    once = sum(any(edited(episode, script) for episode in episodes) for script in scripts)
-    assert 250 < once < 400, "most are edited at most once, some further"
+    made = [script for script in scripts if len(script) < LONGEST]
+    assert 280 < len(made) < 360, "one in five is random throughout"
+    assert 40 < sum(script in episodes for script in made) < 240, "many are another's as they are"
+    once = sum(any(edited(episode, script) for episode in episodes) for script in made)
+    assert len(made) / 2 < once < len(made), "most are edited at most once, some further"
 
 
 def test_programs_share_more_with_their_kind(learner):
@@ -175,8 +177,8 @@ def test_programs_share_more_with_their_kind(learner):
     assert wide != narrow
     for program, own, other in ((1, wide, narrow), (3, narrow, wide)):
         scripts = [one.tolist() for one in archive.scripts([program] * 400, np.random.default_rng(0))]
-        assert scripts.count(own) > 120, "three in four of the tournaments are among the kind"
-        assert scripts.count(own) + scripts.count(other) > 140
+        assert scripts.count(own) > 80, "three in four of the tournaments are among the kind"
+        assert scripts.count(own) + scripts.count(other) > 110
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():
@@ -186,12 +188,13 @@ def test_programs_of_one_family_and_target_are_of_a_kind():
 
 
 def edited(before: list, after: list) -> bool:
-    """Whether at most one action was changed, inserted or deleted, or the end cut off."""
+    """Whether at most one action was changed, inserted or deleted, or the end cut off or left free."""
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
     rest, new = before[same:], after[same:]
-    return not new or rest == new or rest[1:] in (new, new[1:]) or rest == new[1:]
+    free = new and all(action[0] == FREE for action in new)
+    return free or not new or rest == new or rest[1:] in (new, new[1:]) or rest == new[1:]
 
 
 def test_only_the_best_share_of_a_group_is_learnt_from():

@@ -26,8 +26,14 @@ from irgym.agents.trajectories import (
 from irgym.core.actions import BoolArray
 from irgym.nets.encoders import Encoder
 
+FRESH = 0.2
+"""Share of the scripts that are random throughout."""
+
+LONGEST = 64
+"""Greatest number of random actions; most episodes end before."""
+
 OTHERS = 0.5
-"""Share of the scripts that are made of another program's episode."""
+"""Share of the other scripts that are made of another program's episode."""
 
 TOURNAMENT = 8
 """Programs of which the one with the greatest return is that other."""
@@ -133,9 +139,9 @@ class Archive:
     def scripts(self, programs: Sequence[int], rng: np.random.Generator) -> list[IntArray]:
         """Return choices to begin an episode of each of some programs with, shape [steps, S] each.
 
-        They are those of the program's own episode, or of a better one's, half the time one of its kind, with
-        some edits: cut off somewhere, or with an action less, one more, or another one. That is the policy's,
-        one of the archive's, or random.
+        Some are random. The others are those of the program's own episode, or of a better one's, mostly one of
+        its kind, with some edits: cut off somewhere, or with an action less, one more, or another one. That is
+        the policy's, one of the archive's, or random.
         """
         if self.episodes is None:
             return []
@@ -150,6 +156,9 @@ class Archive:
         everyone = list(places.values())
         scripts: list[IntArray] = []
         for program in programs:
+            if rng.random() < FRESH:
+                scripts.append(np.full((LONGEST, self._layout.segments), RANDOM, dtype=np.int64))
+                continue
             other = program not in places or rng.random() < OTHERS
             near = alike.get(self.kinds[program]) if rng.random() < ALIKE else None
             drawn = rng.choice(near or everyone, TOURNAMENT)

@@ -154,7 +154,9 @@ def train(
                 "peaks": tuple(problem.peaks.values()),
                 "screen": screen,
             },
-            screen=None if screen is None else Screen(bench.evaluator, problem.tasks, screen, seed),
+            screen=None
+            if screen is None
+            else Screen(bench.evaluator, problem.tasks, screen, seed, problem.families),
         )
 
 

@@ -40,15 +40,17 @@ def check_share(share: float) -> None:
 class Screen:
     """An evaluator that measures a share of the new programs of each batch, and predicts the others' costs.
 
-    It measures those predicted to gain most over the best schedule of the same program measured so far, and
-    some at random. What is recorded, what is as written, and what there is not enough to predict from yet is
-    not predicted.
+    Of each family of programs it measures those predicted to gain most over the best schedule of the same
+    program measured so far, and some at random. What is recorded, what is as written, and what there is not
+    enough to predict from yet is not predicted.
 
     Args:
         evaluator: Measures.
         tasks: The programs; those of others are always measured.
         share: Of the new programs of a batch that is measured.
         seed: Of the random choices.
+        families: The family of each of the tasks: where one gains most, the others would never be measured.
+            None: all are of one.
 
     Attributes:
         quality: Of the predictions for those of the last batch that were measured; None for fewer than three.
@@ -58,7 +60,14 @@ class Screen:
         BackendError: The library for it is missing.
     """
 
-    def __init__(self, evaluator: Evaluator, tasks: Sequence[Task[Any]], share: float, seed: int) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        tasks: Sequence[Task[Any]],
+        share: float,
+        seed: int,
+        families: Sequence[str] = (),
+    ) -> None:
         check_share(share)
         check_predictable(tasks[0])
         if capabilities.recorded(tasks[0], tasks[0].key(tasks[0].initial())) is None:
@@ -69,6 +78,7 @@ class Screen:
         self._evaluator = evaluator
         self._history = capabilities.ask(evaluator, CostHistory)
         self._tasks = {task.uri: task for task in tasks}
+        self._families = {task.uri: family for task, family in zip(tasks, families, strict=bool(families))}
         self._share = share
         self._rng = np.random.default_rng(seed)
         self._best: dict[str, float] = {}
@@ -133,8 +143,12 @@ class Screen:
         if predicted is None:
             return {}
         best = np.array([self._best.get(one.job.program, 0.0) for one in candidates])
-        count = math.ceil(self._share * len(candidates))
-        chosen = set(promising(predicted - best, count, self._rng).tolist())
+        families = np.array([self._families.get(one.job.program, "") for one in candidates])
+        chosen: set[int] = set()
+        for family in np.unique(families):
+            places = np.flatnonzero(families == family)
+            count = math.ceil(self._share * len(places))
+            chosen |= set(places[promising((predicted - best)[places], count, self._rng)].tolist())
         return {
             _identity(one.job): Measurement(Outcome.OK, (one.first * math.exp(ratio),), predicted=True)
             for place, (one, ratio) in enumerate(zip(candidates, predicted.tolist(), strict=True))
