@@ -58,7 +58,7 @@ lint: $(INSTALLED)
 	$(BIN)/pyright
 
 bench: $(INSTALLED)
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/*_throughput.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
