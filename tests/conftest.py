@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -29,7 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     config.add_cleanup(lambda: os.environ.pop(BUILT))
     built = Path(folder.name) / "built"
-    (built / "linalg").mkdir(parents=True)
+    for shared in ("linalg", "graph", "cse"):
+        (built / shared).mkdir(parents=True)
     # Files under names made of all that they depend on: the engine, which takes half a minute, and modules.
     (cache_dir() / "hlo").mkdir(parents=True, exist_ok=True)
     (built / "hlo").symlink_to(cache_dir() / "hlo")
@@ -48,7 +48,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """A folder for what is the same for all tests: programs of linalg, hlo's modules and engine."""
+    """A folder for what is the same for all tests: imported and compiled programs, hlo's engine."""
     return Path(os.environ[BUILT])
 
 
@@ -64,11 +64,11 @@ def engine() -> None:
 @pytest.fixture(autouse=True)
 def own_cache(
     built: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
+) -> Path:
     """Give each test costs of its own; what is built once is there."""
     folder = tmp_path_factory.getbasetemp() / f"cache-{next(_numbers)}"
     folder.mkdir()
     for shared in built.iterdir():
         (folder / shared.name).symlink_to(shared)
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
-    yield
+    return folder

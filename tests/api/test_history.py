@@ -14,12 +14,6 @@ from irgym.measure.cache import CostCache, default_path
 PROGRAM = "loops://mm/24x24x24"
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
-    return tmp_path
-
-
 def test_a_result_is_recorded_with_how_it_was_found():
     assert irgym.history(PROGRAM) == []
     found = irgym.tune(PROGRAM, search="evolutionary", evaluations=30)

@@ -7,8 +7,9 @@ from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder that is not there yet."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(folder))
     return folder
