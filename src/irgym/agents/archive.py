@@ -35,8 +35,9 @@ LONGEST = 64
 OTHERS = 0.5
 """Share of the other scripts that are made of another program's episode."""
 
-TOURNAMENT = 8
-"""Programs of which the one with the greatest return is that other."""
+TOURNAMENTS = (2, 4, 8, 16, 32, 64, 128)
+"""How many programs are drawn of which the one with the greatest return is that other: large tournaments spread
+what a single program found, small ones keep it apart from what is best elsewhere."""
 
 ALIKE = 0.75
 """Share of these tournaments that are held among programs of the same kind; the others are among all."""
@@ -161,7 +162,7 @@ class Archive:
                 continue
             other = program not in places or rng.random() < OTHERS
             near = alike.get(self.kinds[program]) if rng.random() < ALIKE else None
-            drawn = rng.choice(near or everyone, TOURNAMENT)
+            drawn = rng.choice(near or everyone, rng.choice(TOURNAMENTS))
             place = int(drawn[np.argmax(returns[drawn])]) if other else places[program]
             script = choices[bounds[place] : bounds[place + 1]]
             edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
