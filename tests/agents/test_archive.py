@@ -106,7 +106,8 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     assert all(one.behaviour_logp.tolist() == [0] for one in drawn)
     assert np.take_along_axis(legal[0], choices.T, axis=1).T[layout.active[choices[:, 0]]].all()
     assert 70 < (choices[:, 0] == 0).sum() < 130, "both kinds, whatever their parameters"
-    assert following.draw([0], legal, lambda allowed: own).behaviour_logp.tolist() == [-1], "the script is at its end"
+    after = following.draw([0], legal, lambda allowed: own)
+    assert after.behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
 def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):

@@ -78,6 +78,18 @@ def test_it_measures_what_is_best(tmp_path):
     assert np.mean(list(seen.values())) < np.mean(list(unseen.values()))
 
 
+def test_it_measures_its_share_of_each_family(tmp_path):
+    families = ["first" if place == 0 else "others" for place in range(len(TASKS))]
+    screen = Screen(measured(tmp_path)[0], TASKS, 0.3, seed=0, families=families)
+    screen.evaluate(jobs(TASKS, 150, 0))
+    asked = jobs(TASKS[:1], 10, 1)[10:] + jobs(TASKS[1:], 90, 2)[90:]
+    answers = {identity(job): one for job, one in zip(asked, screen.evaluate(asked), strict=True)}
+    for own in (True, False):
+        new = [one for (uri, _), one in answers.items() if (uri == TASKS[0].uri) == own and not one.cached]
+        assert len(new) > 3
+        assert sum(not one.predicted for one in new) == math.ceil(0.3 * len(new))
+
+
 def test_no_prediction_is_recorded_and_what_is_recorded_is_not_predicted(tmp_path):
     evaluator, _ = measured(tmp_path)
     screen = Screen(evaluator, TASKS, 0.5, seed=0)

@@ -36,8 +36,10 @@ OTHERS = 0.5
 """Share of the other scripts that are made of another program's episode."""
 
 TOURNAMENTS = (2, 4, 8, 16, 32, 64, 128)
-"""How many programs are drawn of which the one with the greatest return is that other: large tournaments spread
-what a single program found, small ones keep it apart from what is best elsewhere."""
+"""How many programs are drawn of which the one with the greatest return is that other.
+
+Large tournaments spread what a single program found; small ones take over what is different, too.
+"""
 
 ALIKE = 0.75
 """Share of these tournaments that are held among programs of the same kind; the others are among all."""
@@ -140,9 +142,9 @@ class Archive:
     def scripts(self, programs: Sequence[int], rng: np.random.Generator) -> list[IntArray]:
         """Return choices to begin an episode of each of some programs with, shape [steps, S] each.
 
-        Some are random. The others are those of the program's own episode, or of a better one's, mostly one of
-        its kind, with some edits: cut off somewhere, or with an action less, one more, or another one. That is
-        the policy's, one of the archive's, or random.
+        Some are random. The others are those of the program's own episode, or of a better one's, mostly one
+        of its kind, with some edits: cut off somewhere, or with an action less, one more, or another one.
+        That is the policy's, one of the archive's, or random.
         """
         if self.episodes is None:
             return []
@@ -228,9 +230,7 @@ class Following:
         self._layout = layout
         self._rng = rng
 
-    def draw(
-        self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]
-    ) -> Draw:
+    def draw(self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]) -> Draw:
         """Return a draw for some episodes: the scripts' choices, or else the policy's.
 
         Args:

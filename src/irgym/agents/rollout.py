@@ -85,7 +85,9 @@ def rollout(
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
     """
-    episodes = play(tasks, problem.reward, encoder, layout, choose, privileged=privileged, following=following)
+    episodes = play(
+        tasks, problem.reward, encoder, layout, choose, privileged=privileged, following=following
+    )
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 

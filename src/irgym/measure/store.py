@@ -64,15 +64,13 @@ class Store:
         Raises:
             StorageError: It cannot be read.
         """
-        folder = self.folder
         wanted = re.compile(rf"{re.escape(name)}-([0-9a-f]{{{DIGITS}}}){re.escape(self.suffix)}")
         with self._explained("read"):
-            # Names alone: a training looks for thousands of artefacts, among as many.
-            names = os.listdir(folder) if folder.is_dir() else []
-            for own in sorted(one for one in names if one.startswith(name)):
+            for own in self._names(name):
                 match = wanted.fullmatch(own)
-                if match and _whole(folder / own, match[1]):
-                    return folder / own
+                file = self.folder / own
+                if match and _whole(file, match[1]):
+                    return file
         return None
 
     def get(self, name: str, make: Callable[[], bytes]) -> Path:
@@ -119,6 +117,17 @@ class Store:
         if not found:
             write_files({**more, file: content})
         return file
+
+    def _names(self, beginning: str) -> list[str]:
+        """Return the names of files that begin so, sorted: a training looks for thousands, among as many.
+
+        Raises:
+            OSError: The folder cannot be read.
+        """
+        if not self.folder.is_dir():
+            return []
+        with os.scandir(self.folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name.startswith(beginning))
 
     @contextmanager
     def _lock(self, name: str) -> Generator[None]:
