@@ -110,6 +110,28 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     assert after.behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
+def test_what_is_left_free_does_not_end_the_episode_where_it_can_go_on(learner):
+    layout = learner.layout
+    legal = np.ones((2, layout.segments, layout.width), dtype=np.bool_)
+    legal[1, 0] = False
+    legal[1, 0, : layout.width] = layout.ends
+    assert layout.ends.any()
+    free = np.full((1, layout.segments), FREE, dtype=np.int64)
+    following = Following({0: free, 1: free}, layout, np.random.default_rng(0))
+    asked = []
+
+    def choose(allowed):
+        asked.append(allowed)
+        return heads.Draw(np.zeros((2, layout.segments), dtype=np.int64), *np.zeros((2, 2), np.float32))
+
+    for _ in range(2):
+        following.draw([0, 1], legal, choose)
+    first, after = asked
+    assert not first[0, 0, : layout.width][layout.ends].any() and first[0, 0].any()
+    assert (first[1] == legal[1]).all(), "nothing else is left there"
+    assert (after == legal).all(), "the scripts are at their ends"
+
+
 def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):
     archive = Archive([""] * 9, learner.layout, learner.encoder)
     least: dict[int, float] = {}
@@ -167,7 +189,7 @@ def test_a_script_is_made_by_edits_of_an_episode(learner):
     assert 280 < len(made) < 360, "one in five is random throughout"
     assert 40 < sum(script in episodes for script in made) < 240, "many are another's as they are"
     once = sum(any(edited(episode, script) for episode in episodes) for script in made)
-    assert len(made) / 2 < once < len(made), "most are edited at most once, some further"
+    assert 0.625 * len(made) < once < len(made), "most are edited at most once, some further"
 
 
 def test_programs_share_more_with_their_kind(learner):
@@ -179,12 +201,13 @@ def test_programs_share_more_with_their_kind(learner):
     for program, own, other in ((1, wide, narrow), (3, narrow, wide)):
         scripts = [one.tolist() for one in archive.scripts([program] * 400, np.random.default_rng(0))]
         assert scripts.count(own) > 80, "three in four of the tournaments are among the kind"
-        assert scripts.count(own) + scripts.count(other) > 110
+        assert scripts.count(own) + scripts.count(other) > 112
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():
-    problem = replace(dials.problem(CODES[:3]), families=("long", "short", "long"))
-    kinds = CONFIG.build(problem).archive.kinds
+    problem = dials.problem(CODES[:3])
+    families = {task.uri: name for task, name in zip(problem.tasks, ("long", "short", "long"), strict=True)}
+    kinds = CONFIG.build(replace(problem, families=families)).archive.kinds
     assert kinds[0] == kinds[2] != kinds[1]
 
 

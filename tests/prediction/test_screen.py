@@ -79,8 +79,7 @@ def test_it_measures_what_is_best(tmp_path):
 
 
 def test_it_measures_its_share_of_each_family(tmp_path):
-    families = ["first" if place == 0 else "others" for place in range(len(TASKS))]
-    screen = Screen(measured(tmp_path)[0], TASKS, 0.3, seed=0, families=families)
+    screen = Screen(measured(tmp_path)[0], TASKS, 0.3, seed=0, families={TASKS[0].uri: "first"})
     screen.evaluate(jobs(TASKS, 150, 0))
     asked = jobs(TASKS[:1], 10, 1)[10:] + jobs(TASKS[1:], 90, 2)[90:]
     answers = {identity(job): one for job, one in zip(asked, screen.evaluate(asked), strict=True)}

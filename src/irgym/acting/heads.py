@@ -106,7 +106,7 @@ def _uniform_weights(
 
 
 def uniform_kind(legal: BoolArray, layout: ActionLayout, rng: np.random.Generator) -> IntArray:
-    """Draw legal actions, all kinds being equally likely whatever their parameters; shape [B, S]."""
+    """Draw legal actions, shape [B, S]; kinds and candidates are equally likely, with any parameters."""
     return _settle(_pick(legal.astype(np.float64), rng), layout)[0]
 
 
@@ -190,8 +190,7 @@ def likeliest(
         return choices
     weights = _weights(np.where(legal[:, 0], scores[:, 0], np.float32(MASKED)))
     ending = weights[:, : layout.width] @ layout.ends / weights.sum(axis=-1)
-    onward = legal.copy()
-    onward[:, 0, : layout.width] &= ~layout.ends
+    onward = layout.onward(legal)
     early = (ending < 0.5) & onward[:, 0].any(axis=-1)
     return np.where(early[:, None], greedy(scores, onward, layout, pair_scores), choices)
 

@@ -39,8 +39,7 @@ class ActionLayout(ABC):
         prior: Shape [alternatives of segment 0]; how often an untrained policy chooses each, relatively.
         earlier: Shape [P]; of each pair of segments that are linked, the one that is chosen first.
         later: Shape [P]; the other one, whose scores depend on that choice.
-        ends: Shape [W]; which of the first W alternatives of segment 0 end the episode, where there are
-            candidates.
+        ends: Shape [W]; which of the first W alternatives of segment 0 end the episode.
         ranks: The slots' segments in the order in which they are chosen, those of an entry at once; and the
             places of the pairs whose later segment is among them.
     """
@@ -65,6 +64,12 @@ class ActionLayout(ABC):
         if not self.pointed:
             return fixed
         return with_candidates(fixed, np.array([len(mask.candidates) for mask in masks]))
+
+    def onward(self, legal: BoolArray) -> BoolArray:
+        """Return what is legal and does not end the episode, of the same shape [B, S, W + K]."""
+        onward = legal.copy()
+        onward[:, 0, : self.width] &= ~self.ends
+        return onward
 
     def actions(self, choices: IntArray, masks: Sequence[Mask] = ()) -> list[Action]:
         """Return the actions of choices of shape [B, S].

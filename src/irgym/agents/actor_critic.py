@@ -146,6 +146,7 @@ class ActorCriticLearner(Generic[C]):
             others = draw_tasks(programs, started, self.rng)
             scripts = archive.scripts(others, self.rng)
             places += others[: len(scripts)]
+        following = Following(dict(enumerate(scripts, start=own)), self.layout, self.rng) if scripts else None
         trajectories, outcomes = rollout(
             [self.problem.tasks[place] for place in places],
             self.problem,
@@ -153,7 +154,7 @@ class ActorCriticLearner(Generic[C]):
             self.layout,
             choose,
             privileged=self.config.value_features,
-            following=Following(dict(enumerate(scripts, start=own)), self.layout, self.rng),
+            following=following,
         )
         if archive is not None:
             archive.add(places, trajectories, outcomes.last, own)

@@ -160,7 +160,7 @@ class Archive:
         scripts: list[IntArray] = []
         for program in programs:
             if rng.random() < FRESH:
-                scripts.append(np.full((LONGEST, self._layout.segments), RANDOM, dtype=np.int64))
+                scripts.append(self._left_open(RANDOM, LONGEST))
                 continue
             other = program not in places or rng.random() < OTHERS
             near = alike.get(self.kinds[program]) if rng.random() < ALIKE else None
@@ -179,8 +179,7 @@ class Archive:
         place = int(rng.integers(len(script)))
         edit = int(rng.integers(4))
         if edit == 0:
-            free = np.full((int(rng.geometric(1 - ONWARD)) - 1, script.shape[1]), FREE, dtype=np.int64)
-            return np.concatenate([script[:place], free])
+            return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
         if edit == 1:
             return np.delete(script, place, axis=0)
         new = self._other(pool, rng)
@@ -193,10 +192,14 @@ class Archive:
     def _other(self, pool: IntArray, rng: np.random.Generator) -> IntArray:
         source = int(rng.integers(3))
         if source == 0:
-            return np.full(self._layout.segments, FREE, dtype=np.int64)
+            return self._left_open(FREE, 1)[0]
         if source == 1:
             return pool[rng.integers(len(pool))]
-        return np.full(self._layout.segments, RANDOM, dtype=np.int64)
+        return self._left_open(RANDOM, 1)[0]
+
+    def _left_open(self, how: int, steps: int) -> IntArray:
+        """Return what stands for some choices that are `FREE` or `RANDOM`."""
+        return np.full((steps, self._layout.segments), how, dtype=np.int64)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors and plain values."""
@@ -239,17 +242,16 @@ class Following:
             choose: Draws the policy's choices among what is legal.
         """
         wanted = [self._wanted(episode, row) for episode, row in zip(episodes, legal, strict=True)]
-        allowed = legal.copy()
-        for row, script in enumerate(wanted):
-            if script is not None and script[0] == FREE:
-                self._forbid_ends(allowed[row])
-        draw = choose(allowed)
+        free = np.array([one is not None and one[0] == FREE for one in wanted])
+        onward = self._layout.onward(legal)
+        goes_on = free & onward[:, 0].any(axis=-1)
+        draw = choose(np.where(goes_on[:, None, None], onward, legal))
         choices = draw.choices.copy()
         followed = np.zeros(len(choices), dtype=np.bool_)
-        for row, script in enumerate(wanted):
-            if script is not None and script[0] != FREE:
-                random = script[0] == RANDOM
-                choices[row] = self._random(legal[row]) if random else script
+        for row, one in enumerate(wanted):
+            if one is not None and not free[row]:
+                random = one[0] == RANDOM
+                choices[row] = uniform_kind(legal[[row]], self._layout, self._rng)[0] if random else one
                 followed[row] = True
         return Draw(
             choices,
@@ -265,17 +267,6 @@ class Following:
             if wanted[0] in (FREE, RANDOM) or self._applies(wanted, legal):
                 return wanted
         return None
-
-    def _forbid_ends(self, legal: BoolArray) -> None:
-        """Leave only what goes on, where there is something."""
-        ends = self._layout.ends
-        goes_on = legal[0].copy()
-        goes_on[: len(ends)] &= ~ends
-        if goes_on.any():
-            legal[0] = goes_on
-
-    def _random(self, legal: BoolArray) -> IntArray:
-        return uniform_kind(legal[None], self._layout, self._rng)[0]
 
     def _applies(self, choices: IntArray, legal: BoolArray) -> bool:
         first = min(int(choices[0]), self._layout.width) if self._layout.pointed else int(choices[0])

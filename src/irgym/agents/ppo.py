@@ -149,11 +149,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.past: Trajectories | None = None
         self.archive: Archive | None = None
         if config.started or config.imitation > 0:
-            families = self.problem.families or [""] * len(self.problem.tasks)
-            kinds = [
-                f"{task.target_text} {family}"
-                for task, family in zip(self.problem.tasks, families, strict=True)
-            ]
+            families = self.problem.families
+            kinds = [f"{task.target_text} {families.get(task.uri, '')}" for task in self.problem.tasks]
             self.archive = Archive(kinds, self.layout, self.encoder, config.gamma)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:

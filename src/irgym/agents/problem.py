@@ -22,8 +22,8 @@ class Problem:
         peaks: The peak of each target by its name, in GFLOP/s, for rewards that need an ideal cost.
         makers: Calls that make the tasks in another process, one for each of `tasks`; none where only this
             process has them.
-        families: The family of each of `tasks`, see `irgym.core.environment.Environment.family`; none where
-            all are of one.
+        families: The family of each program by its URI, see `irgym.core.environment.Environment.family`;
+            those that are not named are all of one.
     """
 
     tasks: Sequence[Task[Any]]
@@ -31,7 +31,7 @@ class Problem:
     reward: Reward
     peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     makers: Sequence[Call] = ()
-    families: Sequence[str] = ()
+    families: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def analysed(self) -> "Problem":
         """Return this problem on tasks that have the analysis of every state at hand."""

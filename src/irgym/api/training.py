@@ -186,7 +186,7 @@ def _problem(
         peaks = _peaks(bench, tasks[: len(targets)])
     of_target = dict(zip(targets_of(tasks), peaks, strict=False))
     makers = makers_of(environment.name, uris, backend, targets, objective)
-    families = [environment.family(uri) for uri in uris for _ in targets]
+    families = {task.uri: environment.family(task.uri) for task in tasks}
     return Problem(tasks, bench.evaluator, reward, of_target, makers, families)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ class Screen:
         tasks: The programs; those of others are always measured.
         share: Of the new programs of a batch that is measured.
         seed: Of the random choices.
-        families: The family of each of the tasks: where one gains most, the others would never be measured.
-            None: all are of one.
+        families: The family of each program by its URI: where one gains most, the others would never be
+            measured. Those that are not named are all of one.
 
     Attributes:
         quality: Of the predictions for those of the last batch that were measured; None for fewer than three.
@@ -66,7 +67,7 @@ class Screen:
         tasks: Sequence[Task[Any]],
         share: float,
         seed: int,
-        families: Sequence[str] = (),
+        families: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         check_share(share)
         check_predictable(tasks[0])
@@ -78,7 +79,7 @@ class Screen:
         self._evaluator = evaluator
         self._history = capabilities.ask(evaluator, CostHistory)
         self._tasks = {task.uri: task for task in tasks}
-        self._families = {task.uri: family for task, family in zip(tasks, families, strict=bool(families))}
+        self._families = families
         self._share = share
         self._rng = np.random.default_rng(seed)
         self._best: dict[str, float] = {}

@@ -44,7 +44,7 @@ def test_the_kernels_compute_the_same(uri: str, bench: Bench):
 
 
 def test_most_kernels_can_be_run(bench: Bench):
-    said = [compared(bench, task, (0,)) for task in map(task_of, KERNELS[::4])]
+    said = [compared(bench, task, (0,)) for task in map(task_of, KERNELS)]
     assert sum(one.checked for one in said) > 0.9 * len(said)
 
 
