@@ -154,6 +154,20 @@ def test_epsilon_greedy_explores_uniformly_over_legal_actions():
     )
 
 
+def test_at_random_kinds_are_equally_likely_and_half_of_what_can_be_omitted_is():
+    space = ActionSpace((ActionKind("stop"), ActionKind("tile", ((4, 0, 8, 16), (0, 1), (1, 2)), omitted=0)))
+    layout = StructuredLayout(space)
+    legal = np.repeat(layout.legal([space.mask([True, True], [True] * 8)]), 8000, 0)
+    legal[:, 2, 0] = False
+    choices = heads.uniform_kind(legal, layout, np.random.default_rng(0))
+    tiles = choices[choices[:, 0] == 1]
+    assert abs(len(tiles) / len(choices) - 0.5) < 0.02
+    shares = np.bincount(tiles[:, 1], minlength=4) / len(tiles)
+    np.testing.assert_allclose(shares, [1 / 6, 1 / 2, 1 / 6, 1 / 6], atol=0.03)
+    assert (tiles[:, 2] == 1).all(), "what may not be omitted is not"
+    assert abs(tiles[:, 3].mean() - 0.5) < 0.03, "both alike where none stands for nothing"
+
+
 @pytest.mark.parametrize("make", [StructuredLayout, AutoregressiveLayout, FlatLayout])
 def test_a_single_legal_action_is_certain_and_its_gradient_finite(make):
     layout = make(SPACE)

@@ -110,6 +110,22 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     assert after.behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
+def test_what_is_random_of_an_action_is_any_legal_parameter(learner):
+    layout = learner.layout
+    row = int(np.argmax(layout.active.sum(axis=1)))
+    slot = int(np.flatnonzero(layout.active[row])[1])
+    legal = np.ones((1, layout.segments, layout.width), dtype=np.bool_)
+    legal[0, slot] = np.isin(np.arange(layout.width), [0, 2])
+    varied = np.where(layout.active[row], 1, 0)
+    varied[[0, slot]] = row, RANDOM
+    following = Following({0: np.tile(varied, (100, 1))}, layout, np.random.default_rng(0))
+    own = heads.Draw(np.zeros((1, layout.segments), dtype=np.int64), np.float32([-1]), np.float32([-1]))
+    drawn = np.concatenate([following.draw([0], legal, lambda allowed: own).choices for _ in range(100)])
+    assert set(drawn[:, slot].tolist()) == {0, 2}
+    rest = np.arange(layout.segments) != slot
+    assert (drawn[:, rest] == varied[rest]).all()
+
+
 def test_what_is_left_free_does_not_end_the_episode_where_it_can_go_on(learner):
     layout = learner.layout
     legal = np.ones((2, layout.segments, layout.width), dtype=np.bool_)

@@ -30,6 +30,8 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     )
     assert policy.environment == "passes" and seen == [1, 2]
     assert said == ["ppo on 4 programs of all; a toy"]
+    irgym.train("passes", tmp_path / "few", limit=3, iterations=1, hyperparameters=SMALL, note=said.append)
+    assert said[1] == "ppo on 3 programs of all; a toy"
     comparison = irgym.evaluate(run, limit=2)
     assert comparison.methods == [f"policy:{run}", f"raw:{run}"]
     assert comparison.programs == [URIS[0], URIS[2]]
@@ -85,13 +87,13 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    irgym.train("passes", ours, "a2c", iterations=1, seed=5, hyperparameters=SMALL | {"lr": 1e-3})
-    words = ["--set", "episodes=4", "hidden=8", "lr=1e-3", "--seed", "5", "--agent", "a2c"]
+    irgym.train("passes", ours, "a2c", limit=2, iterations=1, seed=5, hyperparameters=SMALL | {"lr": 1e-3})
+    words = ["--limit", "2", "--set", "episodes=4", "hidden=8", "lr=1e-3", "--seed", "5", "--agent", "a2c"]
     main(["train", "passes", "--run", str(theirs), "--iterations", "1", *words])
     assert RunFolder(ours).describe() == RunFolder(theirs).describe()
     main(["train", "passes", "--run", str(ours), "--iterations", "2", "--resume", *words])
     texts = {"episodes": "4", "hidden": [8], "lr": "1e-3"}
-    irgym.train("passes", theirs, "a2c", iterations=2, seed=5, resume=True, hyperparameters=texts)
+    irgym.train("passes", theirs, "a2c", limit=2, iterations=2, seed=5, resume=True, hyperparameters=texts)
     times = ("seconds", "evaluations_per_s")
     rows = [
         [{name: row[name] for name in row if name not in times} for row in RunFolder(run).read_metrics()]
@@ -110,6 +112,7 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
         ({"agent": "sarsa"}, "no agent 'sarsa'"),
         ({"validate": 1}, "validation needs both"),
         ({"validate": -1}, "0 or more"),
+        ({"limit": 0}, "leaves no program"),
         ({"reward": "praise"}, "no reward 'praise'"),
         ({"seconds": 0}, "are not enough"),
         ({"iterations": 1.5}, "a whole number"),

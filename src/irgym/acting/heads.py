@@ -85,8 +85,7 @@ def _pick(weights: NDArray[np.floating], rng: np.random.Generator) -> IntArray:
 
 def _settle(choices: IntArray, layout: ActionLayout) -> tuple[IntArray, BoolArray]:
     """Set the choices of inactive segments to 0; return them and which segments are active."""
-    first = np.minimum(choices[:, 0], layout.width) if layout.pointed else choices[:, 0]
-    active = layout.active[first]
+    active = layout.chosen(choices)
     return choices * active, active
 
 
@@ -106,8 +105,15 @@ def _uniform_weights(
 
 
 def uniform_kind(legal: BoolArray, layout: ActionLayout, rng: np.random.Generator) -> IntArray:
-    """Draw legal actions, shape [B, S]; kinds and candidates are equally likely, with any parameters."""
-    return _settle(_pick(legal.astype(np.float64), rng), layout)[0]
+    """Draw legal actions, shape [B, S]; kinds and candidates are equally likely, with any parameters.
+
+    Half of the parameters that can be omitted are: of many loops, most are not to be tiled at once.
+    """
+    weights = legal.astype(np.float64)
+    segments = np.flatnonzero(layout.omitted >= 0)
+    left_out = segments, layout.omitted[segments]
+    weights[:, *left_out] *= np.maximum(weights[:, segments].sum(axis=-1) - 1, 1)
+    return _settle(_pick(weights, rng), layout)[0]
 
 
 def _explored(

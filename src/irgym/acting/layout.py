@@ -40,6 +40,7 @@ class ActionLayout(ABC):
         earlier: Shape [P]; of each pair of segments that are linked, the one that is chosen first.
         later: Shape [P]; the other one, whose scores depend on that choice.
         ends: Shape [W]; which of the first W alternatives of segment 0 end the episode.
+        omitted: Shape [S]; the alternative of each segment that omits the parameter, -1 where there is none.
         ranks: The slots' segments in the order in which they are chosen, those of an entry at once; and the
             places of the pairs whose later segment is among them.
     """
@@ -53,6 +54,7 @@ class ActionLayout(ABC):
     owner: NDArray[np.intp]
     active: BoolArray
     ends: BoolArray
+    omitted: IntArray
     prior: NDArray[np.float32]
     earlier: IntArray = np.zeros(0, dtype=np.int64)
     later: IntArray = np.zeros(0, dtype=np.int64)
@@ -64,6 +66,11 @@ class ActionLayout(ABC):
         if not self.pointed:
             return fixed
         return with_candidates(fixed, np.array([len(mask.candidates) for mask in masks]))
+
+    def chosen(self, choices: IntArray) -> BoolArray:
+        """Return the segments in which actions of choices of shape [B, S] choose, of the same shape."""
+        first = choices[:, 0]
+        return self.active[np.minimum(first, self.width) if self.pointed else first]
 
     def onward(self, legal: BoolArray) -> BoolArray:
         """Return what is legal and does not end the episode, of the same shape [B, S, W + K]."""
@@ -170,6 +177,12 @@ class StructuredLayout(ActionLayout):
         self.prior = np.array([max(row, default=1) for row in rows], dtype=np.float32)
         kinds = self.width + 1 if self.pointed else len(rows)
         self.ends = _filled([bool(space.stops[kind]) for kind in space.fixed], self.width)
+        omitted = [
+            slot.index(kind.omitted) if kind.omitted in slot else -1
+            for kind in (space.kinds[place] for place in space.fixed)
+            for slot in kind.slots
+        ]
+        self.omitted = np.array([-1, *omitted], dtype=np.int64)
         slots = np.arange(kinds)[:, None] == self.owner[None, :]
         self.active = np.concatenate([np.ones((kinds, 1), dtype=np.bool_), slots], axis=1)
         # The last column of the joined mask is the one that is always false.
@@ -247,6 +260,7 @@ class FlatLayout(ActionLayout):
         self.owner = np.zeros(0, dtype=np.intp)
         self.active = np.ones((self.width + self.pointed, 1), dtype=np.bool_)
         self.ends = _filled([bool(space.stops[action.kind]) for action in space.flat], self.width)
+        self.omitted = np.array([-1], dtype=np.int64)
         self.prior = np.ones(self.width, dtype=np.float32)
         self._structured = structured
         self._taken = structured.choices(space.flat, [NO_CANDIDATES] * len(space.flat))

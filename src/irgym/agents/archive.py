@@ -47,6 +47,9 @@ ALIKE = 0.75
 WHOLE = 0.5
 """Share of those that are taken over as they are."""
 
+PARAMETERS = 0.5
+"""Share of the edits that concern one parameter."""
+
 MORE = 0.5
 """Probability of another edit after each."""
 
@@ -60,7 +63,7 @@ FREE = -1
 """Stands in a script for a choice that is left to the policy: of what does not end the episode."""
 
 RANDOM = -2
-"""Stands in a script for a legal action at random: any kind, with any parameters."""
+"""Stands in a script for a legal choice at random: of a parameter, or of a kind and all its parameters."""
 
 
 class Archive:
@@ -144,7 +147,7 @@ class Archive:
 
         Some are random. The others are those of the program's own episode, or of a better one's, mostly one
         of its kind, with some edits: cut off somewhere, or with an action less, one more, or another one.
-        That is the policy's, one of the archive's, or random.
+        That is the policy's, one of the archive's, random, or the same with one parameter at random.
         """
         if self.episodes is None:
             return []
@@ -177,6 +180,8 @@ class Archive:
         if not len(script):
             return script
         place = int(rng.integers(len(script)))
+        if rng.random() < PARAMETERS:
+            return self._varied(script, place, rng)
         edit = int(rng.integers(4))
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
@@ -188,6 +193,15 @@ class Archive:
         changed = script.copy()
         changed[place] = new
         return changed
+
+    def _varied(self, script: IntArray, place: int, rng: np.random.Generator) -> IntArray:
+        """Return a script with one parameter of an action at random; or the action, where it has none."""
+        if script[place, 0] < 0:
+            return script
+        slots = np.flatnonzero(self._layout.chosen(script[[place]])[0])[1:]
+        varied = script.copy()
+        varied[place, rng.choice(slots) if len(slots) else slice(None)] = RANDOM
+        return varied
 
     def _other(self, pool: IntArray, rng: np.random.Generator) -> IntArray:
         source = int(rng.integers(3))
@@ -250,8 +264,7 @@ class Following:
         followed = np.zeros(len(choices), dtype=np.bool_)
         for row, one in enumerate(wanted):
             if one is not None and not free[row]:
-                random = one[0] == RANDOM
-                choices[row] = uniform_kind(legal[[row]], self._layout, self._rng)[0] if random else one
+                choices[row] = self._filled(one, legal[row])
                 followed[row] = True
         return Draw(
             choices,
@@ -269,8 +282,17 @@ class Following:
         return None
 
     def _applies(self, choices: IntArray, legal: BoolArray) -> bool:
-        first = min(int(choices[0]), self._layout.width) if self._layout.pointed else int(choices[0])
-        if choices[0] >= legal.shape[-1] or first >= len(self._layout.active):
+        if choices[0] >= legal.shape[-1] or not legal[0, choices[0]]:
             return False
-        segments = np.flatnonzero(self._layout.active[first])
+        segments = np.flatnonzero(self._layout.chosen(choices[None])[0] & (choices >= 0))
         return bool(legal[segments, choices[segments]].all())
+
+    def _filled(self, choices: IntArray, legal: BoolArray) -> IntArray:
+        """Return the choices of an action with legal ones in place of those at random."""
+        if (choices != RANDOM).all():
+            return choices
+        fixed = np.flatnonzero(choices >= 0)
+        allowed = legal.copy()
+        allowed[fixed] = False
+        allowed[fixed, choices[fixed]] = True
+        return uniform_kind(allowed[None], self._layout, self._rng)[0]

@@ -46,6 +46,7 @@ def train(
     agent: str = "ppo",
     *,
     dataset: str | None = None,
+    limit: int | None = None,
     seconds: float | None = None,
     iterations: int | None = None,
     seed: int = 0,
@@ -71,6 +72,7 @@ def train(
         run: Run folder, for checkpoints, metrics (JSON lines, TensorBoard) and the policy.
         agent: Learning algorithm, such as ppo, a2c, dqn or apex.
         dataset: Name of a data set; by default the environment's own.
+        limit: Learn from this many of its training programs, evenly spread; by default from all.
         seconds: Training time after which to stop; the time before a resumption counts too.
         iterations: Number of iterations in all after which to stop; by default the agent's own number.
         seed: Seed of all random choices.
@@ -100,7 +102,7 @@ def train(
         StorageError: A file cannot be written, or what is resumed is missing or damaged.
         BackendError: torch is not installed.
     """
-    check_options(seed=seed, agent=agent, dataset=dataset, farm=farm, reward=reward)
+    check_options(seed=seed, limit=limit, agent=agent, dataset=dataset, farm=farm, reward=reward)
     targets = targets_named(target)
     check_options(objective=objective, backend=backend, observation=observation)
     folder = RunFolder(path_of(run, "a run folder"))
@@ -120,6 +122,7 @@ def train(
     programs = dataset_named(found, dataset)
     if not programs.train:
         raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
+    learnt = spread(programs.train, limit)
     check_objective(found, objective)
     rewarded = reward_of(found, reward)
     config = configured(AGENTS.load(agent), _with(hyperparameters, observation), seed, agent)
@@ -129,11 +132,11 @@ def train(
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
     peaks = folder.problem().peaks if resume else None
     with found.bench(farm, backend) as bench:
-        problem = _problem(found, bench, programs.train, rewarded, (backend, targets, objective), peaks)
+        problem = _problem(found, bench, learnt, rewarded, (backend, targets, objective), peaks)
         if note is not None:
             firsts = problem.tasks[: len(targets)]
             machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in firsts))
-            note(f"{agent} on {len(programs.train)} programs of {programs.name}; {machine}")
+            note(f"{agent} on {len(learnt)} programs of {programs.name}; {machine}")
         return run_training(
             config,
             problem,
@@ -146,6 +149,7 @@ def train(
             environment=found.name,
             details={
                 "dataset": programs.name,
+                "limit": limit,
                 "objective": objective,
                 "reward": reward,
                 "backend": backend,

@@ -29,6 +29,8 @@ class Train:
     """Learning algorithm, such as ppo, a2c, dqn or apex."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
+    limit: int | None = None
+    """Learn from this many of its training programs, evenly spread; by default from all."""
     seconds: float | None = None
     """Stop after this training time; the time before a resumption counts too."""
     iterations: int | None = None
@@ -65,6 +67,7 @@ class Train:
             self.folder,
             self.agent,
             dataset=self.dataset,
+            limit=self.limit,
             seconds=self.seconds,
             iterations=self.iterations,
             seed=self.seed,

@@ -12,8 +12,9 @@ class ActionKind:
     Attributes:
         name: Lower-case words joined by hyphens.
         slots: For each slot, the values to choose from: numbers, or words without `_`.
-        omitted: A value that the text form leaves out where only such values follow; None leaves out none.
-            A matter of writing: kinds that differ in nothing else are equal.
+        omitted: A value that stands for no parameter at all, such as no tile; None where there is none. The
+            text form leaves it out where only such values follow, and half of what is drawn at random has it.
+            Kinds that differ in nothing else are equal.
         candidates: Whether an action of this kind names one of the state's candidates.
         ends: What an action of this kind ends without changing the program: the `episode`, or a `turn`, the
             last of which ends the episode. Such a kind has neither slots nor candidates. What it ends is the
