@@ -6,11 +6,13 @@ as a clone of what searches found. Writes NAME.md and NAME.svg: validations agai
 each seed. The validation is the mean return on training programs, of greedy episodes.
 
 With several starts, each seed trains so many policies at first, and goes on with the one that validates best.
-Their evaluations all count.
+Their evaluations all count. Each training keeps a cost cache of its own, so that none knows what another has
+measured; an evaluation is a measurement, and what the cache answers is none.
 
     python benchmarks/learning_alone.py --seeds 3 --iterations 450
     python benchmarks/learning_alone.py --seeds 3 --starts 3 --iterations 500 --targets x86-64-v3
-    python benchmarks/learning_alone.py --environment linalg --iterations 300 --options --screen 0.08
+    python benchmarks/learning_alone.py --environment linalg --recipes archive --iterations 90 \
+        --targets x86-64-v3 --programs 400 --screen 0.12
 """
 
 import json
@@ -40,18 +42,21 @@ COMMON = (
     "gae_lambda=0.98",
 )
 RECIPES: dict[str, tuple[str, ...]] = {
-    "archive": ("episodes=96", "started=160", "imitation=1.0"),
+    "archive": ("episodes=96", "imitation=1.0"),
     "PPO": (),
     "risk": ("group=16", "risk=0.25"),
     "imitation": ("episodes=256", "imitation=1.0"),
 }
-"""What differs from `COMMON`; as many episodes in an iteration each."""
+"""What differs from `COMMON`."""
 
 OWN: dict[str, tuple[str, ...]] = {
     "loops": (),
-    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
+    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true", "minibatch=64"),
 }
-"""What an environment's networks are."""
+"""What an environment's networks and gradient steps are."""
+
+STARTED: dict[str, str] = {"loops": "started=160", "linalg": "started=640"}
+"""Episodes of the recipe `archive` that follow scripts: more where a screen measures few of them."""
 
 
 @dataclass(frozen=True)
@@ -65,21 +70,23 @@ class Options:
     seeds: int = 3
     """Seeds of each."""
     iterations: int = 450
-    """Iterations of each, of 256 episodes."""
+    """Iterations of each."""
     starts: int = 1
     """Policies that each seed begins with."""
     tried: int = 150
     """Iterations after which the best of them goes on alone."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets that are learnt together."""
+    programs: int | None = None
+    """Training programs to learn from; by default all."""
+    screen: float | None = None
+    """Share of the new programs of an iteration that is measured; by default all are."""
     limit: int = 54
     """Programs of the test split, evenly spread."""
     runs: Path = Path("runs/alone")
     """Folder of the run folders."""
     out: Path = Path("docs/measured")
     """Folder of the results."""
-    options: tuple[str, ...] = ()
-    """Further options of `irgym train`."""
 
 
 @dataclass(frozen=True)
@@ -97,12 +104,18 @@ class Trained:
     @property
     def evaluations(self) -> int:
         """Evaluations of all starts."""
-        return sum(RunFolder(path).read_metrics()[-1]["evaluations"] for path in (self.folder, *self.others))
+        return sum(measured(RunFolder(path).read_metrics()[-1]) for path in (self.folder, *self.others))
 
 
-def irgym(*arguments: str) -> None:
-    """Run a command; its progress is shown."""
-    subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True)
+def measured(row: dict[str, Any]) -> int:
+    """Return the evaluations up to an iteration, without those that the cost cache answered."""
+    return row["evaluations"] - row["cached"]
+
+
+def irgym(*arguments: str, costs: Path | None = None) -> None:
+    """Run a command, with a folder of its own for caches if one is given; its progress is shown."""
+    own = {} if costs is None else {"IRGYM_CACHE_DIR": str(costs.absolute())}
+    subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True, env=os.environ | own)
 
 
 def train(options: Options, recipe: str, seed: int) -> Trained:
@@ -124,19 +137,25 @@ def run(options: Options, recipe: str, seed: int, iterations: int, folder: Path)
     """Train up to a number of iterations, going on from where the run folder is."""
     begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
     settings = [*COMMON, *RECIPES[recipe], *OWN[options.environment], f"iterations={options.iterations}"]
+    if recipe == "archive":
+        settings.append(STARTED[options.environment])
+    chosen = [f"--limit={options.programs}"] if options.programs else []
+    if options.screen is not None:
+        chosen.append(f"--screen={options.screen}")
     values = dict(one.split("=") for one in (*settings, "validate_every=30"))
     irgym(
         *("train", options.environment, "--run", str(folder), "--agent", "ppo", *begun),
         *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),
-        *("--seed", str(seed), "--iterations", str(iterations), *options.options),
+        *("--seed", str(seed), "--iterations", str(iterations), *chosen),
         *("--set", *(f"{name}={value}" for name, value in values.items())),
+        costs=folder.with_name(f"{folder.name}.cache"),
     )
 
 
 def validations(folder: Path, iterations: int) -> list[tuple[int, float]]:
     """Return evaluations and mean return of greedy episodes, each time that these were validated."""
     return [
-        (row["evaluations"], row["validation"])
+        (measured(row), row["validation"])
         for row in RunFolder(folder).read_metrics()
         if row["validation"] is not None and row["iteration"] <= iterations
     ]
@@ -196,7 +215,7 @@ def plot(options: Options, trained: dict[tuple[str, int], Trained], path: Path) 
                 counts / 1000, returns, style, label=label, color=f"C{recipes.index(recipe)}", linewidth=1.4
             )
             label = None
-    axes.set_xlabel("evaluations, thousands")
+    axes.set_xlabel("measurements, thousands")
     axes.set_ylabel("mean return of greedy episodes")
     axes.grid(alpha=0.3)
     axes.legend()

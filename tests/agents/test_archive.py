@@ -1,3 +1,4 @@
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +10,15 @@ from hypothesis import strategies as st
 from trainings import check_resuming, learns
 
 from irgym.acting import heads
+from irgym.acting.layout import StructuredLayout
 from irgym.agents.advantages import risk_seeking_advantages
 from irgym.agents.archive import FREE, LONGEST, RANDOM, Archive, Following
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.rollout import rollout
-from irgym.agents.trajectories import select_episodes
+from irgym.agents.trajectories import Trajectories, select_episodes
+from irgym.core.actions import ActionSpace
 from irgym.core.errors import IrgymError
+from irgym.core.kinds import ActionKind
 
 CONFIG = PPOConfig(
     iterations=60,
@@ -218,6 +222,58 @@ def test_programs_share_more_with_their_kind(learner):
         scripts = [one.tolist() for one in archive.scripts([program] * 400, np.random.default_rng(0))]
         assert scripts.count(own) > 80, "three in four of the tournaments are among the kind"
         assert scripts.count(own) + scripts.count(other) > 112
+
+
+TILES = ActionSpace(
+    (
+        ActionKind("stop", ends="episode"),
+        ActionKind("tile", ((0, 2, 4, 8, 16),) * 3, omitted=0),
+        ActionKind("split", ((2, 4), (1, 2))),
+    )
+)
+
+
+def archive_of(kinds, episodes, encoder):
+    """An archive of the first programs, with these choices, none better than another."""
+    choices = np.concatenate(episodes)
+    steps = len(choices)
+    nothing = np.zeros(steps, dtype=np.float32)
+    archive = Archive(kinds, StructuredLayout(TILES), encoder)
+    archive.costs = dict.fromkeys(range(len(episodes)), 1.0)
+    archive.episodes = Trajectories(
+        observations=np.zeros((steps, 1), dtype=np.float32),
+        legal=np.ones((steps, 6, 5), dtype=np.bool_),
+        choices=choices,
+        policy_logp=nothing,
+        behaviour_logp=nothing,
+        rewards=nothing,
+        episode=np.repeat(np.arange(len(episodes)), [len(one) for one in episodes]),
+        step=np.concatenate([np.arange(len(one)) for one in episodes]),
+        privileged=np.zeros((steps, 0), dtype=np.float32),
+    )
+    return archive
+
+
+def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner):
+    choices = np.array([[1, 1, 2, 0, 0, 0], [2, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
+    archive = archive_of(["product", "convolution", "product"], [choices], learner.encoder)
+
+    def found(program):
+        scripts = archive.scripts([program] * 600, np.random.default_rng(0))
+        whole = [script for script in scripts if len(script) == 3 and (script[1:] == choices[1:]).all()]
+        return Counter(tuple(script[0, 1:4].tolist()) for script in whole)
+
+    tiles = found(1)
+    assert tiles[1, 2, 0] > 80 and tiles[0, 1, 2] > 40 and tiles[2, 0, 0] > 40
+    alike = found(2)
+    assert alike[1, 2, 0] > 4 * (alike[0, 1, 2] + alike[2, 0, 0]) > 0
+
+
+def test_the_rest_of_another_episode_may_follow_a_beginning(learner):
+    own, other = (np.array([[1, size, place, 0, 0, 0] for place in range(5)]) for size in (1, 2))
+    archive = archive_of(["", ""], [own, other], learner.encoder)
+    scripts = [one.tolist() for one in archive.scripts([0] * 8000, np.random.default_rng(0))]
+    assert scripts.count([*own[:3].tolist(), *other[2:].tolist()]) > 2
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():

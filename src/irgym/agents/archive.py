@@ -44,6 +44,12 @@ Large tournaments spread what a single program found; small ones take over what 
 ALIKE = 0.75
 """Share of these tournaments that are held among programs of the same kind; the others are among all."""
 
+SHIFTED = 0.5
+"""Share of what may be of any kind whose parameters are for loops one place further in or out.
+
+A product's tile suits a convolution that was made a product, but for the loop over images in front.
+"""
+
 WHOLE = 0.5
 """Share of those that are taken over as they are."""
 
@@ -146,49 +152,43 @@ class Archive:
         """Return choices to begin an episode of each of some programs with, shape [steps, S] each.
 
         Some are random. The others are those of the program's own episode, or of a better one's, mostly one
-        of its kind, with some edits: cut off somewhere, or with an action less, one more, or another one.
-        That is the policy's, one of the archive's, random, or the same with one parameter at random.
+        of its kind, with some edits: cut off somewhere, or with the rest of another such episode instead, or
+        with an action less, one more, or another one. That is the policy's, one of the archive's, random, or
+        the same with one parameter at random.
         """
         if self.episodes is None:
             return []
-        order = np.lexsort((self.episodes.step, self.episodes.episode))
-        choices = self.episodes.choices[order]
-        bounds = np.searchsorted(self.episodes.episode[order], np.arange(self.episodes.episodes + 1))
-        places = {program: place for place, program in enumerate(self.costs)}
-        returns = self.episodes.rewards[order][bounds[:-1]]
-        alike: dict[str, list[int]] = {}
-        for program, place in places.items():
-            alike.setdefault(self.kinds[program], []).append(place)
-        everyone = list(places.values())
+        shelf = _Shelf(self.episodes, tuple(self.costs), self.kinds, self._layout)
         scripts: list[IntArray] = []
         for program in programs:
             if rng.random() < FRESH:
                 scripts.append(self._left_open(RANDOM, LONGEST))
                 continue
-            other = program not in places or rng.random() < OTHERS
-            near = alike.get(self.kinds[program]) if rng.random() < ALIKE else None
-            drawn = rng.choice(near or everyone, rng.choice(TOURNAMENTS))
-            place = int(drawn[np.argmax(returns[drawn])]) if other else places[program]
-            script = choices[bounds[place] : bounds[place + 1]]
+            own = shelf.own(program)
+            other = own is None or rng.random() < OTHERS
+            script = shelf.another(program, rng) if own is None or other else own
             edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
             for _ in range(edits):
-                script = self._edited(script, choices, rng)
+                script = self._edited(script, program, shelf, rng)
             scripts.append(script)
         return scripts
 
-    def _edited(self, script: IntArray, pool: IntArray, rng: np.random.Generator) -> IntArray:
+    def _edited(self, script: IntArray, program: int, shelf: "_Shelf", rng: np.random.Generator) -> IntArray:
         if not len(script):
             return script
         place = int(rng.integers(len(script)))
         if rng.random() < PARAMETERS:
             return self._varied(script, place, rng)
-        edit = int(rng.integers(4))
+        edit = int(rng.integers(5))
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
         if edit == 1:
-            return np.delete(script, place, axis=0)
-        new = self._other(pool, rng)
+            other = shelf.another(program, rng)
+            return np.concatenate([script[:place], other[rng.integers(len(other)) :]])
         if edit == 2:
+            return np.delete(script, place, axis=0)
+        new = self._other(shelf.choices, rng)
+        if edit == 3:
             return np.insert(script, place, new, axis=0)
         changed = script.copy()
         changed[place] = new
@@ -225,6 +225,68 @@ class Archive:
         self.costs = {int(program): cost for program, cost in state["costs"].items()}
         kept = state["episodes"]
         self.episodes = None if kept is None else trajectories_from_state(kept)
+
+
+class _Shelf:
+    """An archive's episodes in the order of their steps, to draw from.
+
+    Attributes:
+        choices: Those of all of them, shape [M, S].
+    """
+
+    def __init__(
+        self, episodes: Trajectories, programs: Sequence[int], kinds: Sequence[str], layout: ActionLayout
+    ) -> None:
+        """Put them in order.
+
+        Args:
+            episodes: The episodes, with returns in place of rewards.
+            programs: The program of each.
+            kinds: The kind of each program of all.
+            layout: The meaning of choices.
+        """
+        order = np.lexsort((episodes.step, episodes.episode))
+        bounds = np.searchsorted(episodes.episode[order], np.arange(len(programs) + 1))
+        self.choices = episodes.choices[order]
+        self._bounds = bounds
+        self._returns = episodes.rewards[order][bounds[:-1]]
+        self._places = {program: place for place, program in enumerate(programs)}
+        self._kinds = kinds
+        self._alike: dict[str, list[int]] = {}
+        for place, program in enumerate(programs):
+            self._alike.setdefault(kinds[program], []).append(place)
+        self._layout = layout
+
+    def own(self, program: int) -> IntArray | None:
+        """Return the choices of a program's own episode; None where it has none."""
+        place = self._places.get(program)
+        return None if place is None else self._at(place)
+
+    def another(self, program: int, rng: np.random.Generator) -> IntArray:
+        """Return those of the best of some episodes, which are mostly of the program's kind.
+
+        Where any kind may be among them, the parameters may be for loops one place further in or out.
+        """
+        near = self._alike.get(self._kinds[program]) if rng.random() < ALIKE else None
+        drawn = rng.choice(near or len(self._places), rng.choice(TOURNAMENTS))
+        script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
+        shifted = near is None and rng.random() < SHIFTED
+        return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
+
+    def _at(self, place: int) -> IntArray:
+        return self.choices[self._bounds[place] : self._bounds[place + 1]]
+
+    def _shifted(self, script: IntArray, by: int) -> IntArray:
+        """Return choices whose parameters are moved by one slot, where all slots of a kind can be omitted."""
+        shifted = script.copy()
+        for row, active in zip(shifted, self._layout.chosen(script), strict=True):
+            slots = np.flatnonzero(active)[1:]
+            omitted = self._layout.omitted[slots]
+            if len(slots) > 1 and (omitted >= 0).all():
+                row[slots] = np.roll(row[slots], by)
+                end = 0 if by > 0 else -1
+                row[slots[end]] = omitted[end]
+        return shifted
 
 
 class Following:
