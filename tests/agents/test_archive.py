@@ -12,9 +12,11 @@ from trainings import check_resuming, learns
 from irgym.acting import heads
 from irgym.acting.layout import StructuredLayout
 from irgym.agents.advantages import risk_seeking_advantages
-from irgym.agents.archive import FREE, LONGEST, RANDOM, Archive, Following
+from irgym.agents.archive import Archive
+from irgym.agents.following import Following
 from irgym.agents.ppo import PPOConfig
 from irgym.agents.rollout import rollout
+from irgym.agents.scripts import FREE, LONGEST, RANDOM
 from irgym.agents.trajectories import Trajectories, select_episodes
 from irgym.core.actions import ActionSpace
 from irgym.core.errors import IrgymError

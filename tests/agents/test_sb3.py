@@ -72,7 +72,6 @@ def mean_return(policy):
     return total / len(PROBLEM.tasks)
 
 
-@pytest.mark.slow
 def test_our_ppo_reaches_what_maskable_ppo_reaches():
     seen = []
     for seed in SEEDS:

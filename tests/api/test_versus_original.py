@@ -78,7 +78,6 @@ def test_results_that_are_promises_are_waited_for():
         time_calls(once, once, [jax.ShapeDtypeStruct((2, 2), "float32")], 3, "once")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("environment", "needed"), [("graph", "onnxscript"), ("linalg", "torch_mlir")])
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_is_not_said_to_be_faster_where_it_is_slower(name: str, environment: str, needed: str):

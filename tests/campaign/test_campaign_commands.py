@@ -95,7 +95,6 @@ func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 """
 
 
-@pytest.mark.slow
 def test_a_program_whose_own_results_are_nan(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch_mlir")
     program = tmp_path / "nan.mlir"

@@ -23,17 +23,6 @@ SMALL = {
     "blocks": 1,
 }
 
-SLOW = {
-    "resnet50",
-    "resnext50",
-    "inception_v3",
-    "mobilenet_v3",
-    "densenet121",
-    "efficientnet_b0",
-    "convnext_tiny",
-}
-"""Families whose export takes seconds even so."""
-
 
 def small(name: str) -> str:
     """Return the URI; skip the test where the package that has the models is missing."""

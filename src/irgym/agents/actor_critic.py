@@ -10,8 +10,9 @@ import torch
 from irgym.acting import heads
 from irgym.acting.layout import LAYOUTS, IntArray
 from irgym.agents.advantages import FloatArray, Normalisation, ReturnScale
-from irgym.agents.archive import Archive, Following
+from irgym.agents.archive import Archive
 from irgym.agents.episodes import Outcomes
+from irgym.agents.following import Following
 from irgym.agents.hyperparameters import (
     Positive,
     Share,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from irgym.acting.heads import Draw
 from irgym.acting.layout import ActionLayout
-from irgym.agents.archive import Following
 from irgym.agents.episodes import Episodes, Outcomes, settle
+from irgym.agents.following import Following
 from irgym.agents.problem import Problem
 from irgym.agents.trajectories import FloatArray, Trajectories, join_legal
 from irgym.core import capabilities, lockstep

@@ -39,7 +39,6 @@ def test_every_family_has_a_builder():
     assert set(BUILDERS) == set(FAMILIES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_lowers_and_inference_is_smaller(family: str):
     step = _lowered(f"hlo://{family}")

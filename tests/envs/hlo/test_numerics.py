@@ -45,7 +45,6 @@ def _with(uri: str, given: dict[str, Any]) -> tuple[Tree, Tree]:
     return inputs, jax.jit(forward)((), (), inputs)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", NUMERIC)
 def test_words_change_the_graph(family: str):
     for option in FAMILIES[family].options:

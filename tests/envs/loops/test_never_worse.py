@@ -60,7 +60,6 @@ def check(bench: Bench, result: Tuned) -> None:
         assert not is_slower(bench, result), result
 
 
-@pytest.mark.slow
 @pytest.mark.timed
 def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(bench):
     assert len(set(PROGRAMS)) == 200

@@ -187,7 +187,6 @@ def test_on_llvm(on_llvm):
     )
 
 
-@pytest.mark.slow
 def test_a_script_of_stable_baselines_trains_unchanged(on_llvm, tmp_path: Path):
     from stable_baselines3 import PPO
     from stable_baselines3.common.env_util import make_vec_env

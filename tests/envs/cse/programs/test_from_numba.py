@@ -16,7 +16,6 @@ def clipped(values, low):
     return total
 
 
-@pytest.mark.slow
 def test_a_function_is_tuned():
     uri = from_numba(clipped, "float64(float64[:], float64)")
     assert uri.startswith("cse:/") and len(CSE.task(uri).names) > 1
@@ -24,7 +23,6 @@ def test_a_function_is_tuned():
     assert result.cost <= result.cost_as_written
 
 
-@pytest.mark.slow
 def test_what_numba_refuses_is_told():
     with pytest.raises(ProgramError, match="numba does not compile clipped"):
         from_numba(clipped, "float64(int64)")

@@ -7,7 +7,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from small_models import SLOW, small
+from small_models import small
 from torch import nn
 
 from irgym.envs.graph.programs.exporting import build, export, exported
@@ -40,9 +40,7 @@ def test_every_family_has_a_builder():
     assert set(BUILDERS) == set(FAMILIES)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in FAMILIES]
-)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_computes_what_torch_computes(name: str):
     uri = small(name)
     model = build(uri)

@@ -1,0 +1,163 @@
+"""Scripts: choices that an episode begins with, made of the best episodes so far.
+
+They are the mutations and crossovers of an evolutionary search, whose results teach a policy.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.trajectories import Trajectories
+
+FRESH = 0.2
+"""Share of the scripts that are random throughout."""
+
+LONGEST = 64
+"""Greatest number of random actions; most episodes end before."""
+
+OTHERS = 0.5
+"""Share of the other scripts that are made of another program's episode."""
+
+TOURNAMENTS = (2, 4, 8, 16, 32, 64, 128)
+"""How many programs are drawn of which the one with the greatest return is that other.
+
+Large tournaments spread what a single program found; small ones take over what is different, too.
+"""
+
+ALIKE = 0.75
+"""Share of these tournaments that are held among programs of the same kind; the others are among all."""
+
+SHIFTED = 0.5
+"""Share of what is drawn from all kinds whose parameters move to the loops one place further in or out.
+
+A product's tile suits a convolution that was made a product, but for the loop over images in front.
+"""
+
+WHOLE = 0.5
+"""Share of what is another program's that is taken over as it is."""
+
+PARAMETERS = 0.5
+"""Share of the edits that concern one parameter."""
+
+MORE = 0.5
+"""Probability of another edit after each."""
+
+ONWARD = 0.75
+"""Probability of another action, where a script is cut off, before the episode may end."""
+
+FREE = -1
+"""Stands in a script for a choice that is left to the policy: of what does not end the episode."""
+
+RANDOM = -2
+"""Stands in a script for a legal choice at random: of a parameter, or of a kind and all its parameters."""
+
+
+class Scripts:
+    """Scripts that are made of an archive's episodes."""
+
+    def __init__(
+        self, episodes: Trajectories, programs: Sequence[int], kinds: Sequence[str], layout: ActionLayout
+    ) -> None:
+        """Put the episodes' steps in order.
+
+        Args:
+            episodes: The episodes, with returns in place of rewards.
+            programs: The program of each.
+            kinds: The kind of each program of all.
+            layout: The meaning of choices.
+        """
+        order = np.lexsort((episodes.step, episodes.episode))
+        bounds = np.searchsorted(episodes.episode[order], np.arange(len(programs) + 1))
+        self._choices = episodes.choices[order]
+        self._bounds = bounds
+        self._returns = episodes.rewards[order][bounds[:-1]]
+        self._places = {program: place for place, program in enumerate(programs)}
+        self._kinds = kinds
+        self._alike: dict[str, list[int]] = {}
+        for place, program in enumerate(programs):
+            self._alike.setdefault(kinds[program], []).append(place)
+        self._layout = layout
+
+    def draw(self, program: int, rng: np.random.Generator) -> IntArray:
+        """Return choices to begin an episode of a program with, shape [steps, S].
+
+        Some scripts are random. The others are the choices of the program's own episode, or of a better
+        one's, mostly one of its kind, with some edits: cut off somewhere, or with the rest of another such
+        episode instead, or with an action less, one more, or another one. That is the policy's, one of the
+        archive's, random, or the same with one parameter at random.
+        """
+        if rng.random() < FRESH:
+            return self._left_open(RANDOM, LONGEST)
+        place = self._places.get(program)
+        other = place is None or rng.random() < OTHERS
+        script = self._another(program, rng) if place is None or other else self._at(place)
+        edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
+        for _ in range(edits):
+            script = self._edited(script, program, rng)
+        return script
+
+    def _another(self, program: int, rng: np.random.Generator) -> IntArray:
+        """Return the choices of the best of some episodes, which are mostly of the program's kind."""
+        near = self._alike.get(self._kinds[program]) if rng.random() < ALIKE else None
+        drawn = rng.choice(near or len(self._places), rng.choice(TOURNAMENTS))
+        script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
+        shifted = near is None and rng.random() < SHIFTED
+        return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
+
+    def _at(self, place: int) -> IntArray:
+        return self._choices[self._bounds[place] : self._bounds[place + 1]]
+
+    def _shifted(self, script: IntArray, by: int) -> IntArray:
+        """Return choices whose parameters are moved by one slot, where all slots of a kind can be omitted."""
+        shifted = script.copy()
+        for row, active in zip(shifted, self._layout.chosen(script), strict=True):
+            slots = np.flatnonzero(active)[1:]
+            omitted = self._layout.omitted[slots]
+            if len(slots) > 1 and (omitted >= 0).all():
+                row[slots] = np.roll(row[slots], by)
+                end = 0 if by > 0 else -1
+                row[slots[end]] = omitted[end]
+        return shifted
+
+    def _edited(self, script: IntArray, program: int, rng: np.random.Generator) -> IntArray:
+        if not len(script):
+            return script
+        place = int(rng.integers(len(script)))
+        if rng.random() < PARAMETERS:
+            return self._varied(script, place, rng)
+        edit = int(rng.integers(5))
+        if edit == 0:
+            return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
+        if edit == 1:
+            other = self._another(program, rng)
+            return np.concatenate([script[:place], other[rng.integers(len(other)) :]])
+        if edit == 2:
+            return np.delete(script, place, axis=0)
+        new = self._new(rng)
+        if edit == 3:
+            return np.insert(script, place, new, axis=0)
+        changed = script.copy()
+        changed[place] = new
+        return changed
+
+    def _varied(self, script: IntArray, place: int, rng: np.random.Generator) -> IntArray:
+        """Return a script with one parameter of an action at random; or the action, where it has none."""
+        if script[place, 0] < 0:
+            return script
+        slots = np.flatnonzero(self._layout.chosen(script[[place]])[0])[1:]
+        varied = script.copy()
+        varied[place, rng.choice(slots) if len(slots) else slice(None)] = RANDOM
+        return varied
+
+    def _new(self, rng: np.random.Generator) -> IntArray:
+        source = int(rng.integers(3))
+        if source == 0:
+            return self._left_open(FREE, 1)[0]
+        if source == 1:
+            return self._choices[rng.integers(len(self._choices))]
+        return self._left_open(RANDOM, 1)[0]
+
+    def _left_open(self, how: int, steps: int) -> IntArray:
+        """Return what stands for some choices that are `FREE` or `RANDOM`."""
+        return np.full((steps, self._layout.segments), how, dtype=np.int64)
