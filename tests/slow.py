@@ -8,7 +8,7 @@ Writes slow.txt, a line for each slow test. Of several logs the longest time cou
 
 import argparse
 import re
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 LIST = Path(__file__).with_name("slow.txt")
@@ -22,13 +22,13 @@ def main() -> None:
     parser.add_argument("logs", nargs="+", type=Path, help="what pytest printed, with durations")
     parser.add_argument("--seconds", type=float, default=2.0, help="tests that take longer are slow")
     options = parser.parse_args()
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = {}
     for log in options.logs:
-        took: Counter[str] = Counter()
+        took: defaultdict[str, float] = defaultdict(float)
         for line in log.read_text().splitlines():
             if found := _LINE.match(line):
                 took[found[2]] += float(found[1])
-        seconds |= took
+        seconds |= {name: max(time, seconds.get(name, 0.0)) for name, time in took.items()}
     chosen = sorted(name for name, took in seconds.items() if took > options.seconds)
     LIST.write_text("".join(f"{name}\n" for name in chosen))
     left = sum(seconds.values()) - sum(seconds[name] for name in chosen)
