@@ -18,7 +18,7 @@ _LINE = re.compile(r"\s*([\d.]+)s (?:call|setup|teardown)\s+(tests/\S+\.py::.+?)
 
 def main() -> None:
     """Read logs, write the list."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description="Choose the tests that make test leaves to make test-all.")
     parser.add_argument("logs", nargs="+", type=Path, help="what pytest printed, with durations")
     parser.add_argument("--seconds", type=float, default=2.0, help="tests that take longer are slow")
     options = parser.parse_args()
