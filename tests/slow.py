@@ -1,7 +1,7 @@
 """Choose the tests that `make test` leaves to `make test-all`, by how long they took.
 
     make test-all PYTEST_ADDOPTS="--durations=0 --durations-min=0.5" > all.log
-    python tests/slow.py all.log --seconds 2
+    python tests/slow.py all.log
 
 Writes slow.txt, a line for each slow test. Of several logs the longest time counts.
 """
@@ -20,7 +20,7 @@ def main() -> None:
     """Read logs, write the list."""
     parser = argparse.ArgumentParser(description="Choose the tests that make test leaves to make test-all.")
     parser.add_argument("logs", nargs="+", type=Path, help="what pytest printed, with durations")
-    parser.add_argument("--seconds", type=float, default=2.0, help="tests that take longer are slow")
+    parser.add_argument("--seconds", type=float, default=1.5, help="tests that take longer are slow")
     options = parser.parse_args()
     seconds: dict[str, float] = {}
     for log in options.logs:
