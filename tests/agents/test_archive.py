@@ -253,6 +253,8 @@ def archive_of(kinds, episodes, encoder):
         step=np.concatenate([np.arange(len(one)) for one in episodes]),
         privileged=np.zeros((steps, 0), dtype=np.float32),
     )
+    for program, episode in enumerate(episodes):
+        archive.niches.add(program, episode, 0.0)
     return archive
 
 
@@ -274,8 +276,8 @@ def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner
 def test_the_rest_of_another_episode_may_follow_a_beginning(learner):
     own, other = (np.array([[1, size, place, 0, 0, 0] for place in range(5)]) for size in (1, 2))
     archive = archive_of(["", ""], [own, other], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 8000, np.random.default_rng(0))]
-    assert scripts.count([*own[:3].tolist(), *other[2:].tolist()]) > 2
+    scripts = [one.tolist() for one in archive.scripts([0] * 24000, np.random.default_rng(0))]
+    assert scripts.count([*own[:3].tolist(), *other[2:].tolist()]) > 6
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.niches import Niches
 from irgym.agents.scripts import Scripts
 from irgym.agents.trajectories import (
     Trajectories,
@@ -37,6 +38,7 @@ class Archive:
         episodes: One episode of each of these programs, in the order of `costs`, with the return from each
             step on in place of its reward; None as long as there is none.
         kinds: The kind of each program.
+        niches: The best episode of each program in each niche, to start from.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Archive:
         self.costs: dict[int, float] = {}
         self.episodes: Trajectories | None = None
         self.kinds = tuple(kinds)
+        self.niches = Niches(self.kinds, layout)
         self._layout = layout
         self._encoder = encoder
         self._gamma = gamma
@@ -71,6 +74,11 @@ class Archive:
             costs: Their last costs; those that are not finite are left out.
             own: How many of them, the first ones, the policy chose by itself.
         """
+        order = np.lexsort((episodes.step, episodes.episode))
+        ends = np.cumsum(np.bincount(episodes.episode, minlength=len(programs)))[:-1]
+        scripts = np.split(episodes.choices[order], ends)
+        for program, script, worth in zip(programs, scripts, episodes.returns().tolist(), strict=True):
+            self.niches.add(program, script, worth)
         chosen: dict[int, int] = {}
         least = dict(self.costs)
         lengths = np.bincount(episodes.episode, minlength=len(programs)).tolist()
@@ -109,16 +117,17 @@ class Archive:
         """Return a script for each of some programs, see `Scripts.draw`; none where there are no episodes."""
         if self.episodes is None:
             return []
-        scripts = Scripts(self.episodes, tuple(self.costs), self.kinds, self._layout)
+        scripts = Scripts(self.episodes, tuple(self.costs), self.kinds, self._layout, self.niches)
         return [scripts.draw(program, rng) for program in programs]
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors and plain values."""
         kept = None if self.episodes is None else trajectories_state(self.episodes)
-        return {"costs": dict(self.costs), "episodes": kept}
+        return {"costs": dict(self.costs), "episodes": kept, "niches": self.niches.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned, exactly."""
         self.costs = {int(program): cost for program, cost in state["costs"].items()}
         kept = state["episodes"]
         self.episodes = None if kept is None else trajectories_from_state(kept)
+        self.niches.load_state_dict(state["niches"])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.niches import Niches
 from irgym.agents.trajectories import Trajectories
 
 FRESH = 0.2
@@ -34,6 +35,9 @@ SHIFTED = 0.5
 A product's tile suits a convolution that was made a product, but for the loop over images in front.
 """
 
+NICHES = 0.5
+"""Share of what scripts are made of that comes from any niche, rather than from the best of all."""
+
 WHOLE = 0.5
 """Share of what is another program's that is taken over as it is."""
 
@@ -57,7 +61,12 @@ class Scripts:
     """Scripts that are made of an archive's episodes."""
 
     def __init__(
-        self, episodes: Trajectories, programs: Sequence[int], kinds: Sequence[str], layout: ActionLayout
+        self,
+        episodes: Trajectories,
+        programs: Sequence[int],
+        kinds: Sequence[str],
+        layout: ActionLayout,
+        niches: Niches,
     ) -> None:
         """Put the episodes' steps in order.
 
@@ -66,6 +75,7 @@ class Scripts:
             programs: The program of each.
             kinds: The kind of each program of all.
             layout: The meaning of choices.
+            niches: The best episodes by niche; those of these programs are among them.
         """
         order = np.lexsort((episodes.step, episodes.episode))
         bounds = np.searchsorted(episodes.episode[order], np.arange(len(programs) + 1))
@@ -78,31 +88,40 @@ class Scripts:
         for place, program in enumerate(programs):
             self._alike.setdefault(kinds[program], []).append(place)
         self._layout = layout
+        self._niches = niches
 
     def draw(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return choices to begin an episode of a program with, shape [steps, S].
 
         Some scripts are random. The others are the choices of the program's own episode, or of a better
-        one's, mostly one of its kind, with some edits: cut off somewhere, or with the rest of another such
-        episode instead, or with an action less, one more, or another one. That is the policy's, one of the
-        archive's, random, or the same with one parameter at random.
+        one's, mostly one of its kind; or of the best in a niche. They have some edits: cut off somewhere, or
+        with the rest of another such episode instead, or with an action less, one more, or another one. That
+        is the policy's, one of the archive's, random, or the same with one parameter at random.
         """
         if rng.random() < FRESH:
             return self._left_open(RANDOM, LONGEST)
         place = self._places.get(program)
         other = place is None or rng.random() < OTHERS
-        script = self._another(program, rng) if place is None or other else self._at(place)
+        script = self._another(program, rng) if place is None or other else self._own(program, place, rng)
         edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
         for _ in range(edits):
             script = self._edited(script, program, rng)
         return script
 
+    def _own(self, program: int, place: int, rng: np.random.Generator) -> IntArray:
+        """Return the choices of an episode of the program."""
+        return self._niches.own(program, rng) if rng.random() < NICHES else self._at(place)
+
     def _another(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of the best of some episodes, which are mostly of the program's kind."""
-        near = self._alike.get(self._kinds[program]) if rng.random() < ALIKE else None
-        drawn = rng.choice(near or len(self._places), rng.choice(TOURNAMENTS))
-        script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
-        shifted = near is None and rng.random() < SHIFTED
+        own = self._kinds[program]
+        kind = own if own in self._alike and rng.random() < ALIKE else ""
+        count = int(rng.choice(TOURNAMENTS))
+        script = self._niches.another(kind, count, rng) if rng.random() < NICHES else None
+        if script is None:
+            drawn = rng.choice(self._alike.get(kind) or len(self._places), count)
+            script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
+        shifted = not kind and rng.random() < SHIFTED
         return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
 
     def _at(self, place: int) -> IntArray:

@@ -1,0 +1,129 @@
+"""Niches: the best episode of each program with each mixture of kinds of actions.
+
+A better schedule may lie behind worse ones: packing costs more than it brings until the tiles around it fit.
+In a niche an episode competes only with those that take the same kinds of actions, so what is worse at first
+can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from irgym.acting.layout import ActionLayout, IntArray
+
+MOST = 2
+"""Actions of one kind up to which niches differ by their number."""
+
+
+class _Elite(NamedTuple):
+    """The best episode of a program in a niche: its return, and its choices of shape [steps, S]."""
+
+    worth: float
+    choices: NDArray[np.int16]
+
+
+class Niches:
+    """The best episodes by program and niche.
+
+    Their returns may be predicted: they are only what scripts are made of.
+    """
+
+    def __init__(self, kinds: Sequence[str], layout: ActionLayout) -> None:
+        """Begin with none.
+
+        Args:
+            kinds: The kind of each program, such as its target and family.
+            layout: The meaning of choices.
+        """
+        self._kinds = kinds
+        self._layout = layout
+        self._elites: dict[tuple[int, bytes], _Elite] = {}
+        self._niches: dict[int, list[bytes]] = {}
+        self._programs: dict[str, list[int]] = {}
+        self._holders: dict[tuple[str, bytes], list[int]] = {}
+
+    def add(self, program: int, choices: IntArray, worth: float) -> None:
+        """Keep an episode if it is the best in its niche, or the same as that with another return.
+
+        Args:
+            program: Number of its program.
+            choices: What it chose, shape [steps, S].
+            worth: Its return.
+        """
+        own = choices.astype(np.int16)
+        place = program, self._niche(choices)
+        old = self._elites.get(place)
+        if old is None:
+            self._enter(*place)
+        if old is None or worth > old.worth or np.array_equal(own, old.choices):
+            self._elites[place] = _Elite(worth, own)
+
+    def own(self, program: int, rng: np.random.Generator) -> IntArray:
+        """Return the choices of an episode of a program that has some, from any of its niches."""
+        niches = self._niches[program]
+        return self._choices(program, niches[rng.integers(len(niches))])
+
+    def another(self, kind: str, drawn: int, rng: np.random.Generator) -> IntArray | None:
+        """Return the choices of the best of some programs' episodes in one niche.
+
+        Niches that many programs have come up more often.
+
+        Args:
+            kind: The kind of these programs; empty for all.
+            drawn: How many programs are drawn.
+            rng: Source of the draws.
+
+        Returns:
+            Shape [steps, S]; None where there are no such programs.
+        """
+        programs = self._programs.get(kind)
+        if not programs:
+            return None
+        niches = self._niches[programs[rng.integers(len(programs))]]
+        niche = niches[rng.integers(len(niches))]
+        holders = self._holders[kind, niche]
+        places: list[int] = rng.integers(len(holders), size=drawn).tolist()
+        best = max((holders[place] for place in places), key=lambda one: self._elites[one, niche].worth)
+        return self._choices(best, niche)
+
+    def _niche(self, choices: IntArray) -> bytes:
+        """Return how many actions of each kind there are, up to `MOST`; all with candidates are of one."""
+        width = self._layout.width
+        counts = np.bincount(np.minimum(choices[:, 0], width), minlength=width + 1)
+        return bytes(np.minimum(counts, MOST).tolist())
+
+    def _enter(self, program: int, niche: bytes) -> None:
+        """Note that a program has an episode in a niche."""
+        if program not in self._niches:
+            for kind in (self._kinds[program], ""):
+                self._programs.setdefault(kind, []).append(program)
+        self._niches.setdefault(program, []).append(niche)
+        for kind in (self._kinds[program], ""):
+            self._holders.setdefault((kind, niche), []).append(program)
+
+    def _choices(self, program: int, niche: bytes) -> IntArray:
+        return self._elites[program, niche].choices.astype(np.int64)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as tensors."""
+        elites = list(self._elites.values())
+        rows = [one.choices for one in elites] or [np.zeros((0, self._layout.segments), np.int16)]
+        return {
+            "programs": torch.tensor([program for program, _ in self._elites], dtype=torch.int64),
+            "worths": torch.tensor([one.worth for one in elites], dtype=torch.float64),
+            "lengths": torch.tensor([len(one.choices) for one in elites], dtype=torch.int64),
+            "choices": torch.as_tensor(np.concatenate(rows)),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        for entries in (self._elites, self._niches, self._programs, self._holders):
+            entries.clear()
+        ends = np.cumsum(state["lengths"].numpy())
+        scripts = np.split(state["choices"].numpy(), ends[:-1]) if len(ends) else []
+        columns = state["programs"].tolist(), scripts, state["worths"].tolist()
+        for program, choices, worth in zip(*columns, strict=True):
+            self.add(program, choices, worth)

@@ -1,0 +1,99 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from irgym.acting.layout import StructuredLayout
+from irgym.agents.niches import Niches
+from irgym.core.actions import ActionSpace
+from irgym.core.kinds import ActionKind
+
+LAYOUT = StructuredLayout(
+    ActionSpace((ActionKind("stop", ends="episode"), ActionKind("tile", ((2, 4, 8),)), ActionKind("pack")))
+)
+STOP, PACK = [0, 0], [2, 0]
+
+
+def script(*actions):
+    return np.array(actions, dtype=np.int64)
+
+
+def tile(size):
+    return [1, size]
+
+
+@pytest.fixture
+def niches():
+    return Niches(["product", "product", "convolution"], LAYOUT)
+
+
+def text(choices):
+    return str(choices.tolist())
+
+
+def drawn(niches, program, count=200):
+    rng = np.random.default_rng(0)
+    return Counter(text(niches.own(program, rng)) for _ in range(count))
+
+
+def test_what_is_worse_than_the_best_is_kept_in_a_niche_of_its_own(niches):
+    fast, packed = script(tile(1), STOP), script(tile(0), PACK, STOP)
+    niches.add(0, fast, 1.0)
+    niches.add(0, script(tile(2), STOP), 0.9)
+    niches.add(0, packed, 0.2)
+    found = drawn(niches, 0)
+    assert set(found) == {text(fast), text(packed)}
+    assert min(found.values()) > 60, "each niche is as likely"
+
+
+def test_an_episode_that_was_predicted_too_well_gives_way(niches):
+    hopeful, better = script(tile(1), STOP), script(tile(2), STOP)
+    niches.add(0, hopeful, 3.0)
+    niches.add(0, better, 1.0)
+    assert set(drawn(niches, 0)) == {text(hopeful)}
+    niches.add(0, hopeful, 0.1)
+    niches.add(0, better, 1.0)
+    assert set(drawn(niches, 0)) == {text(better)}
+
+
+def test_the_number_of_actions_of_a_kind_counts_up_to_two(niches):
+    scripts = [script(*[tile(0)] * count, STOP) for count in range(1, 5)]
+    for count, one in enumerate(scripts):
+        niches.add(0, one, float(count))
+    assert set(drawn(niches, 0)) == {text(scripts[0]), text(scripts[3])}
+
+
+def test_what_comes_from_others_is_the_best_of_those_drawn_in_one_niche(niches):
+    good, poor, packed = script(tile(1), STOP), script(tile(0), STOP), script(PACK, STOP)
+    niches.add(0, good, 1.0)
+    niches.add(1, poor, 0.5)
+    niches.add(2, packed, 9.0)
+    rng = np.random.default_rng(0)
+
+    def found(kind):
+        return Counter(text(niches.another(kind, 16, rng)) for _ in range(200))
+
+    assert set(found("product")) == {text(good)}
+    assert set(found("convolution")) == {text(packed)}
+    assert set(found("")) == {text(good), text(packed)}
+    assert niches.another("pooling", 16, rng) is None
+
+
+def test_niches_go_on_exactly_from_their_state(niches):
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        steps = [tile(int(size)) if size < 3 else PACK for size in rng.integers(0, 4, rng.integers(1, 5))]
+        niches.add(int(rng.integers(3)), script(*steps, STOP), float(rng.random()))
+    again = Niches(["product", "product", "convolution"], LAYOUT)
+    again.add(0, script(STOP), 5.0)
+    again.load_state_dict(niches.state_dict())
+    for kind in ("product", "convolution", ""):
+        one, other = np.random.default_rng(2), np.random.default_rng(2)
+        for _ in range(100):
+            assert niches.another(kind, 4, one).tolist() == again.another(kind, 4, other).tolist()
+            assert niches.own(0, one).tolist() == again.own(0, other).tolist()
+
+
+def test_no_niches_have_a_state_too(niches):
+    niches.load_state_dict(Niches(["product"], LAYOUT).state_dict())
+    assert niches.another("", 4, np.random.default_rng(0)) is None
