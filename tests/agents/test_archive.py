@@ -276,8 +276,23 @@ def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner
 def test_the_rest_of_another_episode_may_follow_a_beginning(learner):
     own, other = (np.array([[1, size, place, 0, 0, 0] for place in range(5)]) for size in (1, 2))
     archive = archive_of(["", ""], [own, other], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 24000, np.random.default_rng(0))]
+    scripts = [one.tolist() for one in archive.scripts([0] * 48000, np.random.default_rng(0))]
     assert scripts.count([*own[:3].tolist(), *other[2:].tolist()]) > 6
+
+
+def test_a_script_may_be_made_longer_before_its_end(learner):
+    episode = np.array([[1, 1, 2, 0, 0, 0], [2, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
+    archive = archive_of([""], [episode], learner.encoder)
+    lengths: list[int] = []
+    free = 0
+    for script in archive.scripts([0] * 4000, np.random.default_rng(0)):
+        new = script[2:-1]
+        if len(new) and (script[[0, 1, -1]] == episode).all() and (new < 0).all():
+            assert np.isin(new, [FREE, RANDOM]).all() and (new == new[:, :1]).all()
+            lengths.append(len(new))
+            free += int((new[:, 0] == FREE).sum())
+    assert len(lengths) > 60 and 3.5 < np.mean(lengths) < 6.5
+    assert 0.4 < free / sum(lengths) < 0.6
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():

@@ -1,8 +1,8 @@
 """Niches: the best episode of each program with each mixture of kinds of actions.
 
 A better schedule may lie behind worse ones: packing costs more than it brings until the tiles around it fit.
-In a niche an episode competes only with those that take the same kinds of actions, so what is worse at first
-can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909).
+In a niche an episode competes only with those that take as many actions of each kind, so what is worse at
+first can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from irgym.acting.layout import ActionLayout, IntArray
 
-MOST = 2
-"""Actions of one kind up to which niches differ by their number."""
+DRAWN = (1, 2, 4, 8, 16)
+"""How many niches of a program are drawn of which the best counts."""
 
 
 class _Elite(NamedTuple):
@@ -62,14 +62,11 @@ class Niches:
             self._elites[place] = _Elite(worth, own)
 
     def own(self, program: int, rng: np.random.Generator) -> IntArray:
-        """Return the choices of an episode of a program that has some, from any of its niches."""
-        niches = self._niches[program]
-        return self._choices(program, niches[rng.integers(len(niches))])
+        """Return the choices of an episode of a program that has some: the best of some of its niches."""
+        return self._choices(program, self._drawn(program, rng))
 
     def another(self, kind: str, drawn: int, rng: np.random.Generator) -> IntArray | None:
-        """Return the choices of the best of some programs' episodes in one niche.
-
-        Niches that many programs have come up more often.
+        """Return the choices of the best of some programs' episodes in one niche, which is a good one.
 
         Args:
             kind: The kind of these programs; empty for all.
@@ -82,18 +79,22 @@ class Niches:
         programs = self._programs.get(kind)
         if not programs:
             return None
-        niches = self._niches[programs[rng.integers(len(programs))]]
-        niche = niches[rng.integers(len(niches))]
+        niche = self._drawn(programs[rng.integers(len(programs))], rng)
         holders = self._holders[kind, niche]
         places: list[int] = rng.integers(len(holders), size=drawn).tolist()
         best = max((holders[place] for place in places), key=lambda one: self._elites[one, niche].worth)
         return self._choices(best, niche)
 
+    def _drawn(self, program: int, rng: np.random.Generator) -> bytes:
+        """Return the best of some niches of a program."""
+        niches = self._niches[program]
+        places: list[int] = rng.integers(len(niches), size=int(rng.choice(DRAWN))).tolist()
+        return max((niches[place] for place in places), key=lambda one: self._elites[program, one].worth)
+
     def _niche(self, choices: IntArray) -> bytes:
-        """Return how many actions of each kind there are, up to `MOST`; all with candidates are of one."""
+        """Return how many actions of each kind there are; all with candidates are of one."""
         width = self._layout.width
-        counts = np.bincount(np.minimum(choices[:, 0], width), minlength=width + 1)
-        return bytes(np.minimum(counts, MOST).tolist())
+        return np.bincount(np.minimum(choices[:, 0], width), minlength=width + 1).tobytes()
 
     def _enter(self, program: int, niche: bytes) -> None:
         """Note that a program has an episode in a niche."""

@@ -47,6 +47,12 @@ PARAMETERS = 0.5
 MORE = 0.5
 """Probability of another edit after each."""
 
+FREELY = 0.5
+"""Share of the actions at the end of a script that are the policy's; the others are random."""
+
+LONGER = 0.8
+"""Probability of another action, of those that are put at the end of a script."""
+
 ONWARD = 0.75
 """Probability of another action, where a script is cut off, before the episode may end."""
 
@@ -95,8 +101,8 @@ class Scripts:
 
         Some scripts are random. The others are the choices of the program's own episode, or of a better
         one's, mostly one of its kind; or of the best in a niche. They have some edits: cut off somewhere, or
-        with the rest of another such episode instead, or with an action less, one more, or another one. That
-        is the policy's, one of the archive's, random, or the same with one parameter at random.
+        with the rest of another such episode instead, or longer, or with an action less, one more, or another
+        one. That is the policy's, one of the archive's, random, or the same with one parameter at random.
         """
         if rng.random() < FRESH:
             return self._left_open(RANDOM, LONGEST)
@@ -145,9 +151,11 @@ class Scripts:
         place = int(rng.integers(len(script)))
         if rng.random() < PARAMETERS:
             return self._varied(script, place, rng)
-        edit = int(rng.integers(5))
+        edit = int(rng.integers(6))
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
+        if edit == 5:
+            return self._longer(script, rng)
         if edit == 1:
             other = self._another(program, rng)
             return np.concatenate([script[:place], other[rng.integers(len(other)) :]])
@@ -159,6 +167,19 @@ class Scripts:
         changed = script.copy()
         changed[place] = new
         return changed
+
+    def _longer(self, script: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return a script with some actions before its end, each the policy's or random.
+
+        Where a change takes several actions that are worth nothing without each other, such as going to a
+        loop, splitting it and moving a part, they are found here or not at all.
+        """
+        last = int(script[-1, 0])
+        ends = 0 <= last < self._layout.width and bool(self._layout.ends[last])
+        place = len(script) - ends
+        steps = self._left_open(RANDOM, int(rng.geometric(1 - LONGER)))
+        steps[rng.random(len(steps)) < FREELY] = FREE
+        return np.concatenate([script[:place], steps, script[place:]])
 
     def _varied(self, script: IntArray, place: int, rng: np.random.Generator) -> IntArray:
         """Return a script with one parameter of an action at random; or the action, where it has none."""
