@@ -9,8 +9,7 @@ With several starts, each seed trains so many policies at first, and goes on wit
 Their evaluations all count. Each training keeps a cost cache of its own, so that none knows what another has
 measured; an evaluation is a measurement, and what the cache answers is none.
 
-    python benchmarks/learning_alone.py --seeds 3 --iterations 450
-    python benchmarks/learning_alone.py --seeds 3 --starts 3 --iterations 500 --targets x86-64-v3
+    python benchmarks/learning_alone.py --recipes archive --iterations 150 --targets x86-64-v3 --programs 400
     python benchmarks/learning_alone.py --environment linalg --recipes archive --iterations 90 \
         --targets x86-64-v3 --programs 400 --screen 0.06
 """
@@ -42,7 +41,7 @@ COMMON = (
     "gae_lambda=0.98",
 )
 RECIPES: dict[str, tuple[str, ...]] = {
-    "archive": ("episodes=96", "imitation=1.0"),
+    "archive": ("episodes=96", "imitation=1.0", "minibatch=64"),
     "PPO": (),
     "risk": ("group=16", "risk=0.25"),
     "imitation": ("episodes=256", "imitation=1.0"),
@@ -51,11 +50,11 @@ RECIPES: dict[str, tuple[str, ...]] = {
 
 OWN: dict[str, tuple[str, ...]] = {
     "loops": (),
-    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true", "minibatch=64"),
+    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
 }
 """What an environment's networks and gradient steps are."""
 
-STARTED: dict[str, str] = {"loops": "started=160", "linalg": "started=1280"}
+STARTED: dict[str, str] = {"loops": "started=640", "linalg": "started=1280"}
 """Episodes of the recipe `archive` that follow scripts: more where a screen measures few of them."""
 
 
