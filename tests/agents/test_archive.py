@@ -263,7 +263,7 @@ def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner
     archive = archive_of(["product", "convolution", "product"], [choices], learner.encoder)
 
     def found(program):
-        scripts = archive.scripts([program] * 600, np.random.default_rng(0))
+        scripts = archive.scripts([program] * 900, np.random.default_rng(0))
         whole = [script for script in scripts if len(script) == 3 and (script[1:] == choices[1:]).all()]
         return Counter(tuple(script[0, 1:4].tolist()) for script in whole)
 
@@ -274,25 +274,21 @@ def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner
 
 
 def test_the_rest_of_another_episode_may_follow_a_beginning(learner):
-    own, other = (np.array([[1, size, place, 0, 0, 0] for place in range(5)]) for size in (1, 2))
-    archive = archive_of(["", ""], [own, other], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 48000, np.random.default_rng(0))]
-    assert scripts.count([*own[:3].tolist(), *other[2:].tolist()]) > 6
+    own, other = ([[1, size, place, 0, 0, 0] for place in range(5)] for size in (1, 2))
+    archive = archive_of(["", ""], [np.array(own), np.array(other)], learner.encoder)
+    scripts = [one.tolist() for one in archive.scripts([0] * 8000, np.random.default_rng(0))]
+    crossed = [[*own[:head], *other[tail:]] for head in range(1, 5) for tail in range(1, 5) if head != tail]
+    assert sum(map(scripts.count, crossed)) > 24
 
 
-def test_a_script_may_be_made_longer_before_its_end(learner):
+def test_some_scripts_go_on_at_random_before_their_end(learner):
     episode = np.array([[1, 1, 2, 0, 0, 0], [2, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
     archive = archive_of([""], [episode], learner.encoder)
-    lengths: list[int] = []
-    free = 0
-    for script in archive.scripts([0] * 4000, np.random.default_rng(0)):
-        new = script[2:-1]
-        if len(new) and (script[[0, 1, -1]] == episode).all() and (new < 0).all():
-            assert np.isin(new, [FREE, RANDOM]).all() and (new == new[:, :1]).all()
-            lengths.append(len(new))
-            free += int((new[:, 0] == FREE).sum())
-    assert len(lengths) > 60 and 3.5 < np.mean(lengths) < 6.5
-    assert 0.4 < free / sum(lengths) < 0.6
+    scripts = [one for one in archive.scripts([0] * 1000, np.random.default_rng(0)) if len(one) > 3]
+    longer = [one for one in scripts if (one[2:-1] == RANDOM).all() and (one[[1, -1]] == episode[1:]).all()]
+    lengths = [len(one) - 3 for one in longer]
+    assert 200 < len(lengths) < 280, "three in ten of those that are not random throughout"
+    assert 4 < np.mean(lengths) < 6
 
 
 def test_programs_of_one_family_and_target_are_of_a_kind():
@@ -303,13 +299,15 @@ def test_programs_of_one_family_and_target_are_of_a_kind():
 
 
 def edited(before: list, after: list) -> bool:
-    """Whether at most one action was changed, inserted or deleted, or the end cut off or left free."""
+    """Whether an action was changed, inserted or deleted, the end cut off or left free, or some put before it."""
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
     rest, new = before[same:], after[same:]
     free = new and all(action[0] == FREE for action in new)
-    return free or not new or rest == new or rest[1:] in (new, new[1:]) or rest == new[1:]
+    put = [action for action in new if all(choice == RANDOM for choice in action)]
+    longer = len(rest) <= 1 and new == [*put, *rest]
+    return free or longer or not new or rest == new or rest[1:] in (new, new[1:]) or rest == new[1:]
 
 
 def test_only_the_best_share_of_a_group_is_learnt_from():

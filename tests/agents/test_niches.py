@@ -77,7 +77,7 @@ def test_what_comes_from_others_is_the_best_of_those_drawn_in_one_niche(niches):
 
     assert set(found("product")) == {text(good)}
     assert found("convolution")[text(packed)] > 120
-    assert set(found("")) == {text(good), text(packed), text(script(STOP))}
+    assert set(found(None)) == {text(good), text(packed), text(script(STOP))}
     assert niches.another("pooling", 16, rng) is None
 
 
@@ -89,7 +89,7 @@ def test_niches_go_on_exactly_from_their_state(niches):
     again = Niches(["product", "product", "convolution"], LAYOUT)
     again.add(0, script(STOP), 5.0)
     again.load_state_dict(niches.state_dict())
-    for kind in ("product", "convolution", ""):
+    for kind in ("product", "convolution", None):
         one, other = np.random.default_rng(2), np.random.default_rng(2)
         for _ in range(100):
             assert niches.another(kind, 4, one).tolist() == again.another(kind, 4, other).tolist()
@@ -98,4 +98,4 @@ def test_niches_go_on_exactly_from_their_state(niches):
 
 def test_no_niches_have_a_state_too(niches):
     niches.load_state_dict(Niches(["product"], LAYOUT).state_dict())
-    assert niches.another("", 4, np.random.default_rng(0)) is None
+    assert niches.another(None, 4, np.random.default_rng(0)) is None

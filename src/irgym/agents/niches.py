@@ -42,8 +42,8 @@ class Niches:
         self._layout = layout
         self._elites: dict[tuple[int, bytes], _Elite] = {}
         self._niches: dict[int, list[bytes]] = {}
-        self._programs: dict[str, list[int]] = {}
-        self._holders: dict[tuple[str, bytes], list[int]] = {}
+        self._programs: dict[str | None, list[int]] = {}
+        self._holders: dict[tuple[str | None, bytes], list[int]] = {}
 
     def add(self, program: int, choices: IntArray, worth: float) -> None:
         """Keep an episode if it is the best in its niche, or the same as that with another return.
@@ -65,11 +65,11 @@ class Niches:
         """Return the choices of an episode of a program that has some: the best of some of its niches."""
         return self._choices(program, self._drawn(program, rng))
 
-    def another(self, kind: str, drawn: int, rng: np.random.Generator) -> IntArray | None:
+    def another(self, kind: str | None, drawn: int, rng: np.random.Generator) -> IntArray | None:
         """Return the choices of the best of some programs' episodes in one niche, which is a good one.
 
         Args:
-            kind: The kind of these programs; empty for all.
+            kind: The kind of these programs; None for all.
             drawn: How many programs are drawn.
             rng: Source of the draws.
 
@@ -99,10 +99,10 @@ class Niches:
     def _enter(self, program: int, niche: bytes) -> None:
         """Note that a program has an episode in a niche."""
         if program not in self._niches:
-            for kind in (self._kinds[program], ""):
+            for kind in (self._kinds[program], None):
                 self._programs.setdefault(kind, []).append(program)
         self._niches.setdefault(program, []).append(niche)
-        for kind in (self._kinds[program], ""):
+        for kind in (self._kinds[program], None):
             self._holders.setdefault((kind, niche), []).append(program)
 
     def _choices(self, program: int, niche: bytes) -> IntArray:

@@ -47,11 +47,11 @@ PARAMETERS = 0.5
 MORE = 0.5
 """Probability of another edit after each."""
 
-FREELY = 0.5
-"""Share of the actions at the end of a script that are the policy's; the others are random."""
+LONGER = 0.3
+"""Share of the scripts that are an episode with random actions before its end."""
 
-LONGER = 0.8
-"""Probability of another action, of those that are put at the end of a script."""
+FURTHER = 0.8
+"""Probability of another of these after each."""
 
 ONWARD = 0.75
 """Probability of another action, where a script is cut off, before the episode may end."""
@@ -100,15 +100,18 @@ class Scripts:
         """Return choices to begin an episode of a program with, shape [steps, S].
 
         Some scripts are random. The others are the choices of the program's own episode, or of a better
-        one's, mostly one of its kind; or of the best in a niche. They have some edits: cut off somewhere, or
-        with the rest of another such episode instead, or longer, or with an action less, one more, or another
-        one. That is the policy's, one of the archive's, random, or the same with one parameter at random.
+        one's, mostly one of its kind; or of the best in a niche. Some have random actions before their end,
+        the others some edits: cut off somewhere, or with the rest of another such episode instead, or with an
+        action less, one more, or another one. That is the policy's, one of the archive's, random, or the same
+        with one parameter at random.
         """
         if rng.random() < FRESH:
             return self._left_open(RANDOM, LONGEST)
         place = self._places.get(program)
         other = place is None or rng.random() < OTHERS
         script = self._another(program, rng) if place is None or other else self._own(program, place, rng)
+        if rng.random() < LONGER:
+            return self._longer(script, rng)
         edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
         for _ in range(edits):
             script = self._edited(script, program, rng)
@@ -121,13 +124,13 @@ class Scripts:
     def _another(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of the best of some episodes, which are mostly of the program's kind."""
         own = self._kinds[program]
-        kind = own if own in self._alike and rng.random() < ALIKE else ""
+        kind = own if own in self._alike and rng.random() < ALIKE else None
         count = int(rng.choice(TOURNAMENTS))
         script = self._niches.another(kind, count, rng) if rng.random() < NICHES else None
         if script is None:
-            drawn = rng.choice(self._alike.get(kind) or len(self._places), count)
+            drawn = rng.choice(len(self._places) if kind is None else self._alike[kind], count)
             script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
-        shifted = not kind and rng.random() < SHIFTED
+        shifted = kind is None and rng.random() < SHIFTED
         return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
 
     def _at(self, place: int) -> IntArray:
@@ -151,11 +154,9 @@ class Scripts:
         place = int(rng.integers(len(script)))
         if rng.random() < PARAMETERS:
             return self._varied(script, place, rng)
-        edit = int(rng.integers(6))
+        edit = int(rng.integers(5))
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
-        if edit == 5:
-            return self._longer(script, rng)
         if edit == 1:
             other = self._another(program, rng)
             return np.concatenate([script[:place], other[rng.integers(len(other)) :]])
@@ -169,7 +170,7 @@ class Scripts:
         return changed
 
     def _longer(self, script: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return a script with some actions before its end, each the policy's or random.
+        """Return a script with some random actions before its end.
 
         Where a change takes several actions that are worth nothing without each other, such as going to a
         loop, splitting it and moving a part, they are found here or not at all.
@@ -177,9 +178,8 @@ class Scripts:
         last = int(script[-1, 0])
         ends = 0 <= last < self._layout.width and bool(self._layout.ends[last])
         place = len(script) - ends
-        steps = self._left_open(RANDOM, int(rng.geometric(1 - LONGER)))
-        steps[rng.random(len(steps)) < FREELY] = FREE
-        return np.concatenate([script[:place], steps, script[place:]])
+        more = self._left_open(RANDOM, int(rng.geometric(1 - FURTHER)))
+        return np.concatenate([script[:place], more, script[place:]])
 
     def _varied(self, script: IntArray, place: int, rng: np.random.Generator) -> IntArray:
         """Return a script with one parameter of an action at random; or the action, where it has none."""
