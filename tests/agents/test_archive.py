@@ -299,7 +299,7 @@ def test_programs_of_one_family_and_target_are_of_a_kind():
 
 
 def edited(before: list, after: list) -> bool:
-    """Whether an action was changed, inserted or deleted, the end cut off or left free, or some put before it."""
+    """Whether one action was changed, inserted or deleted, or the end was cut off, left free or put off."""
     same = 0
     while same < min(len(before), len(after)) and before[same] == after[same]:
         same += 1
