@@ -78,7 +78,6 @@ def test_what_comes_from_others_is_the_best_of_those_drawn_in_one_niche(niches):
     assert set(found("product")) == {text(good)}
     assert found("convolution")[text(packed)] > 120
     assert set(found(None)) == {text(good), text(packed), text(script(STOP))}
-    assert niches.another("pooling", 16, rng) is None
 
 
 def test_niches_go_on_exactly_from_their_state(niches):
@@ -98,4 +97,5 @@ def test_niches_go_on_exactly_from_their_state(niches):
 
 def test_no_niches_have_a_state_too(niches):
     niches.load_state_dict(Niches(["product"], LAYOUT).state_dict())
-    assert niches.another(None, 4, np.random.default_rng(0)) is None
+    niches.add(0, script(STOP), 1.0)
+    assert text(niches.own(0, np.random.default_rng(0))) == text(script(STOP))

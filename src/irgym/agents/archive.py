@@ -74,10 +74,8 @@ class Archive:
             costs: Their last costs; those that are not finite are left out.
             own: How many of them, the first ones, the policy chose by itself.
         """
-        order = np.lexsort((episodes.step, episodes.episode))
-        ends = np.cumsum(np.bincount(episodes.episode, minlength=len(programs)))[:-1]
-        scripts = np.split(episodes.choices[order], ends)
-        for program, script, worth in zip(programs, scripts, episodes.returns().tolist(), strict=True):
+        returns: list[float] = episodes.returns().tolist()
+        for program, script, worth in zip(programs, episodes.scripts(), returns, strict=True):
             self.niches.add(program, script, worth)
         chosen: dict[int, int] = {}
         least = dict(self.costs)

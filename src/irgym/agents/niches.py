@@ -65,20 +65,15 @@ class Niches:
         """Return the choices of an episode of a program that has some: the best of some of its niches."""
         return self._choices(program, self._drawn(program, rng))
 
-    def another(self, kind: str | None, drawn: int, rng: np.random.Generator) -> IntArray | None:
+    def another(self, kind: str | None, drawn: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of the best of some programs' episodes in one niche, which is a good one.
 
         Args:
-            kind: The kind of these programs; None for all.
+            kind: The kind of these programs, of which some have episodes; None for all.
             drawn: How many programs are drawn.
             rng: Source of the draws.
-
-        Returns:
-            Shape [steps, S]; None where there are no such programs.
         """
-        programs = self._programs.get(kind)
-        if not programs:
-            return None
+        programs = self._programs[kind]
         niche = self._drawn(programs[rng.integers(len(programs))], rng)
         holders = self._holders[kind, niche]
         places: list[int] = rng.integers(len(holders), size=drawn).tolist()

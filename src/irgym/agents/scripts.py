@@ -74,7 +74,7 @@ class Scripts:
         layout: ActionLayout,
         niches: Niches,
     ) -> None:
-        """Put the episodes' steps in order.
+        """Begin.
 
         Args:
             episodes: The episodes, with returns in place of rewards.
@@ -83,11 +83,10 @@ class Scripts:
             layout: The meaning of choices.
             niches: The best episodes by niche; those of these programs are among them.
         """
-        order = np.lexsort((episodes.step, episodes.episode))
-        bounds = np.searchsorted(episodes.episode[order], np.arange(len(programs) + 1))
-        self._choices = episodes.choices[order]
-        self._bounds = bounds
-        self._returns = episodes.rewards[order][bounds[:-1]]
+        self._episodes = episodes.scripts()
+        self._choices = np.concatenate(self._episodes)
+        first = episodes.step == 0
+        self._returns = episodes.rewards[first][np.argsort(episodes.episode[first])]
         self._places = {program: place for place, program in enumerate(programs)}
         self._kinds = kinds
         self._alike: dict[str, list[int]] = {}
@@ -119,22 +118,20 @@ class Scripts:
 
     def _own(self, program: int, place: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of an episode of the program."""
-        return self._niches.own(program, rng) if rng.random() < NICHES else self._at(place)
+        return self._niches.own(program, rng) if rng.random() < NICHES else self._episodes[place]
 
     def _another(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of the best of some episodes, which are mostly of the program's kind."""
         own = self._kinds[program]
         kind = own if own in self._alike and rng.random() < ALIKE else None
         count = int(rng.choice(TOURNAMENTS))
-        script = self._niches.another(kind, count, rng) if rng.random() < NICHES else None
-        if script is None:
+        if rng.random() < NICHES:
+            script = self._niches.another(kind, count, rng)
+        else:
             drawn = rng.choice(len(self._places) if kind is None else self._alike[kind], count)
-            script = self._at(int(drawn[np.argmax(self._returns[drawn])]))
+            script = self._episodes[int(drawn[np.argmax(self._returns[drawn])])]
         shifted = kind is None and rng.random() < SHIFTED
         return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
-
-    def _at(self, place: int) -> IntArray:
-        return self._choices[self._bounds[place] : self._bounds[place + 1]]
 
     def _shifted(self, script: IntArray, by: int) -> IntArray:
         """Return choices whose parameters are moved by one slot, where all slots of a kind can be omitted."""

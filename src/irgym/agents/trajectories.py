@@ -58,6 +58,12 @@ class Trajectories:
         padded[self.step, self.episode] = values
         return padded
 
+    def scripts(self) -> list[IntArray]:
+        """Return the choices of each episode in order, N arrays of shape [steps, S]."""
+        order = np.lexsort((self.step, self.episode))
+        ends = np.cumsum(np.bincount(self.episode, minlength=self.episodes))
+        return np.split(self.choices[order], ends[:-1])
+
     def returns(self) -> NDArray[np.float64]:
         """Return the sum of the rewards of each episode, shape [N]."""
         returns = np.zeros(self.episodes)
