@@ -2,12 +2,12 @@
 
 Trains each recipe with each seed in a run folder of its own, where it goes on if it was interrupted; then
 lets all policies act greedily on the same programs of the test split, beside the one that ships, which began
-as a clone of what searches found. Writes NAME.md and NAME.svg: validations against evaluations, a line for
-each seed. The validation is the mean return on training programs, of greedy episodes.
+as a clone of what searches found, and beside a random search of these programs with as many evaluations as
+the longest training. Writes NAME.md and NAME.svg: validations against evaluations, a line for each seed. The
+validation is the mean return on training programs, of greedy episodes.
 
-With several starts, each seed trains so many policies at first, and goes on with the one that validates best.
-Their evaluations all count. Each training keeps a cost cache of its own, so that none knows what another has
-measured; an evaluation is a measurement, and what the cache answers is none.
+Each training keeps a cost cache of its own, so that none knows what another has measured; an evaluation is a
+measurement, and what the cache answers is none.
 
     python benchmarks/learning_alone.py --recipes archive --iterations 150 --targets x86-64-v3 --programs 400
     python benchmarks/learning_alone.py --environment linalg --recipes archive --iterations 90 \
@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,9 @@ RECIPES: dict[str, tuple[str, ...]] = {
 }
 """What differs from `COMMON`."""
 
+SHIPPED = "raw:default"
+"""The policy that ships."""
+
 OWN: dict[str, tuple[str, ...]] = {
     "loops": (),
     "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
@@ -70,10 +74,6 @@ class Options:
     """Seeds of each."""
     iterations: int = 450
     """Iterations of each."""
-    starts: int = 1
-    """Policies that each seed begins with."""
-    tried: int = 150
-    """Iterations after which the best of them goes on alone."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets that are learnt together."""
     programs: int | None = None
@@ -88,24 +88,6 @@ class Options:
     """Folder of the results."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A policy that was trained.
-
-    Attributes:
-        folder: Its run folder.
-        others: Those of the starts that did not go on.
-    """
-
-    folder: Path
-    others: tuple[Path, ...] = ()
-
-    @property
-    def evaluations(self) -> int:
-        """Evaluations of all starts."""
-        return sum(measured(RunFolder(path).read_metrics()[-1]) for path in (self.folder, *self.others))
-
-
 def measured(row: dict[str, Any]) -> int:
     """Return the evaluations up to an iteration, without those that the cost cache answered."""
     return row["evaluations"] - row["cached"]
@@ -117,23 +99,9 @@ def irgym(*arguments: str, costs: Path | None = None) -> None:
     subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True, env=os.environ | own)
 
 
-def train(options: Options, recipe: str, seed: int) -> Trained:
-    """Train by a recipe, with several starts if wanted."""
-    named = f"{options.environment}-{recipe}-{seed}"
-    if options.starts == 1:
-        folder = options.runs / named
-        run(options, recipe, seed, options.iterations, folder)
-        return Trained(folder)
-    folders = [options.runs / f"{named}.{place}" for place in range(options.starts)]
-    for place, folder in enumerate(folders):
-        run(options, recipe, options.starts * seed + place, options.tried, folder)
-    best = max(folders, key=lambda folder: validations(folder, options.tried)[-1][1])
-    run(options, recipe, options.starts * seed + folders.index(best), options.iterations, best)
-    return Trained(best, tuple(folder for folder in folders if folder != best))
-
-
-def run(options: Options, recipe: str, seed: int, iterations: int, folder: Path) -> None:
-    """Train up to a number of iterations, going on from where the run folder is."""
+def train(options: Options, recipe: str, seed: int) -> Path:
+    """Train by a recipe, going on from where its run folder is; return that."""
+    folder = options.runs / f"{options.environment}-{recipe}-{seed}"
     begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
     settings = [*COMMON, *RECIPES[recipe], *OWN[options.environment], f"iterations={options.iterations}"]
     if recipe == "archive":
@@ -145,75 +113,77 @@ def run(options: Options, recipe: str, seed: int, iterations: int, folder: Path)
     irgym(
         *("train", options.environment, "--run", str(folder), "--agent", "ppo", *begun),
         *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),
-        *("--seed", str(seed), "--iterations", str(iterations), *chosen),
+        *("--seed", str(seed), "--iterations", str(options.iterations), *chosen),
         *("--set", *(f"{name}={value}" for name, value in values.items())),
         costs=folder.with_name(f"{folder.name}.cache"),
     )
+    return folder
 
 
-def validations(folder: Path, iterations: int) -> list[tuple[int, float]]:
+def evaluations(folder: Path) -> int:
+    """Return the evaluations of a training."""
+    return measured(RunFolder(folder).read_metrics()[-1])
+
+
+def validations(folder: Path) -> list[tuple[int, float]]:
     """Return evaluations and mean return of greedy episodes, each time that these were validated."""
     return [
         (measured(row), row["validation"])
         for row in RunFolder(folder).read_metrics()
-        if row["validation"] is not None and row["iteration"] <= iterations
+        if row["validation"] is not None
     ]
 
 
-def rows_of(options: Options, folders: list[Path], target: str) -> list[dict[str, Any]]:
-    """Return the rows of a comparison of all policies, raw, and the one that ships."""
-    methods = ",".join(["raw:default", *(f"raw:{folder}" for folder in folders)])
+def costs_of(options: Options, folders: Sequence[Path], target: str) -> dict[str, dict[str, float]]:
+    """Return the costs by method and program: of all policies, of the one that ships, of random search."""
+    methods = ",".join([SHIPPED, *(f"raw:{folder}" for folder in folders), "random"])
     out = options.runs / f"{options.environment}-{target}.json"
+    each = max(map(evaluations, folders)) // options.limit
     irgym(
         *("compare", options.environment, "--target", target, "--methods", methods),
-        *("--limit", str(options.limit), "--json", str(out)),
+        *("--limit", str(options.limit), "--evaluations", str(each), "--json", str(out)),
     )
-    return json.loads(out.read_text())["rows"]
+    costs: dict[str, dict[str, float]] = {}
+    for row in json.loads(out.read_text())["rows"]:
+        if row["cost"]:
+            costs.setdefault(row["method"], {})[row["program"]] = row["cost"]
+    return costs
 
 
-def table(options: Options, trained: dict[tuple[str, int], Trained]) -> str:
+def speed(costs: dict[str, dict[str, float]], method: str) -> str:
+    """Return how fast the programs of a method are over those of the policy that ships."""
+    theirs, ours = costs[SHIPPED], costs[method]
+    found = geometric_interval([cost / ours[program] for program, cost in theirs.items() if program in ours])
+    failed = f", {len(theirs) - found.n} failed" if found.n < len(theirs) else ""
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]{failed}"
+
+
+def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
     """Compare all policies, and return the table as markdown."""
-    lines = [
-        "| recipe | seed | evaluations | "
-        + " | ".join(f"speed over the policy that ships, {target}" for target in options.targets)
-        + " |",
-        "|---|---|---|" + "---|" * len(options.targets),
+    costs = [costs_of(options, list(trained.values()), target) for target in options.targets]
+    columns = (f"speed over the policy that ships, {target}" for target in options.targets)
+    rows = [
+        (recipe, str(seed), f"{evaluations(folder):,}", *(speed(one, f"raw:{folder}") for one in costs))
+        for (recipe, seed), folder in trained.items()
     ]
-    rows = {
-        target: rows_of(options, [one.folder for one in trained.values()], target)
-        for target in options.targets
-    }
-    for (recipe, seed), one in trained.items():
-        cells: list[str] = []
-        for target in options.targets:
-            costs: dict[str, dict[str, float]] = {}
-            for row in rows[target]:
-                costs.setdefault(row["program"], {})[row["method"]] = row["cost"]
-            both = [(each["raw:default"], each.get(f"raw:{one.folder}")) for each in costs.values()]
-            found = geometric_interval([theirs / ours for theirs, ours in both if ours])
-            failed = f", {len(both) - found.n} failed" if found.n < len(both) else ""
-            cells.append(f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]{failed}")
-        lines.append(f"| {recipe} | {seed} | {one.evaluations:,} | {' | '.join(cells)} |")
-    lines += ["", f"Written by `python benchmarks/learning_alone.py`, {time.strftime('%Y-%m-%d')}."]
-    return "\n".join(lines) + "\n"
+    most = max(map(evaluations, trained.values()))
+    rows.append(("random search", "", f"{most:,}", *(speed(one, "random") for one in costs)))
+    lines = [("recipe", "seed", "evaluations", *columns), ("---",) * (3 + len(costs)), *rows]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{text}\n\nWritten by `python benchmarks/learning_alone.py`, {time.strftime('%Y-%m-%d')}.\n"
 
 
-def plot(options: Options, trained: dict[tuple[str, int], Trained], path: Path) -> None:
+def plot(options: Options, trained: dict[tuple[str, int], Path], path: Path) -> None:
     """Draw the validations of each training against its evaluations."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.5))
     axes = figure.add_subplot()
     recipes = list(dict.fromkeys(recipe for recipe, _ in trained))
-    for (recipe, seed), one in trained.items():
-        label = recipe if seed == 0 else None
-        for folder in (one.folder, *one.others):
-            counts, returns = np.array(validations(folder, options.iterations)).T
-            style = "-" if folder == one.folder else ":"
-            axes.plot(
-                counts / 1000, returns, style, label=label, color=f"C{recipes.index(recipe)}", linewidth=1.4
-            )
-            label = None
+    for (recipe, seed), folder in trained.items():
+        counts, returns = np.array(validations(folder)).T
+        color = f"C{recipes.index(recipe)}"
+        axes.plot(counts / 1000, returns, label=None if seed else recipe, color=color, linewidth=1.4)
     axes.set_xlabel("measurements, thousands")
     axes.set_ylabel("mean return of greedy episodes")
     axes.grid(alpha=0.3)
