@@ -160,7 +160,7 @@ def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):
     for seed in range(5):
         places = [0, 1, 1, 2, 0, 3]
         trajectories, outcomes = random_episodes(learner, places, seed=seed)
-        archive.add(places, trajectories, outcomes.last, own=0)
+        archive.add(places, trajectories, outcomes.last)
         for place, cost in zip(places, outcomes.last.tolist(), strict=True):
             least[place] = min(cost, least.get(place, np.inf))
     assert archive.costs == least
@@ -172,29 +172,33 @@ def test_the_archive_keeps_the_cheapest_episode_of_each_program(learner):
 def test_failed_episodes_are_not_kept(learner):
     archive = Archive([""] * 9, learner.layout, learner.encoder)
     trajectories, outcomes = random_episodes(learner, [0, 1])
-    archive.add([0, 1], trajectories, np.array([np.inf, outcomes.last[1]]), own=2)
+    archive.add([0, 1], trajectories, np.array([np.inf, outcomes.last[1]]))
     assert list(archive.costs) == [1]
 
 
-def test_of_equally_good_episodes_a_shorter_one_is_kept_and_then_the_policys(learner):
+def test_of_equally_good_episodes_a_shorter_one_is_kept_and_then_what_others_have(learner):
     archive = Archive([""] * 9, learner.layout, learner.encoder)
     trajectories, _ = random_episodes(learner, [0] * 12)
     lengths = np.bincount(trajectories.episode)
     longer, shorter = int(np.argmax(lengths)), int(np.argmin(lengths))
     assert lengths[longer] > lengths[shorter]
 
-    def add(episode, cost, own):
+    def add(episode, cost, program=0):
         one = select_episodes(trajectories, np.array([episode]), learner.encoder)
-        archive.add([0], one, np.array([cost]), own)
-        return archive.episodes.choices.tolist() == choices_of(trajectories, episode).tolist()
+        archive.add([program], one, np.array([cost]))
+        kept = archive.episodes.scripts()[list(archive.costs).index(program)]
+        return kept.tolist() == choices_of(trajectories, episode).tolist()
 
-    assert add(longer, 100.0, own=1)
-    assert not add(shorter, 103.0, own=1), "a cost that is higher by more than the noise"
-    assert add(shorter, 101.0, own=0)
-    assert not add(longer, 101.0, own=1)
+    assert add(longer, 100.0)
+    assert not add(shorter, 106.0), "a cost that is higher by more than the noise"
+    assert add(shorter, 104.0)
+    assert not add(longer, 97.0) and add(longer, 90.0) and add(shorter, 92.0)
     alike = [place for place in np.flatnonzero(lengths == lengths[shorter]) if place != shorter]
-    assert alike and add(int(alike[0]), 101.0, own=1) and not add(shorter, 101.0, own=0)
-    assert archive.costs == {0: 100.0}
+    other = int(alike[0])
+    assert not add(other, 91.0), "as long, and no other program has it"
+    assert add(other, 50.0, program=1) and add(other, 50.0, program=2) and add(other, 92.0)
+    assert not add(shorter, 89.0)
+    assert archive.costs[0] == 90.0
 
 
 def test_an_empty_archive_starts_nothing(learner):
@@ -204,7 +208,7 @@ def test_an_empty_archive_starts_nothing(learner):
 def test_a_script_is_made_by_edits_of_an_episode(learner):
     archive = Archive([""] * 9, learner.layout, learner.encoder)
     trajectories, outcomes = random_episodes(learner, [0, 1])
-    archive.add([0, 1], trajectories, outcomes.last, own=0)
+    archive.add([0, 1], trajectories, outcomes.last)
     episodes = [choices_of(archive.episodes, place).tolist() for place in range(2)]
     scripts = [one.tolist() for one in archive.scripts([0] * 400, np.random.default_rng(0))]
     made = [script for script in scripts if len(script) < LONGEST]
@@ -217,7 +221,7 @@ def test_a_script_is_made_by_edits_of_an_episode(learner):
 def test_programs_share_more_with_their_kind(learner):
     archive = Archive(["wide", "wide", "narrow", "narrow"], learner.layout, learner.encoder)
     trajectories, outcomes = random_episodes(learner, [0, 2], seed=3)
-    archive.add([0, 2], trajectories, outcomes.last, own=0)
+    archive.add([0, 2], trajectories, outcomes.last)
     wide, narrow = (choices_of(archive.episodes, place).tolist() for place in range(2))
     assert wide != narrow
     for program, own, other in ((1, wide, narrow), (3, narrow, wide)):

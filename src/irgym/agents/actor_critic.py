@@ -158,7 +158,7 @@ class ActorCriticLearner(Generic[C]):
             following=following,
         )
         if archive is not None:
-            archive.add(places, trajectories, outcomes.last, own)
+            archive.add(places, trajectories, outcomes.last)
         if scripts:
             trajectories = select_episodes(trajectories, np.arange(own), self.encoder)
         self.scale.update(trajectories)

@@ -6,6 +6,7 @@ at no cost, exploration starts from what is good rather than from nothing (Go-Ex
 2004.12919). Programs of one kind share what they find: a schedule is tried on others too.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,8 +27,8 @@ from irgym.agents.trajectories import (
 )
 from irgym.nets.encoders import Encoder
 
-AS_GOOD = 1.02
-"""Factor above the least cost up to which an episode that the policy chose by itself is kept in its place."""
+AS_GOOD = 1.05
+"""Factor between costs that count as the same: measured once, they differ by as much."""
 
 
 class Archive:
@@ -60,34 +61,35 @@ class Archive:
         self._encoder = encoder
         self._gamma = gamma
 
-    def add(
-        self, programs: Sequence[int], episodes: Trajectories, costs: NDArray[np.float64], own: int
-    ) -> None:
+    def add(self, programs: Sequence[int], episodes: Trajectories, costs: NDArray[np.float64]) -> None:
         """Keep what is cheaper than before.
 
-        Of several that are about as good, a shorter one is kept, or else the latest that the policy chose by
-        itself: what it is likely to do is easier to learn, and alike for programs that are alike.
+        Of several that are about as good, a shorter one is kept, or else the one that more programs have:
+        what is alike for programs that are alike can be learnt. If each had another of many good schedules,
+        a policy would learn a mixture, which may be worth nothing.
 
         Args:
             programs: The program of each episode.
             episodes: As many episodes.
             costs: Their last costs; those that are not finite are left out.
-            own: How many of them, the first ones, the policy chose by itself.
         """
+        scripts = episodes.scripts()
         returns: list[float] = episodes.returns().tolist()
-        for program, script, worth in zip(programs, episodes.scripts(), returns, strict=True):
+        for program, script, worth in zip(programs, scripts, returns, strict=True):
             self.niches.add(program, script, worth)
+        known = [] if self.episodes is None else [script.tobytes() for script in self.episodes.scripts()]
+        common = Counter(known)
+        held = dict(zip(self.costs, known, strict=True))
         chosen: dict[int, int] = {}
         least = dict(self.costs)
-        lengths = np.bincount(episodes.episode, minlength=len(programs)).tolist()
-        shortest = dict(zip(self.costs, self._lengths(), strict=True))
-        for number, (program, cost, length) in enumerate(zip(programs, costs.tolist(), lengths, strict=True)):
-            limit, before = least.get(program, np.inf), shortest.get(program, 0)
-            simpler = length < before or (number < own and length == before)
-            if np.isfinite(cost) and cost < limit * (AS_GOOD if simpler else 1.0):
+        for number, (program, cost) in enumerate(zip(programs, costs.tolist(), strict=True)):
+            limit, script = least.get(program, np.inf), scripts[number].tobytes()
+            before = held.get(program, b"")
+            simpler = (len(script), -common[script]) < (len(before), -common[before])
+            if np.isfinite(cost) and cost < limit * (AS_GOOD if simpler else 1 / AS_GOOD):
                 chosen[program] = number
                 least[program] = min(cost, limit)
-                shortest[program] = length
+                held[program] = script
         if not chosen:
             return
         new = select_episodes(episodes, np.array(list(chosen.values())), self._encoder)
@@ -99,10 +101,6 @@ class Archive:
             new = join(old, new, self._encoder)
         self.episodes = new
         self.costs = {program: least[program] for program in (*order, *chosen)}
-
-    def _lengths(self) -> list[int]:
-        """Return the steps of each episode."""
-        return [] if self.episodes is None else np.bincount(self.episodes.episode).tolist()
 
     def sample(self, count: int, rng: np.random.Generator) -> Trajectories | None:
         """Return some steps of the episodes, none twice; None where there are no episodes."""
