@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import tyro
 
+from irgym.api.programs import environment_named
+from irgym.core.catalogue import dataset_named
 from irgym.core.run_folder import RunFolder
 from irgym.evaluation.statistics import geometric_interval
 
@@ -49,9 +51,6 @@ RECIPES: dict[str, tuple[str, ...]] = {
 }
 """What differs from `COMMON`."""
 
-SHIPPED = "raw:default"
-"""The policy that ships."""
-
 OWN: dict[str, tuple[str, ...]] = {
     "loops": (),
     "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
@@ -60,6 +59,10 @@ OWN: dict[str, tuple[str, ...]] = {
 
 STARTED: dict[str, str] = {"loops": "started=640", "linalg": "started=1280"}
 """Episodes of the recipe `archive` that follow scripts: more where a screen measures few of them."""
+
+
+SHIPPED = "raw:default"
+"""The policy that ships."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ def costs_of(options: Options, folders: Sequence[Path], target: str) -> dict[str
     """Return the costs by method and program: of all policies, of the one that ships, of random search."""
     methods = ",".join([SHIPPED, *(f"raw:{folder}" for folder in folders), "random"])
     out = options.runs / f"{options.environment}-{target}.json"
-    each = max(map(evaluations, folders)) // options.limit
+    programs = len(dataset_named(environment_named(options.environment), None).test)
+    each = max(map(evaluations, folders)) // min(options.limit, programs)
     irgym(
         *("compare", options.environment, "--target", target, "--methods", methods),
         *("--limit", str(options.limit), "--evaluations", str(each), "--json", str(out)),

@@ -86,7 +86,7 @@ class PPOConfig(Reuse, ActorCriticConfig):
     """With a group: learn only from this share of its episodes, the best ones, by how far they are above the
     rest (risk-seeking policy gradient, arXiv 1912.04871); 0 for all."""
     started: CountOrNone = 0
-    """Further episodes of an iteration, that start from the cheapest ones so far, of their own program or of
+    """Further episodes of an iteration, that start from the best ones so far, of their own program or of
     another: see `irgym.agents.archive`."""
     imitation: Weight = 0.0
     """Weight of self-imitation in each gradient step: the likelihood of the cheapest episodes so far, where
