@@ -1,6 +1,7 @@
 """A raw policy against numpy, and against the best ten-second search of each program.
 
 python benchmarks/loops_policy.py --limit 8
+python benchmarks/loops_policy.py --dataset conv_networks --target x86-64-v3
 """
 
 import json
@@ -25,6 +26,10 @@ class Options:
     """Policy that ships, or run folder."""
     limit: int = 8
     """Programs of the test split, evenly spread."""
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    target: str | None = None
+    """What code is made for; numpy is limited to it too. By default this machine."""
     seconds: float = 10.0
     """Time for each search on each program."""
     searches: str = SEARCHES
@@ -38,6 +43,8 @@ def compare(options: Options) -> dict[str, Any]:
         out = Path(folder) / "comparison.json"
         command = [sys.executable, "-m", "irgym", "compare", "loops", "--methods", methods]
         command += ["--limit", str(options.limit), "--seconds", str(options.seconds), "--json", str(out)]
+        command += ["--dataset", options.dataset] if options.dataset else []
+        command += ["--target", options.target] if options.target else []
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return json.loads(out.read_text())
 

@@ -236,7 +236,7 @@ def test_more_elements_than_registers(generator: ModuleType) -> None:
 
 
 def test_more_tail_widths_than_mask_registers_are_refused() -> None:
-    fmas = tuple(Fma(0, 0, 0, lanes) for lanes in range(1, 10))
+    fmas = tuple(Fma(0, 0, 0, lanes) for lanes in range(1, 11))
     tile = Tile((Accumulator(0, 16),), add=False, body=(Block(fmas),))
     with pytest.raises(ValueError, match="seven"):
         avx512.emit(Kernel((tile,), 16, False, True, False, 0))

@@ -270,7 +270,7 @@ def evex(
         reg: Register in ModRM.reg, 0 to 31.
         second: Register in EVEX.vvvv, 0 where there is none.
         rm: Register in ModRM.rm.
-        length: `ZMM`, or `XMM` for scalars.
+        length: `ZMM`, `YMM` or `XMM`; the last for scalars too.
         mask: Mask register, 0 for all lanes.
         immediate: The trailing byte, if there is one.
     """

@@ -13,8 +13,9 @@ TARGET = X86_64_V4
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
 
-_LENGTHS = {TARGET.lanes: asm.ZMM, TARGET.lanes // 2: asm.YMM, TARGET.lanes // 4: asm.XMM}
-"""The lanes that have instructions of their own, which clear the others when they load."""
+_LENGTHS = (*[asm.XMM] * 5, *[asm.YMM] * 4, *[asm.ZMM] * 8)
+"""By number of lanes, the shortest vector that holds them. Where 512 bits take two passes, as on Zen 4, short
+ones take half the time. Instructions on them clear the lanes beyond."""
 
 _SCALAR = Scalar(TARGET.registers, (asm.VPXORD, asm.ZMM), evex, evex_memory)
 
@@ -33,8 +34,9 @@ class _Vector:
         self.sum_lanes = sum_lanes
         self.masks: dict[int, int] = {}
 
-    def _mask(self, lanes: int) -> int:
-        if lanes == TARGET.lanes:
+    def _mask(self, lanes: int, length: int) -> int:
+        """Return the mask register for the first lanes of a vector, 0 for all of them."""
+        if lanes == 4 << length:
             return 0
         mask = self.masks.setdefault(lanes, len(self.masks) + 1)
         if mask > 7:
@@ -54,37 +56,39 @@ class _Vector:
         return evex(asm.VPXORD, register, register, register)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return evex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length)
+        length = _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
         return evex_memory(
-            asm.VMOVUPS_LOAD, register, 0, base, displacement, mask=self._mask(lanes), zero=True
+            asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length, mask=mask, zero=bool(mask)
         )
 
     def broadcast(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
         return evex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
 
     def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
-        # Zeroed lanes times a broadcast infinity would be NaN in a sum over lanes.
-        mask = self._mask(lanes) if self.sum_lanes else 0
-        return evex(asm.VFMADD231PS, accumulator, x, y, mask=mask)
+        if not self.sum_lanes:
+            return evex(asm.VFMADD231PS, accumulator, x, y, length=_LENGTHS[lanes])
+        # The accumulator's other lanes are part of the sum, and zeroed lanes times infinity would be NaN.
+        return evex(asm.VFMADD231PS, accumulator, x, y, mask=self._mask(lanes, asm.ZMM))
 
     def multiply_add_memory(
         self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
     ) -> bytes:
-        mask = self._mask(lanes)
+        length = asm.ZMM if self.sum_lanes else _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
         return evex_memory(
-            asm.VFMADD231PS, accumulator, x, base, displacement, mask=mask, broadcast=broadcast
+            asm.VFMADD231PS, accumulator, x, base, displacement, length=length, mask=mask, broadcast=broadcast
         )
 
     def add(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length)
-        return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, mask=self._mask(lanes))
+        length = _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
+        return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length, mask=mask)
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)
-        return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, mask=self._mask(lanes))
+        length = _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
+        return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length, mask=mask)
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
         def add_scratch() -> bytes:
