@@ -4,9 +4,10 @@ Each policy acts greedily on the same programs for each target, beside the polic
 target, which was trained on that alone. In `loops` each also acts as on machines with other caches than this
 one's; what it then does is timed here, beside what it does with the true ones.
 
-    irgym imitate loops --target x86-64-v4 --searched 48 --programs 500 --out v4.pt
-    irgym imitate loops --target x86-64-v3 --searched 48 --programs 500 --out v3.pt
-    python benchmarks/carrying_over.py --policies x86-64-v4=v4.pt x86-64-v3=v3.pt both=default
+    python benchmarks/carrying_over.py
+    irgym imitate loops --target x86-64-v4,x86-64-v3 --searched 48 --programs 500 --out both.pt
+    python benchmarks/carrying_over.py \
+        --policies x86-64-v4=contractions x86-64-v3=contractions-x86-64-v3 both=both.pt
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from irgym.search.strategies.rollout import outcome, rollout
 class Options:
     """What to compare."""
 
-    policies: tuple[str, ...] = ("both=default",)
+    policies: tuple[str, ...] = ("x86-64-v4=contractions", "x86-64-v3=contractions-x86-64-v3")
     """NAME=POLICY: a file, a run folder or a shipped policy. One that is named after a target was trained on
     that alone."""
     environment: str = "loops"

@@ -103,7 +103,7 @@ class LoopsEnvironment(Environment):
         return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
 
 
-DEFAULT_POLICY = "mm64_256_16_range"
+DEFAULT_POLICY = "contractions"
 """The shipped policy that `--policy default` means."""
 
 POLICIES_OF_TARGETS = {"x86-64-v3": "contractions-x86-64-v3"}
