@@ -16,7 +16,7 @@ from disassembly import functions, needs_avx512, needs_objdump
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.target import LEVELS, X86_64_V3, X86_64_V4
 from irgym.envs.linalg import actions, runner
-from irgym.envs.linalg.compiling import compiler
+from irgym.envs.linalg.compiling import executable
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.target import host_target
@@ -28,7 +28,7 @@ def measured(backend, target, schedule, monkeypatch, path):
     """Measure a schedule in this process; return its code by function, of those that run."""
     engines = []
 
-    class Engine(compiler.ExecutionEngine):
+    class Engine(executable.ExecutionEngine):
         def __init__(self, module, **options):
             super().__init__(module, **options, enable_object_dump=True)
             engines.append(self)
@@ -37,7 +37,7 @@ def measured(backend, target, schedule, monkeypatch, path):
     job = task.job(replay(task, Schedule.parse(schedule, task.space)))
     with monkeypatch.context() as patch:
         runner.prepared(task.text)  # what results are compared with is compiled too
-        patch.setattr(compiler, "ExecutionEngine", Engine)
+        patch.setattr(executable, "ExecutionEngine", Engine)
         assert runner.measure(*job.call.arguments).ok
     engines[-1].dump_to_object_file(str(path))
     # The others are entries for arguments in another form, which nothing calls.

@@ -6,6 +6,7 @@ them freely; nothing here limits what they find.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from irgym.core.actions import Action
 from irgym.core.target import Target
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.scheduling.operations import Operation
-from irgym.envs.linalg.scheduling.transformations import is_product, lanes_loop
+from irgym.envs.linalg.scheduling.transformations import VECTOR_POINTS, is_product, lanes_loop
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
@@ -122,7 +123,8 @@ def _product(pen: _Pen) -> None:
         _panel(pen, lanes, rows, sizes[lanes], reductions)
     elif reductions and pen.chance(0.3):
         loop = int(pen.rng.choice(reductions))
-        sizes[loop] = pen.size(operation.bounds[loop], 2, 16, whole=True)
+        room = VECTOR_POINTS // prod(filter(None, sizes))
+        sizes[loop] = pen.size(operation.bounds[loop], 2, min(16, room), whole=True)
     _vectorised(pen, sizes, turned=_turned(operation, lanes, rows) != pen.chance(0.05))
 
 
