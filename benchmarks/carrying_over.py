@@ -34,7 +34,7 @@ class Options:
 
     policies: tuple[str, ...] = ("x86-64-v4=contractions", "x86-64-v3=contractions-x86-64-v3")
     """NAME=POLICY: a file, a run folder or a shipped policy. One that is named after a target was trained on
-    that alone."""
+    that alone. By default those that ship with `loops`."""
     environment: str = "loops"
     """Environment of the policies."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")

@@ -51,6 +51,9 @@ RECIPES: dict[str, tuple[str, ...]] = {
 }
 """What differs from `COMMON`."""
 
+SHIPPED = "raw:default"
+"""The policy that ships."""
+
 OWN: dict[str, tuple[str, ...]] = {
     "loops": (),
     "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
@@ -59,10 +62,6 @@ OWN: dict[str, tuple[str, ...]] = {
 
 STARTED: dict[str, str] = {"loops": "started=640", "linalg": "started=1280"}
 """Episodes of the recipe `archive` that follow scripts: more where a screen measures few of them."""
-
-
-SHIPPED = "raw:default"
-"""The policy that ships."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class _Vector:
             return 0
         mask = self.masks.setdefault(lanes, len(self.masks) + 1)
         if mask > 7:
-            raise CodeTooLarge("a kernel may have seven different widths of tails, this one has more")
+            raise CodeTooLarge("the tails of a kernel may need seven different masks, these need more")
         return mask
 
     def setup(self) -> bytes:
@@ -55,12 +55,17 @@ class _Vector:
     def zero(self, register: int) -> bytes:
         return evex(asm.VPXORD, register, register, register)
 
-    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+    def _on_memory(
+        self, opcode: asm.Opcode, register: int, second: int, base: int, displacement: int, lanes: int
+    ) -> bytes:
+        """Encode an instruction on the first lanes; a load clears the others."""
         length = _LENGTHS[lanes]
         mask = self._mask(lanes, length)
-        return evex_memory(
-            asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length, mask=mask, zero=bool(mask)
-        )
+        zero = bool(mask) and opcode is asm.VMOVUPS_LOAD
+        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask, zero=zero)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        return self._on_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, lanes)
 
     def broadcast(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
         return evex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
@@ -81,14 +86,10 @@ class _Vector:
         )
 
     def add(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
-        length = _LENGTHS[lanes]
-        mask = self._mask(lanes, length)
-        return evex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length, mask=mask)
+        return self._on_memory(asm.VADDPS, accumulator, accumulator, base, displacement, lanes)
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
-        length = _LENGTHS[lanes]
-        mask = self._mask(lanes, length)
-        return evex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length, mask=mask)
+        return self._on_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, lanes)
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
         def add_scratch() -> bytes:
