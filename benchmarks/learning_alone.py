@@ -9,9 +9,9 @@ validation is the mean return on training programs, of greedy episodes.
 Each training keeps a cost cache of its own, so that none knows what another has measured; an evaluation is a
 measurement, and what the cache answers is none.
 
-    python benchmarks/learning_alone.py --recipes archive --iterations 150 --targets x86-64-v3 --programs 400
-    python benchmarks/learning_alone.py --environment linalg --recipes archive --iterations 90 \
-        --targets x86-64-v3 --programs 400 --screen 0.06
+    python benchmarks/learning_alone.py --recipes sketches --iterations 40 --targets x86-64-v3 --programs 400
+    python benchmarks/learning_alone.py --environment linalg --recipes sketches --iterations 30 \
+        --targets x86-64-v4 --programs 400 --screen 0.08
 """
 
 import json
@@ -45,11 +45,12 @@ COMMON = (
 )
 RECIPES: dict[str, tuple[str, ...]] = {
     "archive": ("episodes=96", "imitation=1.0", "minibatch=64"),
+    "sketches": ("episodes=96", "imitation=1.0", "minibatch=64", "started=640", "sketched=0.3"),
     "PPO": (),
     "risk": ("group=16", "risk=0.25"),
     "imitation": ("episodes=256", "imitation=1.0"),
 }
-"""What differs from `COMMON`."""
+"""What differs from `COMMON`. In `sketches` the archive also gets the environment's random schedules."""
 
 SHIPPED = "raw:default"
 """The policy that ships."""
@@ -71,7 +72,7 @@ class Options:
     environment: str = "loops"
     """Environment to learn in."""
     recipes: tuple[str, ...] = ("archive", "PPO")
-    """Recipes to train by: archive, PPO, risk, imitation."""
+    """Recipes to train by: archive, sketches, PPO, risk, imitation."""
     seeds: int = 3
     """Seeds of each."""
     iterations: int = 450
@@ -111,7 +112,7 @@ def train(options: Options, recipe: str, seed: int) -> Path:
     chosen = [f"--limit={options.programs}"] if options.programs else []
     if options.screen is not None:
         chosen.append(f"--screen={options.screen}")
-    values = dict(one.split("=") for one in (*settings, "validate_every=30"))
+    values = dict(one.split("=") for one in (*settings, "validate_every=10"))
     irgym(
         *("train", options.environment, "--run", str(folder), "--agent", "ppo", *begun),
         *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),

@@ -9,9 +9,16 @@ from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
 
 LAYOUT = StructuredLayout(
-    ActionSpace((ActionKind("stop", ends="episode"), ActionKind("tile", ((2, 4, 8),)), ActionKind("pack")))
+    ActionSpace(
+        (
+            ActionKind("stop", ends="episode"),
+            ActionKind("tile", ((2, 4, 8), (2, 4, 8))),
+            ActionKind("pack"),
+            ActionKind("split", ((2, 4, 8),)),
+        )
+    )
 )
-STOP, PACK = [0, 0], [2, 0]
+STOP, PACK = [0, 0, 0, 0], [2, 0, 0, 0]
 
 
 def script(*actions):
@@ -19,7 +26,11 @@ def script(*actions):
 
 
 def tile(size):
-    return [1, size]
+    return [1, size, 0, 0]
+
+
+def split(factor):
+    return [3, 0, 0, factor]
 
 
 @pytest.fixture
@@ -62,6 +73,24 @@ def test_niches_differ_by_the_number_of_actions_of_a_kind(niches):
         niches.add(0, one, 1.0)
     niches.add(0, script(tile(0), tile(1), STOP), 0.5)
     assert set(drawn(niches, 0)) == set(map(text, scripts))
+
+
+def test_niches_differ_by_an_actions_only_parameter(niches):
+    scripts = [script(split(factor), split(0), STOP) for factor in range(3)]
+    for one in scripts:
+        niches.add(0, one, 1.0)
+    niches.add(0, script(split(0), split(2), STOP), 0.5)
+    assert set(drawn(niches, 0)) == set(map(text, scripts)), "in whatever order"
+
+
+def test_often_the_best_of_those_with_few_actions_is_drawn(niches):
+    scripts = [script(*[tile(0)] * length, STOP) for length in range(1, 40)]
+    for one in scripts:
+        niches.add(0, one, len(one) / 10)
+    found = drawn(niches, 0, 1000)
+    assert found[text(scripts[2])] > 40, "the best of at most four actions"
+    assert found[text(scripts[10])] > 40, "the best of at most twelve"
+    assert found[text(scripts[-1])] > 40
 
 
 def test_what_comes_from_others_is_the_best_of_those_drawn_in_one_niche(niches):

@@ -6,7 +6,6 @@ at no cost, exploration starts from what is good rather than from nothing (Go-Ex
 2004.12919). Programs of one kind share what they find: a schedule is tried on others too.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.near_best import NearBest, script_of
 from irgym.agents.niches import Niches
-from irgym.agents.scripts import Scripts
+from irgym.agents.scripts import Scripts, sketch_script
 from irgym.agents.trajectories import (
     Trajectories,
     join,
@@ -25,10 +25,8 @@ from irgym.agents.trajectories import (
     trajectories_from_state,
     trajectories_state,
 )
+from irgym.core.task import Task
 from irgym.nets.encoders import Encoder
-
-AS_GOOD = 1.05
-"""Factor between costs that count as the same: measured once, they differ by as much."""
 
 
 class Archive:
@@ -40,10 +38,17 @@ class Archive:
             step on in place of its reward; None as long as there is none.
         kinds: The kind of each program.
         niches: The best episode of each program in each niche, to start from.
+        near: The schedules that are about as good as the best.
     """
 
     def __init__(
-        self, kinds: Sequence[str], layout: ActionLayout, encoder: Encoder, gamma: float = 1.0
+        self,
+        kinds: Sequence[str],
+        layout: ActionLayout,
+        encoder: Encoder,
+        gamma: float = 1.0,
+        sketched: Sequence[Task[Any]] = (),
+        share: float = 0.0,
     ) -> None:
         """Begin with none.
 
@@ -52,19 +57,24 @@ class Archive:
             layout: The meaning of choices.
             encoder: Of the observations.
             gamma: Discount of the returns.
+            sketched: The programs, if some scripts are sketches of them.
+            share: Share of these scripts.
         """
         self.costs: dict[int, float] = {}
         self.episodes: Trajectories | None = None
         self.kinds = tuple(kinds)
         self.niches = Niches(self.kinds, layout)
+        self.near = NearBest()
         self._layout = layout
         self._encoder = encoder
         self._gamma = gamma
+        self._sketched = sketched
+        self._share = share
 
     def add(self, programs: Sequence[int], episodes: Trajectories, costs: NDArray[np.float64]) -> None:
         """Keep what is cheaper than before.
 
-        Of several that are about as good, a shorter one is kept, or else the one that more programs have:
+        Of several that are about as good, that is kept which suits the most programs, or else the shortest:
         what is alike for programs that are alike can be learnt. If each had another of many good schedules,
         a policy would learn a mixture, which may be worth nothing.
 
@@ -73,31 +83,35 @@ class Archive:
             episodes: As many episodes.
             costs: Their last costs; those that are not finite are left out.
         """
-        scripts = episodes.scripts()
+        rows = episodes.scripts()
         returns: list[float] = episodes.returns().tolist()
-        for program, script, worth in zip(programs, scripts, returns, strict=True):
-            self.niches.add(program, script, worth)
-        known = [] if self.episodes is None else [script.tobytes() for script in self.episodes.scripts()]
-        common = Counter(known)
-        held = dict(zip(self.costs, known, strict=True))
+        for program, choices, worth in zip(programs, rows, returns, strict=True):
+            self.niches.add(program, choices, worth)
+        scripts = list(map(script_of, rows))
+        finite = np.flatnonzero(np.isfinite(costs)).tolist()
+        for number in finite:
+            self.near.add(programs[number], scripts[number], float(costs[number]))
+        kept = [] if self.episodes is None else self.episodes.scripts()
+        held = dict(zip(self.costs, map(script_of, kept), strict=True))
         chosen: dict[int, int] = {}
         least = dict(self.costs)
-        for number, (program, cost) in enumerate(zip(programs, costs.tolist(), strict=True)):
-            limit, script = least.get(program, np.inf), scripts[number].tobytes()
-            before = held.get(program, b"")
-            simpler = (len(script), -common[script]) < (len(before), -common[before])
-            if np.isfinite(cost) and cost < limit * (AS_GOOD if simpler else 1 / AS_GOOD):
-                chosen[program] = number
-                least[program] = min(cost, limit)
-                held[program] = script
+        for program, numbers in _by_program(programs, finite).items():
+            least[program] = min(least.get(program, np.inf), *(float(costs[number]) for number in numbers))
+            new = {scripts[number]: number for number in numbers}
+            old = held.get(program)
+            at_hand = (one for one in self.near.of(program) if one in new or one == old)
+            best = min(at_hand, key=lambda one: (*self.near.rank(one), one != old))
+            if best != old:
+                chosen[program] = new[best]
         if not chosen:
+            self.costs = least
             return
         new = select_episodes(episodes, np.array(list(chosen.values())), self._encoder)
         new = replace(new, rewards=new.returns_to_go(self._gamma))
-        kept = [place for place, program in enumerate(self.costs) if program not in chosen]
+        staying = [place for place, program in enumerate(self.costs) if program not in chosen]
         order = [program for program in self.costs if program not in chosen]
-        if self.episodes is not None and kept:
-            old = select_episodes(self.episodes, np.array(kept), self._encoder)
+        if self.episodes is not None and staying:
+            old = select_episodes(self.episodes, np.array(staying), self._encoder)
             new = join(old, new, self._encoder)
         self.episodes = new
         self.costs = {program: least[program] for program in (*order, *chosen)}
@@ -110,16 +124,32 @@ class Archive:
         return select_steps(self.episodes, rng.choice(steps, min(count, steps), replace=False), self._encoder)
 
     def scripts(self, programs: Sequence[int], rng: np.random.Generator) -> list[IntArray]:
-        """Return a script for each of some programs, see `Scripts.draw`; none where there are no episodes."""
+        """Return a script for each of some programs: of a sketch, or see `Scripts.draw`.
+
+        There are none as long as there are no episodes.
+
+        Raises:
+            IrgymError: No script can be made of a sketch.
+        """
         if self.episodes is None:
             return []
-        scripts = Scripts(self.episodes, tuple(self.costs), self.kinds, self._layout, self.niches)
-        return [scripts.draw(program, rng) for program in programs]
+        scripts = Scripts(self.episodes, tuple(self.costs), self.kinds, self._layout, self.niches, self.near)
+        return [
+            sketch_script(self._sketched[program], self._layout, rng)
+            if self._share and rng.random() < self._share
+            else scripts.draw(program, rng)
+            for program in programs
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors and plain values."""
         kept = None if self.episodes is None else trajectories_state(self.episodes)
-        return {"costs": dict(self.costs), "episodes": kept, "niches": self.niches.state_dict()}
+        return {
+            "costs": dict(self.costs),
+            "episodes": kept,
+            "niches": self.niches.state_dict(),
+            "near": self.near.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned, exactly."""
@@ -127,3 +157,12 @@ class Archive:
         kept = state["episodes"]
         self.episodes = None if kept is None else trajectories_from_state(kept)
         self.niches.load_state_dict(state["niches"])
+        self.near.load_state_dict(state["near"])
+
+
+def _by_program(programs: Sequence[int], numbers: Sequence[int]) -> dict[int, list[int]]:
+    """Return the numbers of the episodes of each program."""
+    places: dict[int, list[int]] = {}
+    for number in numbers:
+        places.setdefault(programs[number], []).append(number)
+    return places

@@ -13,6 +13,7 @@ from irgym.core.actions import BoolArray
 class Following:
     """Episodes that follow scripts: each as far as its choices apply, leaving out those that do not.
 
+    Where a parameter does not apply that can be omitted, such as a tile as large as its loop, that alone is.
     After its script, and where it leaves a choice free, an episode goes on as the policy chooses.
     """
 
@@ -59,16 +60,26 @@ class Following:
         """Return what comes next in an episode's script and applies; None after its end."""
         left = self._left.get(episode)
         while left:
-            wanted = left.pop(0)
-            if wanted[0] in (FREE, RANDOM) or self._applies(wanted, legal):
+            wanted = self._applying(left.pop(0), legal)
+            if wanted is not None:
                 return wanted
         return None
 
-    def _applies(self, choices: IntArray, legal: BoolArray) -> bool:
+    def _applying(self, choices: IntArray, legal: BoolArray) -> IntArray | None:
+        """Return what applies of an action's choices; None where nothing does."""
+        if choices[0] in (FREE, RANDOM):
+            return choices
         if choices[0] >= legal.shape[-1] or not legal[0, choices[0]]:
-            return False
-        segments = np.flatnonzero(self._layout.chosen(choices[None])[0] & (choices >= 0))
-        return bool(legal[segments, choices[segments]].all())
+            return None
+        slots = np.flatnonzero(self._layout.chosen(choices[None])[0])[1:]
+        fixed = slots[choices[slots] >= 0]
+        barred = fixed[~legal[fixed, choices[fixed]]]
+        if not len(barred):
+            return choices
+        applying, omitted = choices.copy(), self._layout.omitted
+        applying[barred] = omitted[barred]
+        possible = (omitted[barred] >= 0).all() and legal[barred, omitted[barred]].all()
+        return applying if possible and (applying[slots] != omitted[slots]).any() else None
 
     def _filled(self, choices: IntArray, legal: BoolArray) -> IntArray:
         """Return the choices of an action with legal ones in place of those at random."""

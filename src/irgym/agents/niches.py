@@ -1,8 +1,9 @@
-"""Niches: the best episode of each program with each mixture of kinds of actions.
+"""Niches: the best episode of each program with each mixture of actions.
 
 A better schedule may lie behind worse ones: packing costs more than it brings until the tiles around it fit.
-In a niche an episode competes only with those that take as many actions of each kind, so what is worse at
-first can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909).
+In a niche an episode competes only with those that take the same actions in another order, so what is worse
+at first can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909). Of actions with several
+parameters, such as tiles, only the number counts: there are too many for niches of their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,14 @@ from numpy.typing import NDArray
 
 from irgym.acting.layout import ActionLayout, IntArray
 
-DRAWN = (1, 2, 4, 8, 16)
+DRAWN = (1, 2, 4, 8, 16, 32, 64)
 """How many niches of a program are drawn of which the best counts."""
+
+LENGTHS = (4, 6, 8, 12, 16, 24, 32, 64)
+"""How many actions these episodes may have, one of these limits at a time.
+
+A short schedule is easier to improve than a long one that is somewhat better: few of its edits break it.
+"""
 
 
 class _Elite(NamedTuple):
@@ -40,6 +47,8 @@ class Niches:
         """
         self._kinds = kinds
         self._layout = layout
+        # The slot of each kind that has a single one; 0 for the others.
+        self._slots = np.array([row.nonzero()[0][-1] if row.sum() == 2 else 0 for row in layout.active])
         self._elites: dict[tuple[int, bytes], _Elite] = {}
         self._niches: dict[int, list[bytes]] = {}
         self._programs: dict[str | None, list[int]] = {}
@@ -81,15 +90,21 @@ class Niches:
         return self._choices(best, niche)
 
     def _drawn(self, program: int, rng: np.random.Generator) -> bytes:
-        """Return the best of some niches of a program."""
+        """Return the best of some niches of a program: of those with few actions, if there are any."""
+        longest = int(rng.choice(LENGTHS))
         niches = self._niches[program]
+        short = [niche for niche in niches if len(self._elites[program, niche].choices) <= longest]
+        niches = short or niches
         places: list[int] = rng.integers(len(niches), size=int(rng.choice(DRAWN))).tolist()
         return max((niches[place] for place in places), key=lambda one: self._elites[program, one].worth)
 
     def _niche(self, choices: IntArray) -> bytes:
-        """Return how many actions of each kind there are; all with candidates are of one."""
+        """Return the actions without their order; all with candidates are the same."""
         width = self._layout.width
-        return np.bincount(np.minimum(choices[:, 0], width), minlength=width + 1).tobytes()
+        kinds = np.minimum(choices[:, 0].astype(np.int64), width)
+        slots = self._slots[kinds]
+        values = np.where(slots > 0, choices[np.arange(len(choices)), slots], 0)
+        return np.sort(kinds * width + values).tobytes()
 
     def _enter(self, program: int, niche: bytes) -> None:
         """Note that a program has an episode in a niche."""

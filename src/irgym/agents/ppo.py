@@ -88,6 +88,9 @@ class PPOConfig(Reuse, ActorCriticConfig):
     started: CountOrNone = 0
     """Further episodes of an iteration, that start from the best ones so far, of their own program or of
     another: see `irgym.agents.archive`."""
+    sketched: Share = 0.0
+    """Share of those that follow the environment's sketches instead: random schedules of a form that experts
+    write, with which searches begin, too."""
     imitation: Weight = 0.0
     """Weight of self-imitation in each gradient step: the likelihood of the cheapest episodes so far, where
     they were better than the value function expects (arXiv 1806.05635)."""
@@ -110,6 +113,8 @@ class PPOConfig(Reuse, ActorCriticConfig):
             raise IrgymError("reuse and groups exclude each other: set reuse to none or group to 1")
         if self.risk > 0 and self.group == 1:
             raise IrgymError("risk is a share of the episodes on a program: set group to 2 or more")
+        if self.sketched > 0 and not self.started:
+            raise IrgymError("sketched is a share of the episodes of started: set started to 1 or more")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
                 "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"
@@ -151,7 +156,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
         if config.started or config.imitation > 0:
             families = self.problem.families
             kinds = [f"{task.target_text} {families.get(task.uri, '')}" for task in self.problem.tasks]
-            self.archive = Archive(kinds, self.layout, self.encoder, config.gamma)
+            tasks = self.problem.tasks
+            self.archive = Archive(kinds, self.layout, self.encoder, config.gamma, tasks, config.sketched)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""

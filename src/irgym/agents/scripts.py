@@ -4,18 +4,26 @@ They are the mutations and crossovers of an evolutionary search, whose results t
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.near_best import NearBest, choices_of
 from irgym.agents.niches import Niches
 from irgym.agents.trajectories import Trajectories
+from irgym.core import capabilities
+from irgym.core.errors import IrgymError
+from irgym.core.task import Task
 
 FRESH = 0.2
 """Share of the scripts that are random throughout."""
 
 LONGEST = 64
 """Greatest number of random actions; most episodes end before."""
+
+SETTLING = 0.15
+"""Share of the other scripts that are a schedule which is about the best for the most programs."""
 
 OTHERS = 0.5
 """Share of the other scripts that are made of another program's episode."""
@@ -45,13 +53,19 @@ PARAMETERS = 0.5
 """Share of the edits that concern one parameter."""
 
 MORE = 0.5
-"""Probability of another edit after each."""
+"""Probability of another edit, or another action to leave out, after each."""
 
 LONGER = 0.3
 """Share of the scripts that are an episode with random actions before its end."""
 
 FURTHER = 0.8
 """Probability of another of these after each."""
+
+SHORTER = 0.2
+"""Share of the scripts that are an episode without some of its actions.
+
+Much of a long schedule is worth nothing, and each action of it makes the next edit likelier to break it.
+"""
 
 ONWARD = 0.75
 """Probability of another action, where a script is cut off, before the episode may end."""
@@ -61,6 +75,21 @@ FREE = -1
 
 RANDOM = -2
 """Stands in a script for a legal choice at random: of a parameter, or of a kind and all its parameters."""
+
+
+def sketch_script(task: Task[Any], layout: ActionLayout, rng: np.random.Generator) -> IntArray:
+    """Return the choices of a random sketch of a task, and then the end, if there is one; shape [steps, S].
+
+    Raises:
+        IrgymError: There are none, or their actions are not listed.
+    """
+    sketch = None if layout.pointed else capabilities.sketch(task, rng)
+    if sketch is None:
+        raise IrgymError(f"no script can be made of a sketch of {task.uri}: set sketched to 0")
+    ends = np.flatnonzero(layout.ends)[:1]
+    end = np.zeros((len(ends), layout.segments), dtype=np.int64)
+    end[:, 0] = ends
+    return np.concatenate([layout.choices(sketch), end])
 
 
 class Scripts:
@@ -73,6 +102,7 @@ class Scripts:
         kinds: Sequence[str],
         layout: ActionLayout,
         niches: Niches,
+        near: NearBest,
     ) -> None:
         """Begin.
 
@@ -82,11 +112,12 @@ class Scripts:
             kinds: The kind of each program of all.
             layout: The meaning of choices.
             niches: The best episodes by niche; those of these programs are among them.
+            near: What is about as good as the best episodes.
         """
         self._episodes = episodes.scripts()
-        self._choices = np.concatenate(self._episodes)
         first = episodes.step == 0
         self._returns = episodes.rewards[first][np.argsort(episodes.episode[first])]
+        self._programs = list(programs)
         self._places = {program: place for place, program in enumerate(programs)}
         self._kinds = kinds
         self._alike: dict[str, list[int]] = {}
@@ -94,27 +125,45 @@ class Scripts:
             self._alike.setdefault(kinds[program], []).append(place)
         self._layout = layout
         self._niches = niches
+        self._near = near
 
     def draw(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return choices to begin an episode of a program with, shape [steps, S].
 
-        Some scripts are random. The others are the choices of the program's own episode, or of a better
-        one's, mostly one of its kind; or of the best in a niche. Some have random actions before their end,
-        the others some edits: cut off somewhere, or with the rest of another such episode instead, or with an
-        action less, one more, or another one. That is the policy's, one of the archive's, random, or the same
-        with one parameter at random.
+        Some scripts are random, and some a schedule that suits many programs. The others are the choices of
+        the program's own episode, or of a better one's, mostly one of its kind; or of the best in a niche.
+        Some of these have random actions before their end, and some leave out actions. The others have edits:
+        cut off somewhere, or with the rest of another such episode instead, or with an action less, one more,
+        or another one. The other one is the policy's, one of another such episode, random, or the same with
+        one parameter at random. One more may also be a part of the next one, see `_part`.
         """
         if rng.random() < FRESH:
             return self._left_open(RANDOM, LONGEST)
+        if rng.random() < SETTLING:
+            return self._common(program, rng)
         place = self._places.get(program)
         other = place is None or rng.random() < OTHERS
         script = self._another(program, rng) if place is None or other else self._own(program, place, rng)
-        if rng.random() < LONGER:
+        change = rng.random()
+        if change < LONGER:
             return self._longer(script, rng)
+        if change < LONGER + SHORTER:
+            left_out = rng.choice(len(script), min(int(rng.geometric(1 - MORE)), len(script)), replace=False)
+            return np.delete(script, left_out, axis=0)
         edits = 0 if other and rng.random() < WHOLE else int(rng.geometric(1 - MORE))
         for _ in range(edits):
             script = self._edited(script, program, rng)
         return script
+
+    def _common(self, program: int, rng: np.random.Generator) -> IntArray:
+        """Return what suits the most programs, of what is about the best for this or another of its kind."""
+        alike = self._alike.get(self._kinds[program], ())
+        others = [self._programs[place] for place in alike]
+        known = self._near.of(program)
+        if not known or rng.random() < OTHERS:
+            pool = others or self._programs
+            known = self._near.of(pool[rng.integers(len(pool))])
+        return choices_of(min(known, key=self._near.rank))
 
     def _own(self, program: int, place: int, rng: np.random.Generator) -> IntArray:
         """Return the choices of an episode of the program."""
@@ -151,7 +200,9 @@ class Scripts:
         place = int(rng.integers(len(script)))
         if rng.random() < PARAMETERS:
             return self._varied(script, place, rng)
-        edit = int(rng.integers(5))
+        edit = int(rng.integers(6 if self._divisible(script[place]) else 5))
+        if edit == 5:
+            return np.insert(script, place, self._part(script[place], rng), axis=0)
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
         if edit == 1:
@@ -159,7 +210,7 @@ class Scripts:
             return np.concatenate([script[:place], other[rng.integers(len(other)) :]])
         if edit == 2:
             return np.delete(script, place, axis=0)
-        new = self._new(rng)
+        new = self._new(program, rng)
         if edit == 3:
             return np.insert(script, place, new, axis=0)
         changed = script.copy()
@@ -187,12 +238,35 @@ class Scripts:
         varied[place, rng.choice(slots) if len(slots) else slice(None)] = RANDOM
         return varied
 
-    def _new(self, rng: np.random.Generator) -> IntArray:
+    def _divisible(self, choices: IntArray) -> bool:
+        """Say whether an action has several parameters that could be omitted, and are not."""
+        return len(self._present(choices)) > 1
+
+    def _part(self, choices: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return an action with some of its parameters. The whole one then has what is left to do.
+
+        So one tile becomes two, which changes little by itself, but another action may come between.
+        """
+        present = rng.permutation(self._present(choices))
+        left_out = present[: rng.integers(1, len(present))]
+        part = choices.copy()
+        part[left_out] = self._layout.omitted[left_out]
+        return part
+
+    def _present(self, choices: IntArray) -> IntArray:
+        """Return the slots of an action whose parameters could be omitted, and are not."""
+        if choices[0] < 0:
+            return np.zeros(0, dtype=np.int64)
+        omitted = self._layout.omitted
+        return np.flatnonzero(self._layout.chosen(choices[None])[0] & (omitted >= 0) & (choices != omitted))
+
+    def _new(self, program: int, rng: np.random.Generator) -> IntArray:
         source = int(rng.integers(3))
         if source == 0:
             return self._left_open(FREE, 1)[0]
         if source == 1:
-            return self._choices[rng.integers(len(self._choices))]
+            other = self._another(program, rng)
+            return other[rng.integers(len(other))]
         return self._left_open(RANDOM, 1)[0]
 
     def _left_open(self, how: int, steps: int) -> IntArray:
