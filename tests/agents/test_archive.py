@@ -319,12 +319,9 @@ def test_a_share_of_the_scripts_are_sketches_that_end(learner):
     assert 90 < sum(len(one) > 8 and (one >= 0).all() for one in found) < 150
 
 
-def test_a_program_without_sketches_refuses_scripts_of_them(learner):
-    config = replace(CONFIG, sketched=0.5)
-    learner = config.build(dials.problem(CODES))
-    learner.iterate()
+def test_programs_without_sketches_refuse_scripts_of_them():
     with pytest.raises(IrgymError, match="set sketched to 0"):
-        learner.iterate()
+        replace(CONFIG, sketched=0.5).build(dials.problem(CODES))
 
 
 def test_sketches_need_episodes_that_follow_them():

@@ -26,6 +26,7 @@ from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Li
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, anneal
 from irgym.agents.problem import Problem
+from irgym.agents.scripts import sketch_script
 from irgym.agents.trajectories import (
     Trajectories,
     join,
@@ -157,6 +158,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
             families = self.problem.families
             kinds = [f"{task.target_text} {families.get(task.uri, '')}" for task in self.problem.tasks]
             tasks = self.problem.tasks
+            if config.sketched > 0:  # what has no sketches is refused before anything is measured
+                sketch_script(tasks[0], self.layout, np.random.default_rng(config.seed))
             self.archive = Archive(kinds, self.layout, self.encoder, config.gamma, tasks, config.sketched)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
