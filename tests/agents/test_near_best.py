@@ -8,7 +8,7 @@ SHORT, LONG, OTHER = ((0, 1),), ((1, 0), (0, 1)), ((2, 0),)
 
 @pytest.fixture
 def near():
-    return NearBest()
+    return NearBest(2)
 
 
 def best(near, program):
@@ -48,7 +48,7 @@ def test_it_goes_on_exactly_from_its_state(near):
     for _ in range(300):
         choices = rng.integers(0, 3, (int(rng.integers(1, 4)), 2))
         near.add(int(rng.integers(4)), script_of(choices), float(rng.uniform(100, 110)))
-    again = NearBest()
+    again = NearBest(2)
     again.add(9, SHORT, 1.0)
     again.load_state_dict(near.state_dict())
     for program in range(10):
@@ -61,5 +61,5 @@ def test_choices_come_back():
 
 
 def test_nothing_has_a_state_too(near):
-    near.load_state_dict(NearBest().state_dict())
+    near.load_state_dict(NearBest(2).state_dict())
     assert not near.of(0)

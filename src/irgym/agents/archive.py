@@ -64,7 +64,7 @@ class Archive:
         self.episodes: Trajectories | None = None
         self.kinds = tuple(kinds)
         self.niches = Niches(self.kinds, layout)
-        self.near = NearBest()
+        self.near = NearBest(layout.segments)
         self._layout = layout
         self._encoder = encoder
         self._gamma = gamma

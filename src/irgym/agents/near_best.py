@@ -9,10 +9,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from irgym.acting.layout import IntArray
+from irgym.agents.script_state import scripts_from_state, scripts_state
 
 AS_GOOD = 1.05
 """Factor between costs that count as the same: measured once, they differ by as much."""
@@ -26,11 +26,17 @@ def script_of(choices: NDArray[Any]) -> Script:
     return tuple(map(tuple, choices.tolist()))
 
 
+def choices_of(script: Script) -> IntArray:
+    """Return a script as choices of shape [steps, S]."""
+    return np.array(script, dtype=np.int64)
+
+
 class NearBest:
     """The schedules of each program whose cost is at most `AS_GOOD` times the least."""
 
-    def __init__(self) -> None:
-        """Begin with none."""
+    def __init__(self, segments: int) -> None:
+        """Begin with none, of choices in so many segments."""
+        self._segments = segments
         self._costs: dict[int, dict[Script, float]] = {}
         self._least: dict[int, float] = {}
         self._programs: Counter[Script] = Counter()
@@ -61,25 +67,16 @@ class NearBest:
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors."""
         entries = [(program, *one) for program, row in self._costs.items() for one in row.items()]
-        choices = [row for _, script, _ in entries for row in script]
-        return {
-            "programs": torch.tensor([program for program, _, _ in entries], dtype=torch.int64),
-            "costs": torch.tensor([cost for _, _, cost in entries], dtype=torch.float64),
-            "lengths": torch.tensor([len(script) for _, script, _ in entries], dtype=torch.int64),
-            "choices": torch.tensor(choices, dtype=torch.int16),
-        }
+        return scripts_state(
+            [program for program, _, _ in entries],
+            [choices_of(script) for _, script, _ in entries],
+            [cost for _, _, cost in entries],
+            self._segments,
+        )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned, exactly."""
         for entries in (self._costs, self._least, self._programs):
             entries.clear()
-        ends = np.cumsum(state["lengths"].numpy())
-        scripts = np.split(state["choices"].numpy(), ends[:-1]) if len(ends) else []
-        columns = state["programs"].tolist(), scripts, state["costs"].tolist()
-        for program, choices, cost in zip(*columns, strict=True):
+        for program, choices, cost in scripts_from_state(state):
             self.add(program, script_of(choices), cost)
-
-
-def choices_of(script: Script) -> IntArray:
-    """Return a script as choices of shape [steps, S]."""
-    return np.array(script, dtype=np.int64)

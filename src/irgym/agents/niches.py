@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from irgym.acting.layout import ActionLayout, IntArray
+from irgym.agents.script_state import scripts_from_state, scripts_state
 
 DRAWN = (1, 2, 4, 8, 16, 32, 64)
 """How many niches of a program are drawn of which the best counts."""
@@ -101,7 +101,7 @@ class Niches:
     def _niche(self, choices: IntArray) -> bytes:
         """Return the actions without their order; all with candidates are the same."""
         width = self._layout.width
-        kinds = np.minimum(choices[:, 0].astype(np.int64), width)
+        kinds = np.minimum(choices[:, 0], width)
         slots = self._slots[kinds]
         values = np.where(slots > 0, choices[np.arange(len(choices)), slots], 0)
         return np.sort(kinds * width + values).tobytes()
@@ -121,20 +121,16 @@ class Niches:
     def state_dict(self) -> dict[str, Any]:
         """Return everything as tensors."""
         elites = list(self._elites.values())
-        rows = [one.choices for one in elites] or [np.zeros((0, self._layout.segments), np.int16)]
-        return {
-            "programs": torch.tensor([program for program, _ in self._elites], dtype=torch.int64),
-            "worths": torch.tensor([one.worth for one in elites], dtype=torch.float64),
-            "lengths": torch.tensor([len(one.choices) for one in elites], dtype=torch.int64),
-            "choices": torch.as_tensor(np.concatenate(rows)),
-        }
+        return scripts_state(
+            [program for program, _ in self._elites],
+            [one.choices for one in elites],
+            [one.worth for one in elites],
+            self._layout.segments,
+        )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned, exactly."""
         for entries in (self._elites, self._niches, self._programs, self._holders):
             entries.clear()
-        ends = np.cumsum(state["lengths"].numpy())
-        scripts = np.split(state["choices"].numpy(), ends[:-1]) if len(ends) else []
-        columns = state["programs"].tolist(), scripts, state["worths"].tolist()
-        for program, choices, worth in zip(*columns, strict=True):
-            self.add(program, choices, worth)
+        for program, choices, worth in scripts_from_state(state):
+            self.add(program, choices.astype(np.int64), worth)

@@ -157,12 +157,10 @@ class Scripts:
 
     def _common(self, program: int, rng: np.random.Generator) -> IntArray:
         """Return what suits the most programs, of what is about the best for this or another of its kind."""
-        alike = self._alike.get(self._kinds[program], ())
-        others = [self._programs[place] for place in alike]
         known = self._near.of(program)
         if not known or rng.random() < OTHERS:
-            pool = others or self._programs
-            known = self._near.of(pool[rng.integers(len(pool))])
+            places = self._alike.get(self._kinds[program], range(len(self._programs)))
+            known = self._near.of(self._programs[places[rng.integers(len(places))]])
         return choices_of(min(known, key=self._near.rank))
 
     def _own(self, program: int, place: int, rng: np.random.Generator) -> IntArray:
@@ -200,9 +198,10 @@ class Scripts:
         place = int(rng.integers(len(script)))
         if rng.random() < PARAMETERS:
             return self._varied(script, place, rng)
-        edit = int(rng.integers(6 if self._divisible(script[place]) else 5))
+        present = self._present(script[place])
+        edit = int(rng.integers(6 if len(present) > 1 else 5))
         if edit == 5:
-            return np.insert(script, place, self._part(script[place], rng), axis=0)
+            return np.insert(script, place, self._part(script[place], present, rng), axis=0)
         if edit == 0:
             return np.concatenate([script[:place], self._left_open(FREE, int(rng.geometric(1 - ONWARD)) - 1)])
         if edit == 1:
@@ -238,17 +237,12 @@ class Scripts:
         varied[place, rng.choice(slots) if len(slots) else slice(None)] = RANDOM
         return varied
 
-    def _divisible(self, choices: IntArray) -> bool:
-        """Say whether an action has several parameters that could be omitted, and are not."""
-        return len(self._present(choices)) > 1
-
-    def _part(self, choices: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return an action with some of its parameters. The whole one then has what is left to do.
+    def _part(self, choices: IntArray, present: IntArray, rng: np.random.Generator) -> IntArray:
+        """Return an action with some of the parameters present. The whole one then has what is left to do.
 
         So one tile becomes two, which changes little by itself, but another action may come between.
         """
-        present = rng.permutation(self._present(choices))
-        left_out = present[: rng.integers(1, len(present))]
+        left_out = rng.permutation(present)[: rng.integers(1, len(present))]
         part = choices.copy()
         part[left_out] = self._layout.omitted[left_out]
         return part
