@@ -1,4 +1,4 @@
-"""Learning without a teacher: PPO with an archive, beside PPO alone, several seeds, on both instruction sets.
+"""Learning without a teacher: the recipe `scratch` of `irgym train`, beside PPO alone, several seeds.
 
 Trains each recipe with each seed in a run folder of its own, where it goes on if it was interrupted; then
 lets all policies act greedily on the same programs of the test split, beside the one that ships, which began
@@ -9,9 +9,8 @@ validation is the mean return on training programs, of greedy episodes.
 Each training keeps a cost cache of its own, so that none knows what another has measured; an evaluation is a
 measurement, and what the cache answers is none.
 
-    python benchmarks/learning_alone.py --recipes sketches --iterations 40 --targets x86-64-v3 --programs 400
-    python benchmarks/learning_alone.py --environment linalg --recipes sketches --iterations 30 \
-        --targets x86-64-v4 --programs 400 --screen 0.08
+    python benchmarks/learning_alone.py --targets x86-64-v3
+    python benchmarks/learning_alone.py --environment linalg --recipes scratch --targets x86-64-v4
 """
 
 import json
@@ -29,40 +28,24 @@ import tyro
 
 from irgym.api.programs import environment_named
 from irgym.core.catalogue import dataset_named
+from irgym.core.environment import recipe_of
 from irgym.core.run_folder import RunFolder
 from irgym.evaluation.statistics import geometric_interval
 
-COMMON = (
-    "episodes=256",
-    "minibatch=256",
-    "lr=1e-3",
-    "lr_end=1e-4",
-    "entropy=0.02",
-    "entropy_end=0.001",
-    "epsilon=0.05",
-    "epsilon_end=0.01",
-    "gae_lambda=0.98",
-)
-RECIPES: dict[str, tuple[str, ...]] = {
-    "archive": ("episodes=96", "imitation=1.0", "minibatch=64"),
-    "sketches": ("episodes=96", "imitation=1.0", "minibatch=64", "started=640", "sketched=0.3"),
-    "PPO": (),
-    "risk": ("group=16", "risk=0.25"),
-    "imitation": ("episodes=256", "imitation=1.0"),
+PLAIN = {"episodes": 256, "minibatch": 256, "started": 0, "sketched": 0}
+"""PPO without scripts."""
+
+RECIPES: dict[str, dict[str, Any]] = {
+    "scratch": {},
+    "archive": {"sketched": 0},
+    "PPO": {**PLAIN, "imitation": 0},
+    "risk": {**PLAIN, "imitation": 0, "group": 16, "risk": 0.25},
+    "imitation": PLAIN,
 }
-"""What differs from `COMMON`. In `sketches` the archive also gets the environment's random schedules."""
+"""What differs from the environment's recipe `scratch`."""
 
 SHIPPED = "raw:default"
 """The policy that ships."""
-
-OWN: dict[str, tuple[str, ...]] = {
-    "loops": (),
-    "linalg": ("encoder=mlp", "actions=autoregressive", "normalise_observations=true"),
-}
-"""What an environment's networks and gradient steps are."""
-
-STARTED: dict[str, str] = {"loops": "started=640", "linalg": "started=1280"}
-"""Episodes of the recipe `archive` that follow scripts: more where a screen measures few of them."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +54,20 @@ class Options:
 
     environment: str = "loops"
     """Environment to learn in."""
-    recipes: tuple[str, ...] = ("archive", "PPO")
-    """Recipes to train by: archive, sketches, PPO, risk, imitation."""
+    recipes: tuple[str, ...] = ("scratch", "PPO")
+    """Recipes to train by: scratch, archive, PPO, risk, imitation."""
     seeds: int = 3
     """Seeds of each."""
-    iterations: int = 450
-    """Iterations of each."""
+    iterations: int | None = None
+    """Iterations of `scratch`, by default its own; the others have as many episodes."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets that are learnt together."""
     programs: int | None = None
-    """Training programs to learn from; by default all."""
+    """Training programs to learn from; by default as many as `scratch` has."""
     screen: float | None = None
-    """Share of the new programs of an iteration that is measured; by default all are."""
+    """Share of the new programs of an iteration that is measured; by default that of `scratch`."""
+    set: tuple[str, ...] = ()
+    """Further hyper-parameters of all recipes, as name=value."""
     limit: int = 54
     """Programs of the test split, evenly spread."""
     runs: Path = Path("runs/alone")
@@ -106,18 +91,18 @@ def train(options: Options, recipe: str, seed: int) -> Path:
     """Train by a recipe, going on from where its run folder is; return that."""
     folder = options.runs / f"{options.environment}-{recipe}-{seed}"
     begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
-    settings = [*COMMON, *RECIPES[recipe], *OWN[options.environment], f"iterations={options.iterations}"]
-    if recipe == "archive":
-        settings.append(STARTED[options.environment])
+    scratch = recipe_of(environment_named(options.environment), "scratch").hyperparameters
+    differing = RECIPES[recipe] | dict(one.split("=") for one in options.set)
+    values = scratch | differing
+    episodes = (options.iterations or scratch["iterations"]) * (scratch["episodes"] + scratch["started"])
+    differing["iterations"] = episodes // (int(values["episodes"]) + int(values["started"]))
     chosen = [f"--limit={options.programs}"] if options.programs else []
     if options.screen is not None:
         chosen.append(f"--screen={options.screen}")
-    values = dict(one.split("=") for one in (*settings, "validate_every=10"))
     irgym(
-        *("train", options.environment, "--run", str(folder), "--agent", "ppo", *begun),
-        *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--validate", "60"),
-        *("--seed", str(seed), "--iterations", str(options.iterations), *chosen),
-        *("--set", *(f"{name}={value}" for name, value in values.items())),
+        *("train", options.environment, "--run", str(folder), "--recipe", "scratch", *begun, *chosen),
+        *("--target", ",".join(options.targets), "--farm", f"local:{os.cpu_count()}", "--seed", str(seed)),
+        *("--set", *(f"{name}={value}" for name, value in differing.items())),
         costs=folder.with_name(f"{folder.name}.cache"),
     )
     return folder

@@ -7,11 +7,15 @@ import pytest
 from passes import URIS
 
 import irgym
+from irgym.api.hyperparameters import configured
 from irgym.cli.main import main
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.run_folder import RunFolder
 
 pytest.importorskip("torch")
+
+from irgym.agents import AGENTS
 
 SMALL = {"episodes": 4, "hidden": (8,)}
 
@@ -114,6 +118,8 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
         ({"validate": -1}, "0 or more"),
         ({"limit": 0}, "leaves no program"),
         ({"reward": "praise"}, "no reward 'praise'"),
+        ({"recipe": "scratch"}, "passes has no recipe 'scratch': it has none"),
+        ({"recipe": 3}, "recipe must be a text, not 3"),
         ({"seconds": 0}, "are not enough"),
         ({"iterations": 1.5}, "a whole number"),
         ({"screen": 2.0}, "2"),
@@ -123,6 +129,35 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
 def test_bad_options_leave_nothing_behind(options: dict[str, object], words: str, tmp_path: Path):
     with pytest.raises(IrgymError, match=words):
         irgym.train("passes", tmp_path / "run", **options)  # pyright: ignore
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_given_goes_before_a_recipe(tmp_path: Path):
+    run = tmp_path / "run"
+    given = {"episodes": 4, "started": 8, "minibatch": 16, "validate_every": 1}
+    irgym.train("loops", run, recipe="scratch", limit=2, validate=2, iterations=1, hyperparameters=given)
+    config = RunFolder(run).describe()
+    recipe = ENVIRONMENTS.load("loops").recipes()["scratch"]
+    assert (config["agent"], config["limit"], config["validate"]) == ("PPOConfig", 2, 2)
+    wanted = {**recipe.hyperparameters, **given}
+    assert {name: config["config"][name] for name in wanted} == wanted
+    [metrics] = RunFolder(run).read_metrics()
+    assert metrics["validation"] is not None
+
+
+@pytest.mark.parametrize("environment", ["loops", "linalg", "linalg-swaps"])
+def test_recipes_set_hyperparameters_that_exist_and_bring_their_validation(environment: str):
+    for recipe in ENVIRONMENTS.load(environment).recipes().values():
+        config = configured(AGENTS.load(recipe.agent), recipe.hyperparameters, 0, recipe.agent)
+        config.check()
+        assert bool(recipe.validate) == bool(config.validate_every)
+
+
+def test_a_recipe_of_another_agent_is_refused(tmp_path: Path):
+    with pytest.raises(IrgymError, match="the recipe 'scratch' trains ppo, not dqn: leave the agent out"):
+        irgym.train("loops", tmp_path / "run", "dqn", recipe="scratch")
+    with pytest.raises(IrgymError, match="loops has no recipe 'clone': choose among scratch"):
+        irgym.train("loops", tmp_path / "run", recipe="clone")
     assert not list(tmp_path.iterdir())
 
 

@@ -12,6 +12,19 @@ import tyro
 from irgym.core.errors import IrgymError
 
 
+def by_name(values: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
+    """Return hyper-parameters by name; none for None.
+
+    Raises:
+        IrgymError: They are no mapping.
+    """
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise IrgymError(f"hyper-parameters of {what} are values by name, not {values!r}: give a dictionary")
+    return values
+
+
 def configured(sort: type[Any], values: Mapping[str, Any] | None, seed: int, what: str) -> Any:
     """Return a configuration with the fields that `values` set.
 
@@ -25,12 +38,9 @@ def configured(sort: type[Any], values: Mapping[str, Any] | None, seed: int, wha
     Raises:
         IrgymError: There is no such field, or the value does not suit it.
     """
-    values = {} if values is None else values
-    if not isinstance(values, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise IrgymError(f"hyper-parameters of {what} are values by name, not {values!r}: give a dictionary")
     defaults = {field.name: field.default for field in fields(sort)}
     given: dict[str, Any] = {"seed": seed}
-    for name, value in values.items():
+    for name, value in by_name(values, what).items():
         if name not in defaults:
             word = f"{name}={value}"
             raise IrgymError(

@@ -15,13 +15,14 @@ from irgym.api.checks import (
     path_of,
     targets_named,
 )
-from irgym.api.hyperparameters import configured
+from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import Bench, Environment, reward_of, spread
+from irgym.core.environment import Bench, Environment, recipe_of, reward_of, spread
 from irgym.core.errors import IrgymError
 from irgym.core.files import lock_for
 from irgym.core.json_files import write_json
+from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.run_folder import RunFolder, RunProblem
 from irgym.core.schedule import Schedule
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
 def train(
     environment: str,
     run: str | Path,
-    agent: str = "ppo",
+    agent: str | None = None,
     *,
+    recipe: str | None = None,
     dataset: str | None = None,
     limit: int | None = None,
     seconds: float | None = None,
@@ -57,7 +59,7 @@ def train(
     backend: str | None = None,
     target: str | None = None,
     farm: str | None = None,
-    validate: int = 0,
+    validate: int | None = None,
     screen: float | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     note: Callable[[str], None] | None = None,
@@ -70,9 +72,12 @@ def train(
     Args:
         environment: Name of the environment.
         run: Run folder, for checkpoints, metrics (JSON lines, TensorBoard) and the policy.
-        agent: Learning algorithm, such as ppo, a2c, dqn or apex.
+        agent: Learning algorithm, such as ppo, a2c, dqn or apex; by default the recipe's, or ppo.
+        recipe: Name of one of the environment's recipes: what `agent`, `limit`, `validate`, `screen` and
+            `hyperparameters` are where they are not given, such as `scratch`.
         dataset: Name of a data set; by default the environment's own.
-        limit: Learn from this many of its training programs, evenly spread; by default from all.
+        limit: Learn from this many of its training programs, evenly spread; by default from all, or from as
+            many as the recipe says.
         seconds: Training time after which to stop; the time before a resumption counts too.
         iterations: Number of iterations in all after which to stop; by default the agent's own number.
         seed: Seed of all random choices.
@@ -86,8 +91,9 @@ def train(
             by commas, are learnt together.
         farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
         validate: Keep the policy that is best on this many training programs, greedily; 0 keeps the newest.
+            By default 0, or as many as the recipe says.
         screen: Measure only this share of the new programs of an iteration: those that a learned cost model
-            prefers; its predictions reward the others.
+            prefers; its predictions reward the others. By default all are, or the recipe's share.
         hyperparameters: Of the agent, by name, such as `{"lr": 3e-4}`.
         note: Told in a line what is trained, on which machine.
         progress: Told the metrics of each iteration.
@@ -104,7 +110,7 @@ def train(
     """
     check_options(seed=seed, limit=limit, agent=agent, dataset=dataset, farm=farm, reward=reward)
     targets = targets_named(target)
-    check_options(objective=objective, backend=backend, observation=observation)
+    check_options(objective=objective, backend=backend, observation=observation, recipe=recipe)
     folder = RunFolder(path_of(run, "a run folder"))
     check_name(folder.path)
     check_seconds(seconds, "to train")
@@ -114,18 +120,25 @@ def train(
     check_number(screen, "shares to measure")
     if screen is not None:
         check_share(screen)
+    found = environment_named(environment)
+    chosen = _recipe(found, recipe, agent)
+    limit = chosen.limit if limit is None else limit
+    validate = chosen.validate if validate is None else validate
+    screen = chosen.screen if screen is None else screen
     require_torch("training")
     from irgym.agents import AGENTS
     from irgym.agents.training import train as run_training
 
-    found = environment_named(environment)
     programs = dataset_named(found, dataset)
     if not programs.train:
         raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
     learnt = spread(programs.train, limit)
     check_objective(found, objective)
     rewarded = reward_of(found, reward)
-    config = configured(AGENTS.load(agent), _with(hyperparameters, observation), seed, agent)
+    values = {**chosen.hyperparameters, **by_name(hyperparameters, chosen.agent)}
+    if observation is not None:
+        values["observation"] = observation
+    config = configured(AGENTS.load(chosen.agent), values, seed, chosen.agent)
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     folder.check(resume)
@@ -136,7 +149,7 @@ def train(
         if note is not None:
             firsts = problem.tasks[: len(targets)]
             machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in firsts))
-            note(f"{agent} on {len(learnt)} programs of {programs.name}; {machine}")
+            note(f"{chosen.agent} on {len(learnt)} programs of {programs.name}; {machine}")
         return run_training(
             config,
             problem,
@@ -200,9 +213,18 @@ def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
     return tuple(peak for peak in found if peak is not None)
 
 
-def _with(hyperparameters: Mapping[str, Any] | None, observation: str | None) -> Mapping[str, Any] | None:
-    """Return hyper-parameters with the name of an observation among them, where one is given."""
-    return hyperparameters if observation is None else {**(hyperparameters or {}), "observation": observation}
+def _recipe(environment: Environment, name: str | None, agent: str | None) -> Recipe:
+    """Return the recipe that is named, or one of nothing but the agent.
+
+    Raises:
+        IrgymError: There is no such recipe, or it is one of another agent.
+    """
+    if name is None:
+        return Recipe() if agent is None else Recipe(agent=agent)
+    recipe = recipe_of(environment, name)
+    if agent not in (None, recipe.agent):
+        raise IrgymError(f"the recipe {name!r} trains {recipe.agent}, not {agent}: leave the agent out")
+    return recipe
 
 
 def _own_target(problem: RunProblem) -> str | None:

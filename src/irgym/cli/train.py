@@ -25,8 +25,10 @@ class Train:
     """Name of the environment."""
     folder: Annotated[Path, tyro.conf.arg(name="run")]
     """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
-    agent: str = "ppo"
-    """Learning algorithm, such as ppo, a2c, dqn or apex."""
+    agent: str | None = None
+    """Learning algorithm, such as ppo, a2c, dqn or apex; by default the recipe's, or ppo."""
+    recipe: str | None = None
+    """Set-up of the training by name, such as scratch; what is given besides goes before it."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     limit: int | None = None
@@ -44,9 +46,10 @@ class Train:
     observation: str | None = None
     """What the policy sees: a name, or several with commas between; by default the environment's."""
     measuring: Measuring = field(default_factory=Measuring)
-    validate: int = 0
+    validate: int | None = None
     """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
 
+    The default is 0, or what the recipe says.
     Costs drift with the processor's clock, so the best of many validations may only be the luckiest.
     """
     screen: float | None = None
@@ -66,6 +69,7 @@ class Train:
             self.environment,
             self.folder,
             self.agent,
+            recipe=self.recipe,
             dataset=self.dataset,
             limit=self.limit,
             seconds=self.seconds,
@@ -77,7 +81,7 @@ class Train:
             **self.measuring.arguments,
             validate=self.validate,
             screen=self.screen,
-            hyperparameters=settings_of(self.set, self.agent),
+            hyperparameters=settings_of(self.set, self.agent or "the agent"),
             note=out.print,
             progress=lambda metrics: out.print(_line(metrics)),
         )

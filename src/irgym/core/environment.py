@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
+from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -93,6 +94,19 @@ def reward_of(environment: "Environment", name: str) -> Reward:
     if name not in rewards:
         raise IrgymError(f"{environment.name} has no reward {name!r}: choose among {', '.join(rewards)}")
     return rewards[name]
+
+
+def recipe_of(environment: "Environment", name: str) -> Recipe:
+    """Return one of an environment's recipes.
+
+    Raises:
+        IrgymError: There is none of that name; the message lists those that exist.
+    """
+    recipes = environment.recipes()
+    if name not in recipes:
+        remedy = f"choose among {', '.join(recipes)}" if recipes else "it has none, so name none"
+        raise IrgymError(f"{environment.name} has no recipe {name!r}: {remedy}")
+    return recipes[name]
 
 
 def reward_from(environment: "Environment", reward: Any) -> Reward:
@@ -360,6 +374,10 @@ class Environment(ABC):
     def rewards(self) -> Mapping[str, Reward]:
         """Return the rewards that agents may be trained on, `default` among them."""
         return {"default": self.default_reward}
+
+    def recipes(self) -> Mapping[str, Recipe]:
+        """Return the set-ups of trainings that work well here, by name."""
+        return {}
 
     def family(self, uri: str) -> str:
         """Return the name of a program's family, by which tables group results; empty: no grouping."""

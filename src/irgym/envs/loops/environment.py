@@ -13,6 +13,7 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
+from irgym.core.recipe import Recipe, from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
 from irgym.envs.loops import datasets
@@ -97,6 +98,10 @@ class LoopsEnvironment(Environment):
             ),
             Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
         ]
+
+    def recipes(self) -> Mapping[str, Recipe]:
+        """Return how to train without a teacher, in five minutes on two cores."""
+        return {"scratch": from_scratch(iterations=40)}
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""

@@ -1,0 +1,62 @@
+"""Recipes: how a training is set up, by name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a training is set up; what else is given to `irgym.train` goes before it.
+
+    Attributes:
+        summary: What it does, in one line.
+        agent: Learning algorithm.
+        hyperparameters: Those of the algorithm that differ from its defaults.
+        limit: Number of training programs to learn from; None for all.
+        validate: Number of training programs that choose the policy to keep; 0 keeps the newest.
+        screen: Share of the new programs of an iteration that is measured; None for all.
+    """
+
+    summary: str = ""
+    agent: str = "ppo"
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    limit: int | None = None
+    validate: int = 0
+    screen: float | None = None
+
+
+def from_scratch(iterations: int, screen: float | None = None, **hyperparameters: Any) -> Recipe:
+    """Return PPO with an archive that sketches and scripts feed: it needs no policy, search or demonstration.
+
+    For environments with sketches. "Without a teacher" in the documentation of the learners says what each
+    part is for.
+
+    Args:
+        iterations: Number of iterations.
+        screen: Share of the new programs of an iteration that is measured; None for all.
+        hyperparameters: What differs in the environment.
+    """
+    return Recipe(
+        summary="PPO with an archive that sketches and scripts feed, from nothing",
+        hyperparameters={
+            "episodes": 96,
+            "started": 640,
+            "sketched": 0.3,
+            "imitation": 1.0,
+            "iterations": iterations,
+            "validate_every": 10,
+            "minibatch": 64,
+            "lr": 1e-3,
+            "lr_end": 1e-4,
+            "entropy": 0.02,
+            "entropy_end": 0.001,
+            "epsilon": 0.05,
+            "epsilon_end": 0.01,
+            "gae_lambda": 0.98,
+            **hyperparameters,
+        },
+        limit=400,
+        validate=60,
+        screen=screen,
+    )
