@@ -4,10 +4,10 @@ Each policy acts greedily on the same programs for each target, beside the polic
 target, which was trained on that alone. In `loops` each also acts as on machines with other caches than this
 one's; what it then does is timed here, beside what it does with the true ones.
 
-    python benchmarks/carrying_over.py
-    irgym imitate loops --target x86-64-v4,x86-64-v3 --searched 48 --programs 500 --out both.pt
-    python benchmarks/carrying_over.py \
-        --policies x86-64-v4=contractions x86-64-v3=contractions-x86-64-v3 both=both.pt
+    irgym train loops --recipe scratch --target x86-64-v4 --run runs/v4
+    irgym train loops --recipe scratch --target x86-64-v3 --run runs/v3
+    irgym train loops --recipe scratch --target x86-64-v4,x86-64-v3 --set iterations=80 --run runs/both
+    python benchmarks/carrying_over.py --policies x86-64-v4=runs/v4 x86-64-v3=runs/v3 both=runs/both
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ from irgym.search.strategies.rollout import outcome, rollout
 class Options:
     """What to compare."""
 
-    policies: tuple[str, ...] = ("x86-64-v4=contractions", "x86-64-v3=contractions-x86-64-v3")
+    policies: tuple[str, ...] = ("default=default",)
     """NAME=POLICY: a file, a run folder or a shipped policy. One that is named after a target was trained on
-    that alone. By default those that ship with `loops`."""
+    that alone."""
     environment: str = "loops"
     """Environment of the policies."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")

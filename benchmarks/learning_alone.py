@@ -1,10 +1,10 @@
 """Learning without a teacher: the recipe `scratch` of `irgym train`, beside PPO alone, several seeds.
 
 Trains each recipe with each seed in a run folder of its own, where it goes on if it was interrupted; then
-lets all policies act greedily on the same programs of the test split, beside the one that ships, which began
-as a clone of what searches found, and beside a random search of these programs with as many evaluations as
-the longest training. Writes NAME.md and NAME.svg: validations against evaluations, a line for each seed. The
-validation is the mean return on training programs, of greedy episodes.
+lets all policies act greedily on the same programs of the test split, beside the one that ships and beside a
+random search of these programs with as many evaluations as the longest training. Writes a table and a
+picture: validations against evaluations, a line for each seed. The validation is the mean return on training
+programs, of greedy episodes.
 
 Each training keeps a cost cache of its own, so that none knows what another has measured; an evaluation is a
 measurement, and what the cache answers is none.
@@ -186,7 +186,7 @@ def main(options: Options) -> None:
     pairs = [(recipe, seed) for recipe in options.recipes for seed in range(options.seeds)]
     trained = {(recipe, seed): train(options, recipe, seed) for recipe, seed in pairs}
     options.out.mkdir(parents=True, exist_ok=True)
-    name = f"{options.environment}_alone"
+    name = "-".join([f"{options.environment}_alone", *options.targets])
     plot(options, trained, options.out / f"{name}.svg")
     written = table(options, trained)
     (options.out / f"{name}.md").write_text(written)

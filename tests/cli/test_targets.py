@@ -79,8 +79,8 @@ def test_a_policy_of_another_target_says_so_once(irgym: Command, target: str, tm
     pytest.importorskip("torch")
     pytest.importorskip("llvmlite")
     unknown = (
-        "irgym: the policy default was trained for x86-64-v4, not for x86-64: its schedules may be "
-        "poor here\n"
+        "irgym: the policy default was trained for x86-64-v4, x86-64-v3, not for x86-64: its schedules "
+        "may be poor here\n"
     )
     # What holds numpy to AVX2 is known, what holds it to less is not.
     said, limited = ("", "limited") if target == "x86-64-v3" else (unknown, "not limited")

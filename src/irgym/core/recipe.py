@@ -10,7 +10,6 @@ class Recipe:
     """How a training is set up; what else is given to `irgym.train` goes before it.
 
     Attributes:
-        summary: What it does, in one line.
         agent: Learning algorithm.
         hyperparameters: Those of the algorithm that differ from its defaults.
         limit: Number of training programs to learn from; None for all.
@@ -18,7 +17,6 @@ class Recipe:
         screen: Share of the new programs of an iteration that is measured; None for all.
     """
 
-    summary: str = ""
     agent: str = "ppo"
     hyperparameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     limit: int | None = None
@@ -38,7 +36,6 @@ def from_scratch(iterations: int, screen: float | None = None, **hyperparameters
         hyperparameters: What differs in the environment.
     """
     return Recipe(
-        summary="PPO with an archive that sketches and scripts feed, from nothing",
         hyperparameters={
             "episodes": 96,
             "started": 640,

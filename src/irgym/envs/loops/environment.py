@@ -105,14 +105,11 @@ class LoopsEnvironment(Environment):
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
-        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
 
 DEFAULT_POLICY = "contractions"
 """The shipped policy that `--policy default` means."""
-
-POLICIES_OF_TARGETS = {"x86-64-v3": "contractions-x86-64-v3"}
-"""What `--policy default` means on these targets instead."""
 
 LOOPS = LoopsEnvironment()
 """The environment."""
