@@ -27,6 +27,7 @@ import numpy as np
 import tyro
 
 from irgym.api.programs import environment_named
+from irgym.cli.settings import settings_of
 from irgym.core.catalogue import dataset_named
 from irgym.core.environment import recipe_of
 from irgym.core.run_folder import RunFolder
@@ -92,7 +93,7 @@ def train(options: Options, recipe: str, seed: int) -> Path:
     folder = options.runs / f"{options.environment}-{recipe}-{seed}"
     begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
     scratch = recipe_of(environment_named(options.environment), "scratch").hyperparameters
-    differing = RECIPES[recipe] | dict(one.split("=") for one in options.set)
+    differing = RECIPES[recipe] | settings_of(options.set, "all recipes")
     values = scratch | differing
     episodes = (options.iterations or scratch["iterations"]) * (scratch["episodes"] + scratch["started"])
     differing["iterations"] = episodes // (int(values["episodes"]) + int(values["started"]))

@@ -28,7 +28,7 @@ class Train:
     agent: str | None = None
     """Learning algorithm, such as ppo, a2c, dqn or apex; by default the recipe's, or ppo."""
     recipe: str | None = None
-    """Set-up of the training by name, such as scratch; what is given besides goes before it."""
+    """Set-up of the training by name, such as scratch; other options given take precedence over it."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
     limit: int | None = None

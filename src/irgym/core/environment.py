@@ -90,10 +90,7 @@ def reward_of(environment: "Environment", name: str) -> Reward:
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    rewards = environment.rewards()
-    if name not in rewards:
-        raise IrgymError(f"{environment.name} has no reward {name!r}: choose among {', '.join(rewards)}")
-    return rewards[name]
+    return _of(environment, "reward", environment.rewards(), name)
 
 
 def recipe_of(environment: "Environment", name: str) -> Recipe:
@@ -102,11 +99,19 @@ def recipe_of(environment: "Environment", name: str) -> Recipe:
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    recipes = environment.recipes()
-    if name not in recipes:
-        remedy = f"choose among {', '.join(recipes)}" if recipes else "it has none, so name none"
-        raise IrgymError(f"{environment.name} has no recipe {name!r}: {remedy}")
-    return recipes[name]
+    return _of(environment, "recipe", environment.recipes(), name)
+
+
+def _of(environment: "Environment", what: str, known: Mapping[str, T], name: str) -> T:
+    """Return what an environment has under a name.
+
+    Raises:
+        IrgymError: There is nothing of that name.
+    """
+    if name not in known:
+        remedy = f"choose among {', '.join(known)}" if known else "it has none, so name none"
+        raise IrgymError(f"{environment.name} has no {what} {name!r}: {remedy}")
+    return known[name]
 
 
 def reward_from(environment: "Environment", reward: Any) -> Reward:
@@ -366,10 +371,7 @@ class Environment(ABC):
         Raises:
             IrgymError: There is nothing of that name; the message lists the objectives.
         """
-        known = {objective.name: objective for objective in self.objectives()}
-        if name not in known:
-            raise IrgymError(f"{self.name} has no objective {name!r}: choose among {', '.join(known)}")
-        return known[name]
+        return _of(self, "objective", {objective.name: objective for objective in self.objectives()}, name)
 
     def rewards(self) -> Mapping[str, Reward]:
         """Return the rewards that agents may be trained on, `default` among them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a training is set up; what else is given to `irgym.train` goes before it.
+    """How a training is set up; what else is given to `irgym.train` takes precedence over it.
 
     Attributes:
         agent: Learning algorithm.
