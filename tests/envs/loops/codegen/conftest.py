@@ -4,11 +4,14 @@ import ctypes
 import mmap
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from irgym.envs.loops.codegen import packing
 from irgym.envs.loops.codegen.plan import vectorisable
 from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
 from irgym.envs.loops.nest import Loop, Mark, Nest
@@ -101,6 +104,16 @@ def random_nest() -> Callable[[Contraction, int], Nest]:
 def random_contraction() -> Callable[[int], Contraction]:
     """Return a function that makes a small contraction of any kind from a seed."""
     return _random_contraction
+
+
+def _prefetching(every_input: bool) -> AbstractContextManager[object]:
+    return patch.object(packing, "PREFETCHED", 0 if every_input else packing.PREFETCHED)
+
+
+@pytest.fixture(scope="session")
+def prefetching() -> Callable[[bool], AbstractContextManager[object]]:
+    """Return a context in which parts of small inputs are prefetched too, if it is told so."""
+    return _prefetching
 
 
 def _at_page_end(values: Floats) -> Floats:

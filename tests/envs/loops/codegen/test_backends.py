@@ -1,7 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 
 import numpy as np
@@ -60,11 +60,13 @@ def test_compile_and_run(generator: Backend) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
+@given(seed=st.integers(0, 2**32 - 1), prefetched=st.booleans())
 def test_all_agree_on_random_nests(
     random_contraction: Callable[[int], Contraction],
     random_nest: Callable[[Contraction, int], Nest],
+    prefetching: Callable[[bool], AbstractContextManager[object]],
     seed: int,
+    prefetched: bool,
 ) -> None:
     contraction = random_contraction(seed)
     nest = random_nest(contraction, seed)
@@ -72,7 +74,8 @@ def test_all_agree_on_random_nests(
     terms = contraction.flops // (2 * reference.size)
     for generator in BACKENDS:
         if generator.available().available:
-            c = compute(generator, contraction, nest)
+            with prefetching(prefetched):
+                c = compute(generator, contraction, nest)
             np.testing.assert_allclose(
                 c, reference, rtol=1e-5, atol=1e-6 * (terms + 8), err_msg=generator.name
             )

@@ -2,6 +2,7 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -70,13 +71,15 @@ def test_unscheduled_nests(
 def test_random_nests(
     random_contraction: Callable[[int], Contraction],
     random_nest: Callable[[Contraction, int], Nest],
+    prefetching: Callable[[bool], AbstractContextManager[object]],
     at_page_end: Guard,
     seed: int,
     tmp_path: Path,
 ) -> None:
     contraction = random_contraction(seed)
     nest = random_nest(contraction, seed)
-    check(contraction, nest, TARGETS[seed % 3], at_page_end, tmp_path, "-O1", "-march=native")
+    with prefetching(seed % 2 == 0):
+        check(contraction, nest, TARGETS[seed % 3], at_page_end, tmp_path, "-O1", "-march=native")
 
 
 @needs_compiler

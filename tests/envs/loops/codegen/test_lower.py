@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 from irgym.core.target import X86_64_V3, X86_64_V4, Target
 from irgym.envs.loops.codegen.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
 from irgym.envs.loops.codegen.lower import CodeTooLarge, lower
+from irgym.envs.loops.codegen.packing import LINE
 from irgym.envs.loops.contraction import Contraction, Floats, matmul, parse_uri
-from irgym.envs.loops.nest import Loop, Nest, initial_nest
+from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
 
 WIDE = X86_64_V4
 NARROW = X86_64_V3
@@ -25,6 +27,7 @@ class Interpreter:
         self.c = np.full(size, np.nan)
         self.c[: kernel.clear] = 0
         self.registers: list[np.ndarray] = []
+        self.lines: list[tuple[set[int], set[int]]] = []
 
     def run(self, nodes: Sequence[Node], at: tuple[int, int, int]) -> None:
         for node in nodes:
@@ -41,11 +44,15 @@ class Interpreter:
                         right = self.read(self.inputs[1], at[1] + b, lanes, self.kernel.b_vector)
                         self.registers[index][:lanes] += left * right
                 case Pack(operand, place, copy, body):
+                    self.lines.append((set(), set()))
                     self.run(copy, (*at[:2], place))
                     original, self.inputs[operand] = self.inputs[operand], self.workspace
                     self.run(body, tuple(place if one == operand else at[one] for one in range(3)))
                     self.inputs[operand] = original
-                case Copy(operand, moves):
+                case Copy(operand, moves, prefetched):
+                    copied, ahead = self.lines[-1]
+                    copied.update((at[operand] + move.source) // LINE for move in moves)
+                    ahead.update((at[operand] + offset) // LINE for offset in prefetched)
                     for source, destination, lanes, width in moves:
                         values = self.read(self.inputs[operand], at[operand] + source, lanes, True)
                         padded = np.pad(values, (0, width - lanes))
@@ -111,6 +118,38 @@ def test_groups_use_each_accumulator_once(
                     pass
 
     check(lower(contraction, random_nest(contraction, seed), target).body, 0)
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+def test_while_a_panel_is_copied_the_next_one_is_prefetched(
+    target: Target, prefetching: Callable[[bool], AbstractContextManager[object]]
+) -> None:
+    contraction = matmul(6, 64, 64)
+    with prefetching(True):
+        kernel = lower(contraction, parse_nest("k/32 n/32 pack(b) m k n"), target)
+    interpreter = Interpreter(kernel, *contraction.random_inputs(1), 6 * 64)
+    interpreter.run(kernel.body, (0, 0, 0))
+    first, second, third, fourth = interpreter.lines
+    assert len(first[0]) == len(second[0]) == 32 * 2
+    assert (first[1], third[1]) == (second[0], fourth[0])
+
+
+def test_only_parts_of_large_inputs_are_prefetched() -> None:
+    def prefetches(node: Node) -> bool:
+        match node:
+            case Copy():
+                return bool(node.prefetched)
+            case Pack():
+                return any(map(prefetches, (*node.copy, *node.body)))
+            case Repeat():
+                return any(map(prefetches, node.body))
+            case _:
+                return False
+
+    panels, whole = parse_nest("n/32 pack(b) m k n"), parse_nest("pack(b) n/32 m k n")
+    wanted = [(1024, panels, True), (256, panels, False), (1024, whole, False)]
+    for size, nest, expected in wanted:
+        assert any(map(prefetches, lower(matmul(6, size, size), nest, WIDE).body)) == expected
 
 
 def test_equal_nests_give_equal_kernels() -> None:

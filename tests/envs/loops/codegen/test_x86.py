@@ -1,7 +1,7 @@
 import ctypes
 import mmap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -107,16 +107,19 @@ def check(generator: ModuleType, contraction: Contraction, nest: Nest, at_end: b
 
 @pytest.mark.parametrize("generator", GENERATORS)
 @settings(max_examples=250, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), at_end=st.booleans())
+@given(seed=st.integers(0, 2**32 - 1), at_end=st.booleans(), prefetched=st.booleans())
 def test_any_nest_computes_the_contraction(
     generator: ModuleType,
     random_contraction: Callable[[int], Contraction],
     random_nest: Callable[[Contraction, int], Nest],
+    prefetching: Callable[[bool], AbstractContextManager[object]],
     seed: int,
     at_end: bool,
+    prefetched: bool,
 ) -> None:
     contraction = random_contraction(seed)
-    check(generator, contraction, random_nest(contraction, seed), at_end)
+    with prefetching(prefetched):
+        check(generator, contraction, random_nest(contraction, seed), at_end)
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

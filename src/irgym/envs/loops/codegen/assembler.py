@@ -177,6 +177,15 @@ def _short(register: int, base: int, displacement: int) -> bytes:
     return bytes((0x40 | bits,)) + sib + displacement.to_bytes(1, "little", signed=True)
 
 
+def prefetch(base: int, displacement: int) -> bytes:
+    """Encode `prefetcht1 [base + displacement]`, into the second level of cache.
+
+    The displacement takes four bytes. Where there is no memory, nothing happens.
+    """
+    sib = b"\x24" if base & 7 == RSP else b""
+    return _prefix(0, base) + bytes((0x0F, 0x18, 0x90 | base & 7)) + sib + _int32(displacement)
+
+
 def decrement(register: int) -> bytes:
     """Encode `dec r64`."""
     return bytes((0x48 | register >> 3, 0xFF, 0xC8 | register & 7))

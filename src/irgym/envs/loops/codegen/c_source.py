@@ -191,6 +191,8 @@ def _pack(kernel: Kernel, pack: Pack, pointers: Pointers, depth: int) -> Iterato
 
 
 def _copy(kernel: Kernel, copy: Copy, pointers: Pointers) -> Iterator[str]:
+    for offset in copy.prefetched:
+        yield f"__builtin_prefetch({pointers[copy.operand]} + {offset}, 0, 2);"
     for source, destination, lanes, width in copy.moves:
         value = _load(kernel, pointers[copy.operand], source, lanes)
         yield _store(kernel, pointers[2], destination, width, value)

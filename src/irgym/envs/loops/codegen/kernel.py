@@ -105,10 +105,13 @@ class Copy:
     Attributes:
         operand: The input that is packed: 0 for A, 1 for B.
         moves: What is copied.
+        prefetched: Offsets from the pointer of the input to what the next copy will read; these may be beyond
+            its end. They are brought near meanwhile.
     """
 
     operand: int
     moves: tuple[Move, ...]
+    prefetched: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

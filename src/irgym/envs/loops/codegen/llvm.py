@@ -76,12 +76,15 @@ def _own_workspace(kernel: Kernel) -> str:
 
 
 def _declarations(lanes: int) -> list[str]:
-    clear = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
+    memory = [
+        "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+    ]
     if lanes == 1:
-        return [clear, "declare float @llvm.fmuladd.f32(float, float, float)"]
+        return [*memory, "declare float @llvm.fmuladd.f32(float, float, float)"]
     vector, mask = f"<{lanes} x float>", f"<{lanes} x i1>"
     return [
-        clear,
+        *memory,
         f"declare {vector} @llvm.fmuladd.v{lanes}f32({vector}, {vector}, {vector})",
         f"declare {vector} @llvm.masked.load.v{lanes}f32.p0(ptr, i32, {mask}, {vector})",
         f"declare void @llvm.masked.store.v{lanes}f32.p0({vector}, ptr, i32, {mask})",
@@ -199,6 +202,9 @@ class _Body:
         self._nodes(pack.body, (a, b, pointers[2]), [])
 
     def _copy(self, copy: Copy, pointers: Pointers) -> None:
+        for offset in copy.prefetched:
+            place = self._at(pointers[copy.operand], offset)
+            self._line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
         for source, destination, lanes, width in copy.moves:
             value = self._load(self._at(pointers[copy.operand], source), lanes)
             self._store(value, self._at(pointers[2], destination), width)

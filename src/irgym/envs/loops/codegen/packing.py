@@ -5,7 +5,8 @@ the straight-line block reads lies side by side, and after it what the next run 
 with zeros, so that the block needs no masks for the input.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -20,8 +21,15 @@ OPERANDS = "ab"
 UNROLLED_MOVES = 8
 """Moves in the body of the innermost loop of a copy, about."""
 
-ALIGNMENT = 16
-"""Elements to whose multiples copies are aligned in the workspace: a cache line."""
+LINE = 16
+"""Elements of a cache line; copies are aligned to it in the workspace."""
+
+PREFETCHED = 1 << 18
+"""Elements of an input, 1 MiB, from which on the part to be copied next is prefetched.
+
+The rows of a part are pages apart, and processors do not prefetch across pages by themselves. On a Zen 4,
+products of 64 x 1024 x 1024 gain 2 to 8 % by it; none gains whose inputs are in the second level of cache.
+"""
 
 
 class Access(Protocol):
@@ -77,6 +85,8 @@ class Packed:
         fill: Whether rows are filled up to whole vectors.
         grouped: The loop of which `width` iterations lie side by side; None where it is the block that has
             `row`.
+        following: Elements of the input from what is copied to what the next copy reads; 0 where that is not
+            to be prefetched.
     """
 
     operand: int
@@ -91,6 +101,7 @@ class Packed:
     width: int
     fill: bool
     grouped: int | None
+    following: int
 
     def offset(self, place: int, iteration: int) -> int:
         """Return how many elements the iteration of a loop is behind the first one."""
@@ -109,7 +120,7 @@ def layouts(contraction: Contraction, tiles: TilePlan) -> tuple[dict[tuple[int, 
             operand = OPERANDS.index(name)
             packed = _layout(contraction, tiles, place, operand, start)
             found[place, operand] = packed
-            start += -(-packed.size // ALIGNMENT) * ALIGNMENT
+            start += -(-packed.size // LINE) * LINE
     return found, start
 
 
@@ -145,9 +156,11 @@ def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int,
             steps[at] = size
             trips = -(-tiles.spans[at] // loop.step)
             size *= -(-trips // width) if at == grouped else trips
+    source = direct(tiles, strides)
+    large = math.prod(contraction.shapes[operand]) >= PREFETCHED
     return Packed(
         operand=operand,
-        source=direct(tiles, strides),
+        source=source,
         place=place,
         start=start,
         size=size,
@@ -158,6 +171,7 @@ def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int,
         width=width,
         fill=fill,
         grouped=grouped,
+        following=source.steps[place - 1] if large and place else 0,
     )
 
 
@@ -233,13 +247,21 @@ class Copying:
             for at in range(0, length, lanes)
         ]
 
+    def _prefetched(self, moves: Sequence[Move]) -> Iterator[int]:
+        """Yield where the rows of the next copy are, once for each cache line."""
+        last = -LINE
+        for source, _, lanes, _ in moves if self.packed.following else ():
+            if 2 * lanes >= LINE and not 0 <= source - last < LINE:
+                last = source
+                yield source + self.packed.following
+
     def _gathered(self, parts: Sequence[Node | Move]) -> tuple[Node, ...]:
         """Make one node of moves that follow one another."""
         nodes: list[Node] = []
         for moving, group in groupby(parts, lambda part: isinstance(part, Move)):
             if moving:
                 moves = tuple(part for part in group if isinstance(part, Move))
-                nodes.append(Copy(self.packed.operand, moves))
+                nodes.append(Copy(self.packed.operand, moves, tuple(self._prefetched(moves))))
             else:
                 nodes.extend(part for part in group if not isinstance(part, Move))
         return tuple(nodes)

@@ -181,6 +181,8 @@ class _Emitter:
     def _copy(self, node: Copy) -> None:
         source, destination = POINTERS[node.operand], POINTERS[2]
         lag, ahead = self.pending[node.operand], self.pending[2]
+        for offset in node.prefetched:
+            self.code += asm.prefetch(source, 4 * offset + lag)
         for place, (start, end, lanes, width) in enumerate(node.moves):
             register = place % self.instructions.registers // 2
             self.code += self.instructions.load(register, source, 4 * start + lag, lanes)
