@@ -49,6 +49,12 @@ def test_every_program_and_method_has_one_row(compare):
     assert [len(one.rows) for one in seen.recorded[2:5]] == [3, 5, 6], "both are kept at once"
 
 
+def test_what_is_named_twice_counts_once(compare):
+    comparison = compare(("toy://easy", "toy://hard", "toy://easy"), ("base", "numpy", "base"))
+    [base, numpy] = summarise(comparison.rows)
+    assert (base.programs, base.failed, numpy.programs, numpy.failed) == (2, 0, 2, 0)
+
+
 def test_searches_find_the_optimum_and_say_so(compare):
     row = row_of(compare(), "evolutionary")
     assert row.cost == 1000.0 and row.speedup == 6.0 and row.validated

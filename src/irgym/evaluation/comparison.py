@@ -98,7 +98,8 @@ def run_comparison(
     if not plan.programs or not plan.methods:
         raise IrgymError("there is nothing to compare: name at least one program and one method")
     others = [environment.objective(name) for name in dict.fromkeys(plan.also)]
-    tasks = [task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs]
+    named = (task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs)
+    tasks = list({task.uri: task for task in named}.values())  # a program that is named twice counts once
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
     chosen = [parse_method(text, environment, loaded.load) for text in with_raw(plan.methods)]
     others = [one for one in others if one != tasks[0].objective]
