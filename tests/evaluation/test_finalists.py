@@ -11,13 +11,14 @@ import pytest
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Baseline, Versus
-from irgym.core.errors import ScheduleError
+from irgym.core.errors import BaselineError, ScheduleError
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.finalists import best_of
+from irgym.evaluation.patience import Patience
 from irgym.search.result import SearchResult
 
 OFF = {"": 100.0, "a": 80.0, "b": 90.0, "ab": 85.0}
@@ -109,7 +110,7 @@ class Surroundings:
     def call(self, call: Call, timeout_s: float | None = None) -> Any:
         _, text = call.arguments
         ratio = self.ratios[text].pop(0)
-        return Versus(tuple(ratio * step for step in (0.99, 1.0, 1.01)), 1.0, 1.0, "own")
+        return Versus(tuple(ratio * step for step in (0.99, 1.0, 1.01)), 1.0, 1.0 / ratio, "own")
 
     @property
     def compared(self) -> bool:
@@ -117,10 +118,18 @@ class Surroundings:
         return not any(self.ratios.values())
 
 
-def choose(around: Any, *finalists: str, task: Words | None = None):
+class Endless(Words):
+    """Words without another ending."""
+
+    def endings(self, state: Word) -> Sequence[Action]:
+        return ()
+
+
+def choose(around: Any, *finalists: str, task: Words | None = None, begun: str | None = None):
     task = task or Words()
     schedules = tuple(Schedule.parse(text, task.space) for text in finalists)
-    result = SearchResult(schedules[0], schedules, 0.0, 0.0, 1, 0.0, ())
+    first = None if begun is None else Schedule.parse(begun, task.space)
+    result = SearchResult(schedules[0], schedules, 0.0, 0.0, 1, 0.0, (), begun=first)
     choice = best_of(around, around, task, result)
     return choice.schedule.text(task.space), choice.no_gain
 
@@ -154,6 +163,50 @@ def test_a_finalist_that_was_disturbed_once_is_measured_again():
 
     around = Disturbed({"": 96.0, "a": 96.0, "b": 96.0, "ab": 96.0}, {}, None)
     assert choose(around, "b", "a b") == ("a b", "")
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(1.04, "a"), (1.06, "b")])
+def test_without_endings_the_least_cost_wins_unless_another_is_faster_in_turn(gain: float, chosen: str):
+    around = Surroundings({}, {"a": [1.0, 1.0], "b": [gain, gain]})
+    assert choose(around, "a", "b", task=Endless()) == (chosen, "") and around.compared
+
+
+def test_what_the_search_began_with_is_compared_whatever_it_costs():
+    around = Surroundings({}, {text: [1.0, 1.0] for text in ("a", "b", "ab", "aa")} | {"bb": [1.2, 1.2]})
+    around.costs |= {"aa": 95.0, "ba": 96.0, "bb": 99.0}
+    words = ("a", "a b", "b", "a a", "b a")
+    assert choose(around, *words, task=Endless(), begun="b b") == ("b b", "") and around.compared
+
+
+def test_a_baseline_that_is_slow_beside_a_finalist_does_not_choose_it():
+    class Moody(Surroundings):
+        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+            slow = call.arguments[1] == "b"
+            return Versus((1.5,), 1.65, 1.1, "own") if slow else Versus((1.0,), 1.0, 1.0, "own")
+
+    assert choose(Moody({}, {}), "a", "b", task=Endless()) == ("a", "")
+
+
+def test_a_single_finalist_is_compared_with_nothing():
+    assert choose(Surroundings({}, {}), "a", task=Endless(), begun="a") == ("a", "")
+
+
+def test_what_the_baseline_cannot_compute_is_chosen_by_costs():
+    class Unable(Surroundings):
+        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+            raise BaselineError("own computes no words")
+
+    assert choose(Unable({}, {}), "b", "a", task=Endless()) == ("a", "")
+
+
+def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
+    class Late(Surroundings):
+        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+            monkeypatch.setattr(Patience, "over", True)
+            return super().call(call, timeout_s)
+
+    around = Late({}, {"a": [0.5]})
+    assert choose(around, "a", "b", task=Endless()) == ("a", "") and around.compared
 
 
 @pytest.mark.parametrize("ratios", [[0.98], [1.2, 0.99], [1.2, 1.2, 1.0], [1.001, 1.001, 1.001]])

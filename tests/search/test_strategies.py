@@ -167,6 +167,16 @@ def test_starts_with_the_end_of_the_policys_own_episode(name, task, evaluator, p
     assert own and asked[: len(own)] == own
 
 
+def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, evaluator, policy):
+    own = search("rollout", task, evaluator, policy, Budget(100))
+    found = search("guided", task, evaluator, policy, Budget(150))
+    assert found.begun is not None and found.begun not in found.finalists
+    states = [replay(task, one) for one in (found.begun, *own.finalists)]
+    costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states])]
+    assert found.cost < costs[0] and task.key(states[0]) in map(task.key, states[1:])
+    assert search("evolutionary", task, evaluator, policy, Budget(20)).begun is None
+
+
 @pytest.mark.parametrize("budget", [{}, {"evaluations": 0}, {"seconds": 0.0}, {"seconds": math.nan}])
 def test_senseless_budgets_are_refused(budget):
     with pytest.raises(IrgymError, match="budget"):

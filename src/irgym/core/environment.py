@@ -406,7 +406,7 @@ class Versus:
     Attributes:
         ratios: For each round, the baseline's time over the state's: above 1, irgym is faster.
         baseline_ns: Least time of the baseline, nanoseconds.
-        ours_ns: Least time of the state, nanoseconds.
+        ours_ns: Median time of the state, nanoseconds: in the caches that the baseline leaves.
         detail: What the baseline ran on: library, kernels, threads.
     """
 
@@ -419,7 +419,7 @@ class Versus:
     def of(pairs: Sequence[tuple[float, float]], detail: str) -> "Versus":
         """Return what some rounds come to, each the time of the state and of the baseline in nanoseconds."""
         ratios = tuple(baseline / ours for ours, baseline in pairs)
-        return Versus(ratios, min(baseline for _, baseline in pairs), min(ours for ours, _ in pairs), detail)
+        return Versus(ratios, min(theirs for _, theirs in pairs), median(ours for ours, _ in pairs), detail)
 
     @property
     def ratio(self) -> float:

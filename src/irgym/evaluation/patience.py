@@ -26,6 +26,10 @@ ENDED = 10
 before time is up, and to make both programs ready anew for each takes longer than to time them."""
 
 
+FINAL = 2
+"""Comparisons with the baseline otherwise: the result's, and a finalist's that begins before time is up."""
+
+
 @dataclass(frozen=True)
 class Patience:
     """How long checks go on with what need not be repeated.
@@ -100,4 +104,4 @@ def _comparisons(task: Task[Any]) -> int:
     """Return for how many comparisons in turn there must be time."""
     if capabilities.ask(task, capabilities.Endings) is not None:
         return ENDED
-    return 1 if capabilities.peak_call(task, task.initial()) is None else 2
+    return FINAL if capabilities.peak_call(task, task.initial()) is None else FINAL + 1

@@ -91,6 +91,7 @@ class Session:
         trace: Improvements so far.
         whole: Whether all actions of all nodes were considered.
         known: Nodes that were found before, which a search may go on from; their costs come first.
+        begun: The best node that the strategy had before it searched; see `SearchResult.begun`.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Session:
         self.trace: list[TracePoint] = []
         self.whole = True
         self.known: list[Node] = []
+        self.begun: Node | None = None
         self._evaluator = evaluator
         self._budget = budget
         self._costs: dict[str, float] = {}
@@ -456,4 +458,5 @@ def run_search(
         seconds=session.seconds,
         trace=tuple(session.trace),
         complete=ended and session.whole and task.objective.exact and is_complete(strategy),
+        begun=None if session.begun is None else session.begun.schedule,
     )

@@ -60,6 +60,7 @@ class Guided:
         policy = policy_of(session)
         greedy = most_probable(session.task, policy)
         elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
+        session.begun = elite[0]
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
         known = session.task.job(session.root.state).known is not None
         temperature = 1.0
