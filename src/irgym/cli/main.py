@@ -16,7 +16,6 @@ from irgym.core.interrupts import INTERRUPTED, raise_when_interrupted
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; exit with 2 and one sentence where the input is bad, with 130 when interrupted."""
     try:
-        raise_when_interrupted()  # in here: from now on somebody waits for them
         with watched_output():
             _run(sys.argv[1:] if arguments is None else arguments)
     except IrgymError as error:
@@ -37,6 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(words: list[str]) -> None:
     command = parsed(words)
+    raise_when_interrupted()  # not before: an exception may get lost in a library that is being imported
     try:
         if (json := vars(command).get("json")) is not None:
             check_writable(json)  # before any work is done
