@@ -11,13 +11,13 @@ import pytest
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import Baseline, Versus
-from irgym.core.errors import BaselineError, ScheduleError
+from irgym.core.errors import BaselineError, IrgymError, ScheduleError
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
-from irgym.evaluation.finalists import best_of
+from irgym.evaluation.finalists import Choice, best_of
 from irgym.evaluation.patience import Patience
 from irgym.search.result import SearchResult
 
@@ -128,8 +128,8 @@ class Endless(Words):
 def choose(around: Any, *finalists: str, task: Words | None = None, begun: str | None = None):
     task = task or Words()
     schedules = tuple(Schedule.parse(text, task.space) for text in finalists)
-    first = None if begun is None else Schedule.parse(begun, task.space)
-    result = SearchResult(schedules[0], schedules, 0.0, 0.0, 1, 0.0, (), begun=first)
+    first = () if begun is None else (Schedule.parse(begun, task.space),)
+    result = SearchResult(schedules[0], schedules, 0.0, around.costs[""], 1, 0.0, (), begun=first)
     choice = best_of(around, around, task, result)
     return choice.schedule.text(task.space), choice.no_gain
 
@@ -191,12 +191,44 @@ def test_a_single_finalist_is_compared_with_nothing():
     assert choose(Surroundings({}, {}), "a", task=Endless(), begun="a") == ("a", "")
 
 
-def test_what_the_baseline_cannot_compute_is_chosen_by_costs():
+@pytest.mark.parametrize(("task", "costs"), [(Endless(), {}), (Words(), {"a": 70.0, "b": 75.0, "": 60.0})])
+def test_what_the_baseline_cannot_compute_is_chosen_by_costs(task: Words, costs: dict[str, float]):
     class Unable(Surroundings):
         def call(self, call: Call, timeout_s: float | None = None) -> Any:
             raise BaselineError("own computes no words")
 
-    assert choose(Unable({}, {}), "b", "a", task=Endless()) == ("a", "")
+    best = min(
+        (*OFF.items(), *((f"{text} stop-own", cost) for text, cost in costs.items())), key=lambda one: one[1]
+    )
+    assert choose(Unable(costs, {}), "b", "a", task=task) == (best[0].strip(), "")
+
+
+@pytest.mark.parametrize(("failing", "chosen"), [("a", "b"), ("b", "a")])
+def test_a_finalist_that_fails_in_turn_with_the_baseline_is_out(failing: str, chosen: str):
+    class Failing(Surroundings):
+        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+            if call.arguments[1] == failing:
+                raise IrgymError("crash")
+            return super().call(call, timeout_s)
+
+    around = Failing({}, {chosen: [1.0, 1.0]})
+    assert choose(around, "a", "b", task=Endless()) == (chosen, "") and around.compared
+
+
+def test_a_finalist_that_fails_is_not_measured_again():
+    around = Surroundings({}, {})
+    around.measure = lambda jobs: [  # pyright: ignore
+        around.measured.append(jobs[0].schedule)
+        or (Measurement(Outcome.CRASH) if jobs[0].schedule == "a" else Measurement(Outcome.OK, (90.0,)))
+    ]
+    assert choose(around, "a", "b", task=Endless()) == ("b", "")
+    assert sorted(around.measured) == ["a", "b", "b", "b"]
+
+
+def test_what_gains_in_turn_but_costs_more_than_the_program_as_written_is_not_chosen():
+    around = Surroundings({}, {"a": [1.0, 1.0], "ab": [1.0, 1.0]})
+    around.costs |= {"b": 101.0}
+    assert choose(around, "a", "a b", "b", task=Endless(), begun="b") == ("a", "") and around.compared
 
 
 def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
@@ -207,6 +239,14 @@ def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: p
 
     around = Late({}, {"a": [0.5]})
     assert choose(around, "a", "b", task=Endless()) == ("a", "") and around.compared
+
+
+def test_once_the_time_is_up_nothing_is_compared():
+    schedules = tuple(Schedule.parse(text, Words.space) for text in ("a", "b"))
+    result = SearchResult(schedules[0], schedules, 80.0, 100.0, 1, 0.0, (), begun=schedules[1:])
+    around: Any = Surroundings({}, {})
+    assert best_of(around, around, Endless(), result, Patience(0.0)) == Choice(schedules[0])
+    assert around.measured == ["a"]
 
 
 @pytest.mark.parametrize("ratios", [[0.98], [1.2, 0.99], [1.2, 1.2, 1.0], [1.001, 1.001, 1.001]])

@@ -170,11 +170,20 @@ def test_starts_with_the_end_of_the_policys_own_episode(name, task, evaluator, p
 def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, evaluator, policy):
     own = search("rollout", task, evaluator, policy, Budget(100))
     found = search("guided", task, evaluator, policy, Budget(150))
-    assert found.begun is not None and found.begun not in found.finalists
-    states = [replay(task, one) for one in (found.begun, *own.finalists)]
+    end, best = found.begun
+    assert len(end.actions) == task.horizon and best not in found.finalists
+    states = [replay(task, one) for one in (best, *own.finalists)]
     costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states])]
     assert found.cost < costs[0] and task.key(states[0]) in map(task.key, states[1:])
-    assert search("evolutionary", task, evaluator, policy, Budget(20)).begun is None
+    assert own.begun == (end,)
+    assert search("evolutionary", task, evaluator, policy, Budget(20)).begun == ()
+
+
+def test_the_best_of_the_past_is_kept(task, evaluator):
+    past = [Schedule.parse(text, task.space) for text in ("set_2 right set_8", "set_2")]
+    found = run_search(SEARCHES.load("random")(), task, evaluator, Budget(200), 0, known=past)
+    costs = [one.cost for one in evaluator.evaluate([task.job(replay(task, one)) for one in past])]
+    assert found.begun == (past[costs.index(min(costs))],) and found.cost < min(costs)
 
 
 @pytest.mark.parametrize("budget", [{}, {"evaluations": 0}, {"seconds": 0.0}, {"seconds": math.nan}])

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.actions import Action
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import BaselineError
+from irgym.core.errors import BaselineError, IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.patience import ENDLESS, Patience
@@ -38,6 +39,19 @@ class Choice:
 
     schedule: Schedule
     no_gain: str = ""
+
+
+@dataclass(frozen=True)
+class _Use:
+    """How a program does when it is timed in turn with a baseline.
+
+    Attributes:
+        gain: The baseline's time over its time.
+        time_ns: Its time.
+    """
+
+    gain: float
+    time_ns: float
 
 
 KEPT = "nothing better than the program as written was found, so that is kept"
@@ -120,7 +134,7 @@ def confirm_episode(
     state, found = replay(task, seen), [] if final is None else [final]
     others = (task.initial(), *(one.state for one in found))
     new = not any(same_program(task, state, other) for other in others)
-    if new and (final is None or _by_cost(bench, task, [final.actions, seen])[:1] == [seen]):
+    if new and (final is None or next(iter(_by_cost(bench, task, [final.actions, seen])), None) == seen):
         found.append(confirm(environment, bench, task, seen, validator))
     best = max(found, key=lambda one: one.speedup, default=None)
     if best is not None and best.cost < best.cost_as_written:
@@ -140,9 +154,9 @@ def best_of(
     The least of thousands of noisy costs flatters whoever it belongs to. A finalist that fails is out.
     Costs that the states know have no noise: the first finalist is the best.
 
-    Costs are measured in warm caches. So one that gains more on the reference baseline, which uses the caches
-    too when it is timed in turn, is taken instead if it does beyond the noise. What the search began with is
-    among the finalists: it ends no worse than the policy that leads it, but for the noise.
+    Costs are measured in warm caches. So the finalists with the least costs, and what the search began with,
+    are timed in turn with the reference baseline, which uses the caches too: see `_best_in_use`. It ends no
+    worse than the policy that leads it, but for the noise.
 
     Where the task has `Endings`, each finalist is tried under each of them too, and so is the program as
     written. One of these may be the reference baseline itself. Then the best is the one that gains most on
@@ -153,41 +167,85 @@ def best_of(
     """
     if task.objective.exact:
         return Choice(result.finalists[0])
-    finalists = [*result.finalists, *(() if result.begun is None else (result.begun,))]
+    finalists = list(dict.fromkeys((*result.finalists, *result.begun)))
     ended = _ended(task, finalists)
-    distinct = {task.key(replay(task, one)): one for one in (*ended, *finalists)}
+    distinct = {task.key(replay(task, one)): one for one in (*finalists, *ended)}
     name = environment.reference_baseline
     if not ended:
-        running = _by_cost(bench, task, list(distinct.values()), patience) or finalists[:1]
-        rivals = running[:CLOSE] + [one for one in running[CLOSE:] if one == result.begun]
-        best = running[0]
-        if name is not None and task.objective.timed:
-            best = _best_in_use(bench, task, name, rivals, patience)
+        costs = _by_cost(bench, task, list(distinct.values()), patience)
+        order = list(costs) or finalists[:1]
+        if name is None or not task.objective.timed:
+            return Choice(minimise(task, order[0]))
+        rivals = [
+            one for one in (*order[1:CLOSE], *result.begun) if costs.get(one, math.inf) < result.first_cost
+        ]
+        best = _best_in_use(bench, task, name, list(dict.fromkeys((order[0], *rivals))), patience)
         return Choice(minimise(task, best))
     close = _close(bench, task, list(distinct.values()), patience)
     if not close:
         return Choice(result.finalists[0])
     ending = None if name is None else capabilities.ending_of(task, name)
-    if name is None or ending is None:
-        return Choice(minimise(task, (_by_cost(bench, task, close, patience) or close)[0]))
+    if name is not None and ending is not None:
+        with suppress(BaselineError):  # the result says so
+            return _over_baseline(environment, bench, task, name, ending, close, patience)
+    return Choice(minimise(task, next(iter(_by_cost(bench, task, close, patience)), close[0])))
+
+
+def _over_baseline(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    baseline: str,
+    ending: Action,
+    schedules: Sequence[Schedule],
+    patience: Patience,
+) -> Choice:
+    """Return the schedule that gains most on a baseline; unless it is faster, what makes the baseline itself.
+
+    Args:
+        environment: Where the program comes from.
+        bench: Where it is measured.
+        task: The program.
+        baseline: Name of the baseline.
+        ending: Makes the program as written what the baseline is.
+        schedules: The least costs first.
+        patience: How long to compare.
+
+    Raises:
+        BaselineError: The baseline cannot compute the program.
+        IrgymError: The best does not run any more.
+    """
     itself = task.key(replay(task, Schedule((ending,))))
-    others = [one for one in close if task.key(replay(task, one)) != itself]
-    best = _most_gained(bench, task, name, others, patience) if others else None
-    if best is not None and _faster(bench, task, name, best, patience):
-        return Choice(best)
-    return _as_baseline(environment, task, name, ending)
+    others = [one for one in schedules if task.key(replay(task, one)) != itself]
+    if others:
+        # Costs that are measured one after the other differ more than the programs do where the machine's
+        # speed changes from second to second, as that of two threads does on a shared one.
+        used = _in_turn(bench, task, baseline, others, patience)
+        most = max(used, key=lambda one: used[one].gain, default=others[0])
+        # Of the best alone: to find what can be left out replays a schedule many times.
+        best = minimise(task, most)
+        if _faster(bench, task, baseline, best, patience):
+            return Choice(best)
+    return _as_baseline(environment, task, baseline, ending)
 
 
 def _by_cost(
     bench: Bench, task: Task[Any], schedules: Sequence[Schedule], patience: Patience = ENDLESS
-) -> list[Schedule]:
-    """Return the schedules whose programs run, by their costs, measured three times anew in turn."""
+) -> dict[Schedule, float]:
+    """Return the least of three costs, measured in turn, of each schedule whose program runs; ascending."""
     costs = [math.inf] * len(schedules)
     states = [replay(task, schedule) for schedule in schedules]
+    failed: set[int] = set()
     for place in patience.turns(ROUNDS, len(states)):  # the best of the search stand first
-        costs[place] = min(costs[place], measure_anew(bench, task, states[place]).cost)
+        if place not in failed:
+            measurement = measure_anew(bench, task, states[place])
+            costs[place] = min(costs[place], measurement.cost)
+            if not measurement.ok:
+                failed.add(place)
     order: list[int] = np.argsort(costs, kind="stable").tolist()
-    return [schedules[place] for place in order if costs[place] < math.inf]
+    return {
+        schedules[place]: costs[place] for place in order if costs[place] < math.inf and place not in failed
+    }
 
 
 def _best_in_use(
@@ -199,17 +257,15 @@ def _best_in_use(
     runs beside it, as that of torch's convolutions does.
     """
     try:
-        found = [each for each in _in_turn(bench, task, baseline, schedules, patience) if each]
+        used = _in_turn(bench, task, baseline, schedules, patience)
     except BaselineError:  # which the result says, too
         return schedules[0]
-    if not found:
+    if not used:
         return schedules[0]
-    gains = [fmean(math.log(one.ratio) for one in each) for each in found]
-    times = [fmean(math.log(one.ours_ns) for one in each) for each in found]
-    noise = math.log(1.0 + NOISE)
-    able = [place for place in range(len(found)) if times[place] <= times[0] + noise]
-    most = max(able, key=gains.__getitem__)
-    return schedules[most if gains[most] > gains[0] + noise else 0]
+    first = next(iter(used))
+    able = [one for one in used if used[one].time_ns <= used[first].time_ns * (1.0 + NOISE)]
+    most = max(able, key=lambda one: used[one].gain)
+    return most if used[most].gain > used[first].gain * (1.0 + NOISE) else first
 
 
 def _close(
@@ -233,32 +289,36 @@ def _close(
     return [schedules[place] for place in sorted(again, key=again.__getitem__)[:CLOSE]]
 
 
-def _most_gained(
-    bench: Bench, task: Task[Any], baseline: str, schedules: Sequence[Schedule], patience: Patience
-) -> Schedule:
-    """Return the schedule, in its shortest form, that gains most on a baseline, timed in turn with it.
-
-    Costs that are measured one after the other differ more than the programs do where the machine's speed
-    changes from second to second, as that of two threads does on a shared one; ratios in turn do not.
-    """
-    found = _in_turn(bench, task, baseline, schedules, patience)
-    gains = [fmean(math.log(one.ratio) for one in each) if each else -math.inf for each in found]
-    # Of the best alone: to find what can be left out replays a schedule many times.
-    return minimise(task, schedules[int(np.argmax(gains))])
-
-
 def _in_turn(
     bench: Bench, task: Task[Any], baseline: str, schedules: Sequence[Schedule], patience: Patience
-) -> list[list[Versus]]:
-    """Return timings of each schedule in turn with a baseline: none of what patience does not reach.
+) -> dict[Schedule, _Use]:
+    """Return how each schedule does in turn with a baseline, if it runs and patience reaches, in their order.
 
     A single schedule has no rival, and so is not timed.
+
+    Raises:
+        BaselineError: The baseline cannot compute the program.
     """
+    found: dict[Schedule, list[Versus]] = {}
+    failed: set[int] = set()
     calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in schedules]
-    found: list[list[Versus]] = [[] for _ in calls]
-    for place in patience.turns(PLACINGS if len(calls) > 1 else 0, len(calls)):
-        found[place].append(bench.call(calls[place]))
-    return found
+    repeats = PLACINGS if len(calls) > 1 and not patience.over else 0
+    for place in patience.turns(repeats, len(calls)):
+        if place in failed:
+            continue
+        try:
+            found.setdefault(schedules[place], []).append(bench.call(calls[place]))
+        except BaselineError:
+            raise
+        except IrgymError:  # one that fails is out, as where costs are measured
+            found.pop(schedules[place], None)
+            failed.add(place)
+    return {
+        one: _Use(
+            geometric_mean(versus.ratio for versus in each), geometric_mean(versus.ours_ns for versus in each)
+        )
+        for one, each in found.items()
+    }
 
 
 def _ended(task: Task[Any], schedules: Sequence[Schedule]) -> list[Schedule]:

@@ -25,9 +25,9 @@ ENDED = 10
 """Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
 before time is up, and to make both programs ready anew for each takes longer than to time them."""
 
-
-FINAL = 2
-"""Comparisons with the baseline otherwise: the result's, and a finalist's that begins before time is up."""
+FINAL = 3
+"""Comparisons with the baseline otherwise: a finalist's that begins before time is up, the result's, and that
+of the program as written where it turns out to be no better."""
 
 
 @dataclass(frozen=True)
@@ -104,4 +104,4 @@ def _comparisons(task: Task[Any]) -> int:
     """Return for how many comparisons in turn there must be time."""
     if capabilities.ask(task, capabilities.Endings) is not None:
         return ENDED
-    return FINAL if capabilities.peak_call(task, task.initial()) is None else FINAL + 1
+    return FINAL if capabilities.peak_call(task, task.initial()) is None else FINAL + 2

@@ -35,8 +35,8 @@ class SearchResult:
         seconds: Wall-clock time spent.
         trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
         complete: Whether every program that the actions make was evaluated, so that none is better.
-        begun: Leads to the best program that a policy alone, or the past, had to offer, however many cheaper
-            ones were found since; None where the search began with neither.
+        begun: What the search began with, and what runs: the best of the past, the end of the policy's own
+            episode, and the best of both, however many cheaper ones were found since.
     """
 
     schedule: Schedule
@@ -47,4 +47,4 @@ class SearchResult:
     seconds: float
     trace: tuple[TracePoint, ...]
     complete: bool = False
-    begun: Schedule | None = None
+    begun: tuple[Schedule, ...] = ()

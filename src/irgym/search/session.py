@@ -91,7 +91,7 @@ class Session:
         trace: Improvements so far.
         whole: Whether all actions of all nodes were considered.
         known: Nodes that were found before, which a search may go on from; their costs come first.
-        begun: The best node that the strategy had before it searched; see `SearchResult.begun`.
+        begun: Nodes that the search began with; see `SearchResult.begun`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Session:
         self.trace: list[TracePoint] = []
         self.whole = True
         self.known: list[Node] = []
-        self.begun: Node | None = None
+        self.begun: list[Node] = []
         self._evaluator = evaluator
         self._budget = budget
         self._costs: dict[str, float] = {}
@@ -218,6 +218,10 @@ class Session:
     def knows(self, node: Node) -> bool:
         """Say whether the cost of a node's program is known already."""
         return self.task.key(node.state) in self._costs
+
+    def ran(self, node: Node) -> bool:
+        """Say whether a node's program was evaluated, and ran."""
+        return math.isfinite(self._costs.get(self.task.key(node.state), math.inf))
 
     def _tell(self, further: int = 0) -> None:
         """Tell the observer where the search stands.
@@ -441,7 +445,8 @@ def run_search(
     with suppress(Exhausted):
         session.costs([session.root])
         session.known = [session.follow(session.root, one.actions, math.inf)[-1] for one in known]
-        session.costs(session.known)
+        costs = session.costs(session.known)
+        session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
         strategy.run(session, np.random.default_rng(seed))
         ended = True
     # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
@@ -458,5 +463,5 @@ def run_search(
         seconds=session.seconds,
         trace=tuple(session.trace),
         complete=ended and session.whole and task.objective.exact and is_complete(strategy),
-        begun=None if session.begun is None else session.begun.schedule,
+        begun=tuple(dict.fromkeys(node.schedule for node in session.begun if session.ran(node))),
     )

@@ -16,6 +16,7 @@ from irgym.search.strategies.rollout import (
     candidates,
     finished,
     most_probable,
+    outcome,
     policy_of,
     rollout,
 )
@@ -59,8 +60,9 @@ class Guided:
         """
         policy = policy_of(session)
         greedy = most_probable(session.task, policy)
+        session.begun.append(outcome(session.task, greedy))
         elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
-        session.begun = elite[0]
+        session.begun.append(elite[0])
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
         known = session.task.job(session.root.state).known is not None
         temperature = 1.0

@@ -31,6 +31,7 @@ class Rollout:
         """
         del rng
         path = most_probable(session.task, policy_of(session))
+        session.begun.append(outcome(session.task, path))
         session.costs(candidates(session.task, path))
 
 
