@@ -233,19 +233,17 @@ def _by_cost(
     bench: Bench, task: Task[Any], schedules: Sequence[Schedule], patience: Patience = ENDLESS
 ) -> dict[Schedule, float]:
     """Return the least of three costs, measured in turn, of each schedule whose program runs; ascending."""
-    costs = [math.inf] * len(schedules)
     states = [replay(task, schedule) for schedule in schedules]
-    failed: set[int] = set()
-    for place in patience.turns(ROUNDS, len(states)):  # the best of the search stand first
-        if place not in failed:
+    costs = dict.fromkeys(schedules, math.inf)  # of those that have not failed
+    for place in patience.turns(ROUNDS, len(schedules)):  # the best of the search stand first
+        schedule = schedules[place]
+        if schedule in costs:
             measurement = measure_anew(bench, task, states[place])
-            costs[place] = min(costs[place], measurement.cost)
-            if not measurement.ok:
-                failed.add(place)
-    order: list[int] = np.argsort(costs, kind="stable").tolist()
-    return {
-        schedules[place]: costs[place] for place in order if costs[place] < math.inf and place not in failed
-    }
+            if measurement.ok:
+                costs[schedule] = min(costs[schedule], measurement.cost)
+            else:
+                del costs[schedule]
+    return {one: costs[one] for one in sorted(costs, key=costs.__getitem__) if costs[one] < math.inf}
 
 
 def _best_in_use(
@@ -256,10 +254,9 @@ def _best_in_use(
     That one must not be slower than the first by its own time in turn: a baseline's time may change with what
     runs beside it, as that of torch's convolutions does.
     """
-    try:
+    used: dict[Schedule, _Use] = {}
+    with suppress(BaselineError):  # the result says so
         used = _in_turn(bench, task, baseline, schedules, patience)
-    except BaselineError:  # which the result says, too
-        return schedules[0]
     if not used:
         return schedules[0]
     first = next(iter(used))
@@ -299,25 +296,24 @@ def _in_turn(
     Raises:
         BaselineError: The baseline cannot compute the program.
     """
-    found: dict[Schedule, list[Versus]] = {}
-    failed: set[int] = set()
     calls = [capabilities.baseline_call(task, baseline, replay(task, one)) for one in schedules]
+    found: dict[Schedule, list[Versus]] = {one: [] for one in schedules}  # of those that have not failed
     repeats = PLACINGS if len(calls) > 1 and not patience.over else 0
     for place in patience.turns(repeats, len(calls)):
-        if place in failed:
-            continue
-        try:
-            found.setdefault(schedules[place], []).append(bench.call(calls[place]))
-        except BaselineError:
-            raise
-        except IrgymError:  # one that fails is out, as where costs are measured
-            found.pop(schedules[place], None)
-            failed.add(place)
+        schedule = schedules[place]
+        if schedule in found:
+            try:
+                found[schedule].append(bench.call(calls[place]))
+            except BaselineError:
+                raise
+            except IrgymError:  # one that fails is out, as where costs are measured
+                del found[schedule]
     return {
         one: _Use(
             geometric_mean(versus.ratio for versus in each), geometric_mean(versus.ours_ns for versus in each)
         )
         for one, each in found.items()
+        if each
     }
 
 
