@@ -11,9 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from irgym.core.interrupts import leave_when_interrupted, started_as_child, started_as_command
+from irgym.core.limits import leave_if_too_narrow
 
 if started_as_command():
     leave_when_interrupted()  # before the imports that take time
+    leave_if_too_narrow()
 elif not started_as_child():
     from irgym.gym.registration import register_all
 

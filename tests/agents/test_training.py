@@ -1,4 +1,5 @@
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from irgym.agents.training import greedy_score, train
 from irgym.core.errors import IrgymError, StorageError
 from irgym.core.reward import Shaped
 from irgym.core.run_folder import RunFolder
+from irgym.measure.evaluators import Inline
 from irgym.nets import storage
 from irgym.nets.policy import TorchPolicy
 
@@ -105,13 +107,50 @@ def test_metrics_policy_and_events_are_written(tmp_path):
     assert (tmp_path / "run/policy.pt").stat().st_size < 20_000
 
 
-def test_training_stops_after_its_seconds(tmp_path):
-    train(PPO, dials.problem(CODES), tmp_path / "run", seconds=0.0)
-    assert contents(tmp_path / "run") == []
-    train(PPO, dials.problem(CODES), tmp_path / "run", resume=True, seconds=1e-9)
-    assert len(contents(tmp_path / "run")) == 1
-    train(PPO, dials.problem(CODES), tmp_path / "run", resume=True, iterations=3)
-    assert len(contents(tmp_path / "run")) == 3
+def test_training_without_time_for_an_iteration_says_so(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(IrgymError, match="no iteration was finished within 1e-09 s"):
+        train(PPO, dials.problem(CODES), run.path, seconds=1e-9)
+    assert contents(run.path) == [] and run.untrained
+    train(PPO, dials.problem(CODES), run.path, resume=True, iterations=3)
+    assert len(contents(run.path)) == 3 and not run.untrained
+
+
+class TimeRunsOut:
+    """Evaluates in line; after some calls, the training's time is over."""
+
+    def __init__(self, problem, calls: int) -> None:
+        self.problem, self.left = problem, calls
+
+    def evaluate(self, jobs):
+        self.left -= 1
+        if self.left <= 0:
+            self.problem.deadline.moment = 0.0
+        return Inline().evaluate(jobs)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_iteration_that_the_deadline_ends_leaves_no_trace(name, tmp_path):
+    config, problem = CONFIGS[name], dials.problem(CODES)
+    whole, late = tmp_path / "whole", tmp_path / "late"
+    train(config, problem, whole)
+    ending = replace(dials.problem(CODES))
+    ending = replace(ending, evaluator=TimeRunsOut(ending, 3))
+    train(config, ending, late, seconds=1e6)
+    assert 1 <= len(contents(late)) < len(contents(whole))
+    train(config, dials.problem(CODES), late, resume=True)
+    assert contents(late) == contents(whole)
+    assert equal(*[restore(RunFolder(run))["learner"] for run in (whole, late)])
+
+
+def test_the_checkpoint_of_another_run_is_refused(tmp_path):
+    train(PPO, dials.problem(CODES), tmp_path / "run", iterations=1)
+    for config in (DQN, replace(PPO, hidden=(7,))):
+        train(config, dials.problem(CODES), tmp_path / "other", iterations=1)
+        (tmp_path / "other/checkpoint.pt").rename(tmp_path / "run/checkpoint.pt")
+        with pytest.raises(StorageError, match="does not belong to the run"):
+            train(PPO, dials.problem(CODES), tmp_path / "run", resume=True)
+        shutil.rmtree(tmp_path / "other")
 
 
 def test_the_best_policy_on_the_validation_programs_is_kept(tmp_path):
@@ -192,8 +231,9 @@ def test_a_torn_line_of_metrics_is_left_out(tmp_path):
     run = RunFolder(tmp_path)
     run.metrics.write_text('{"iteration": 1}\n{"iteration": 2}\n{"iterat')
     assert [row["iteration"] for row in run.read_metrics()] == [1, 2]
+    assert "was cut off and is left out" in run.cut_off
     run.truncate_metrics(1)
-    assert run.metrics.read_text() == '{"iteration": 1}\n'
+    assert not run.cut_off and run.metrics.read_text() == '{"iteration": 1}\n'
     run.metrics.write_text('{"iter\n{"iteration": 2}\n')
     with pytest.raises(StorageError, match="damaged"):
         run.read_metrics()

@@ -1,9 +1,12 @@
 """What only a process of its own shows: interrupts, full and closed outputs, missing surroundings."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ IRGYM = (sys.executable, "-m", "irgym")
 QUICK = (*IRGYM, "programs", "loops", "--dataset", "mm_random:count=9000")
 
 TIME_LIMIT_S = 100.0
+
+HIDDEN, SHOWN = b"\x1b[?25l", b"\x1b[?25h"
 
 
 def ended(*command: str, **options: object) -> subprocess.CompletedProcess[str]:
@@ -43,6 +48,52 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
         assert process.wait(TIME_LIMIT_S) == 130
     # Not at the beginning of a line where -v had not ended its own.
     assert rest.count("irgym: ") == rest.count("irgym: interrupted\n") == 1 and "Traceback" not in rest
+
+
+def test_two_interrupts_in_a_row_end_a_training_without_a_traceback(tmp_path: Path) -> None:
+    command = (
+        *IRGYM,
+        "train",
+        "loops",
+        "--run",
+        str(tmp_path / "run"),
+        "--set",
+        "episodes=8",
+        "--seconds",
+        "90",
+    )
+    environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path)}
+    for pause in (0.0, 0.02, 0.1):
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            assert process.stdout is not None
+            next(line for line in process.stdout if line.startswith("iteration"))
+            process.send_signal(signal.SIGINT)
+            time.sleep(pause)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=TIME_LIMIT_S)
+        assert process.returncode == 130
+        one_line(err, "interrupted")
+
+
+def test_the_cursor_comes_back_when_a_command_is_terminated(tmp_path: Path) -> None:
+    command = (*IRGYM, "tune", "loops://mm/16x16x16", "--search", "random", "--seconds", "90")
+    ours, theirs = os.openpty()
+    environment = os.environ | {"IRGYM_CACHE_DIR": str(tmp_path), "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while HIDDEN not in shown:
+            shown += os.read(ours, 4096)
+        process.terminate()
+        assert process.wait(TIME_LIMIT_S) == -signal.SIGTERM
+    with suppress(OSError):  # nothing is left to read
+        while True:
+            shown += os.read(ours, 4096)
+    os.close(ours)
+    assert shown.rfind(SHOWN) > shown.rfind(HIDDEN)
 
 
 def test_an_interrupt_while_a_command_runs(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irgym.core.errors import StorageError
-from irgym.core.files import check_writable, lock_for, write_file, write_files
+from irgym.core.files import check_distinct, check_writable, lock_for, write_file, write_files
 
 NOBODY = 65534
 ROOT = os.geteuid() == 0
@@ -200,3 +200,29 @@ def test_locking_a_folder_sweeps_up_what_the_dead_left(tmp_path):
 def test_devices_need_no_lock():
     with lock_for(Path("/dev/null")), lock_for(Path("/dev/null")):
         pass
+
+
+def test_a_kill_between_the_renames_leaves_no_copy_behind(tmp_path):
+    path, previous = tmp_path / "a", tmp_path / "previous"
+    path.write_bytes(b"first")
+    os.link(
+        path, previous
+    )  # as a kill leaves them once the second name is made, before the new file is there
+    write_file(path, b"second", previous)
+    assert (path.read_bytes(), previous.read_bytes()) == (b"second", b"first")
+    assert names(tmp_path) == ["a", "previous"]
+
+
+def test_room_is_asked_for_before_the_work(tmp_path):
+    check_writable(tmp_path / "a", room=1 << 20)
+    with pytest.raises(StorageError, match="free some space"):
+        check_writable(tmp_path / "a", room=1 << 60)
+    assert not names(tmp_path)
+
+
+def test_each_result_needs_a_file_of_its_own(tmp_path):
+    (tmp_path / "link").symlink_to("a")
+    check_distinct({"--json": tmp_path / "a", "--export": tmp_path / "b"})
+    check_distinct({"--json": Path("/dev/null"), "--export": Path("/dev/null")})
+    with pytest.raises(StorageError, match="--json and --export both name"):
+        check_distinct({"--json": tmp_path / "a", "--export": tmp_path / "link"})

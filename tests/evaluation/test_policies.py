@@ -6,6 +6,7 @@ import pytest
 
 from irgym.core.environment import DEFAULT, Environment, policies_in
 from irgym.core.errors import IrgymError
+from irgym.core.run_folder import RunFolder
 from irgym.evaluation.policies import policy_path
 
 
@@ -36,3 +37,15 @@ def test_a_target_whose_policy_does_not_ship_has_the_general_one(shipping: Envir
     assert sorted(shipping.policies()) == ["all", "all-x86-64-v3", "default", "default-x86-64-v3", "narrow"]
     with pytest.raises(IrgymError, match="one of all-x86-64-v3, all, narrow, default"):
         policy_path("best", shipping, "x86-64-v3")
+
+
+def test_the_policy_of_a_run_that_has_learned_nothing_is_refused(tmp_path: Path):
+    folder = RunFolder(tmp_path)
+    folder.create({"environment": "loops", "agent": "PPOConfig", "config": {"start": ""}})
+    folder.policy.touch()
+    with pytest.raises(IrgymError, match="has not finished an iteration, so its policy is untrained"):
+        policy_path(tmp_path, None)
+    folder.append_metrics({"iteration": 1})
+    assert policy_path(tmp_path, None) == folder.policy
+    folder.create({"environment": "loops", "agent": "PPOConfig", "config": {"start": "imitated.pt"}})
+    assert policy_path(tmp_path, None) == folder.policy

@@ -119,7 +119,10 @@ def test_a_batch_is_recorded_whole_or_not_at_all(cache):
         "samples = '[NaN]'",
         "samples = '{}'",
         "samples = '7'",
+        f"samples = '{'[' * 100_000}'",
+        f"samples = '[{10**400}]'",
     ],
+    ids=lambda damage: damage[:20],
 )
 def test_a_damaged_row_is_a_miss_and_can_be_replaced(cache, path, damage):
     cache.put_many([job("1"), job("2")], [ok(1.0), ok(2.0)])

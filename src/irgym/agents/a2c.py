@@ -55,7 +55,9 @@ class A2C(ActorCriticLearner[A2CConfig]):
     def __init__(self, config: A2CConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         parameters = self.network.parameters()
-        self.descent = Descent(parameters, config.lr, config.max_grad_norm, config.optimiser)
+        self.descent = Descent(
+            parameters, config.lr, config.max_grad_norm, config.optimiser, problem.deadline
+        )
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes and take one gradient step on them."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from irgym.agents.deadline import Deadline
 from irgym.core.errors import IrgymError
 
 Optimiser = Literal["adam", "rmsprop"]
@@ -50,6 +51,7 @@ class Descent:
 
     Attributes:
         max_norm: The gradient is scaled down to this norm.
+        deadline: After it no step is taken.
     """
 
     def __init__(
@@ -58,9 +60,11 @@ class Descent:
         lr: float,
         max_norm: float,
         optimiser: Optimiser = "adam",
+        deadline: Deadline | None = None,
     ) -> None:
         members = list(parameters)
         self.max_norm = max_norm
+        self.deadline = deadline or Deadline()
         self._vector = nn.Parameter(torch.cat([member.detach().reshape(-1) for member in members]))
         self._gradient = torch.zeros_like(self._vector)
         self._vector.grad = self._gradient
@@ -81,7 +85,9 @@ class Descent:
 
         Raises:
             DivergedError: The loss, its gradient or the new weights are not finite.
+            OutOfTimeError: The deadline has passed.
         """
+        self.deadline.check()
         self._gradient.zero_()
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()

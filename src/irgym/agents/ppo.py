@@ -148,10 +148,13 @@ class PPO(ActorCriticLearner[PPOConfig]):
         super().__init__(config, problem)
         actor, everything = self.network.actor.parameters(), self.network.parameters()
         joint = config.value_epochs == 0
-        self.descent = Descent(everything if joint else actor, config.lr, config.max_grad_norm)
+        self.descent = Descent(
+            everything if joint else actor, config.lr, config.max_grad_norm, deadline=problem.deadline
+        )
         self.value_descent: Descent | None = None
         if not joint:
-            self.value_descent = Descent(self.network.critic_parameters(), config.lr, config.max_grad_norm)
+            critic = self.network.critic_parameters()
+            self.value_descent = Descent(critic, config.lr, config.max_grad_norm, deadline=problem.deadline)
         self.past: Trajectories | None = None
         self.archive: Archive | None = None
         if config.started or config.imitation > 0:

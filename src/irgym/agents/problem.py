@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from irgym.agents.deadline import Deadline
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS, task_of
 from irgym.core.cost import Call, Evaluator
@@ -24,6 +25,7 @@ class Problem:
             process has them.
         families: The family of each program by its URI, see `irgym.core.environment.Environment.family`;
             those that are not named are all of one.
+        deadline: When the training stops.
     """
 
     tasks: Sequence[Task[Any]]
@@ -32,6 +34,7 @@ class Problem:
     peaks: Mapping[str, float] = field(default_factory=dict[str, float])
     makers: Sequence[Call] = ()
     families: Mapping[str, str] = field(default_factory=dict[str, str])
+    deadline: Deadline = field(default_factory=Deadline)
 
     def analysed(self) -> "Problem":
         """Return this problem on tasks that have the analysis of every state at hand."""

@@ -117,7 +117,8 @@ class QLearner(Generic[C]):
             self.network = QNetwork(spec, self.layout, config.observation)
             self.target = QNetwork(spec, self.layout, config.observation)
         self.target.load_state_dict(self.network.state_dict())
-        self.descent = Descent(self.network.parameters(), config.lr, config.max_grad_norm)
+        weights = self.network.parameters()
+        self.descent = Descent(weights, config.lr, config.max_grad_norm, deadline=problem.deadline)
         self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
 
     @property

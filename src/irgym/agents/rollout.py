@@ -84,9 +84,15 @@ def rollout(
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
+        OutOfTimeError: The problem's deadline has passed.
     """
+
+    def choose_in_time(batch: Batch, legal: BoolArray) -> Draw:
+        problem.deadline.check()
+        return choose(batch, legal)
+
     episodes = play(
-        tasks, problem.reward, encoder, layout, choose, privileged=privileged, following=following
+        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, following=following
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))

@@ -12,6 +12,7 @@ import torch
 
 from irgym.acting import heads
 from irgym.agents import checkpoint
+from irgym.agents.deadline import OutOfTimeError
 from irgym.agents.episodes import Outcomes
 from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.metrics import Metrics, Progress, metrics_of
@@ -20,11 +21,16 @@ from irgym.agents.problem import Problem
 from irgym.agents.rollout import rollout
 from irgym.agents.tensorboard import Board
 from irgym.core.actions import BoolArray
+from irgym.core.errors import IrgymError, StorageError
 from irgym.core.run_folder import RunFolder
 from irgym.core.task import Task, targets_of
+from irgym.measure.evaluators import Measured
 from irgym.nets.encoders import Batch
 from irgym.nets.policy import TorchPolicy
 from irgym.prediction.screen import Screen
+
+SECURED = 10
+"""Checkpoints precede each iteration once the time left is less than this many of the longest so far."""
 
 OnIteration = Callable[[Metrics], None]
 
@@ -52,7 +58,8 @@ def train(
         resume: Continue the run in that folder rather than start one.
         iterations: Number of iterations after which to stop, those before a resumption included.
             Default: as many as the configuration says, or any number where `seconds` is given.
-        seconds: Training time after which to stop, likewise.
+        seconds: Training time after which to stop, likewise. An iteration that is under way then is dropped,
+            and a resumption does it again.
         progress: Called after each iteration.
         validation: Programs for the greedy evaluation that chooses the policy to keep, every
             `config.validate_every` iterations. Without them the newest policy is kept.
@@ -65,7 +72,8 @@ def train(
         The policy kept in `policy.pt`.
 
     Raises:
-        IrgymError: The folder already holds a run, or the options of a resumed run differ.
+        IrgymError: The folder already holds a run, or the options of a resumed run differ; or the time was
+            over before a single iteration was done.
         DivergedError: A loss, a return or a weight is not finite; the files are those of before.
         StorageError: A file cannot be written, what is resumed is missing or damaged, or another process
             trains in the folder.
@@ -85,6 +93,11 @@ def train(
             folder.create(description)
             training.save()
         training.run(iterations, seconds, progress)
+    if seconds is not None and not training.progress.iteration:
+        raise IrgymError(
+            f"no iteration was finished within {seconds:g} s, so nothing was learned: give more --seconds, "
+            "or make iterations shorter (--set episodes=N); --resume goes on with this run"
+        )
     return TorchPolicy.load(folder.policy)
 
 
@@ -109,14 +122,24 @@ class _Training:
     environment: str
     screen: Screen | None
     progress: Progress = field(default_factory=Progress)
+    _saved: int = -1
+    _longest_s: float = 0.0
 
     def restore(self) -> None:
         """Go back to the last checkpoint."""
         state = checkpoint.restore(self.folder)
-        self.learner.load_state_dict(state["learner"])
-        self.progress = Progress(**state["progress"])
-        if self.screen is not None:
-            self.screen.load_state_dict(_arrays(state["screen"]))
+        try:
+            self.learner.load_state_dict(state["learner"])
+            self.progress = Progress(**state["progress"])
+            if self.screen is not None:
+                self.screen.load_state_dict(_arrays(state["screen"]))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+            # What torch and numpy raise for weights of another network, or for parts that are not there.
+            raise StorageError(
+                f"{self.folder.checkpoint} does not belong to the run that config.json describes, or is of "
+                "another version of irgym: put the run's own file there, or start another run"
+            ) from error
+        self._saved = self.progress.iteration
         self.folder.truncate_metrics(self.progress.iteration)
 
     def save(self) -> None:
@@ -127,6 +150,7 @@ class _Training:
         if self.screen is not None:
             state["screen"] = _tensors(self.screen.state_dict())
         checkpoint.save(self.folder, state)
+        self._saved = self.progress.iteration
 
     def run(self, iterations: int | None, seconds: float | None, progress: OnIteration | None) -> None:
         """Iterate, record and save until the end; see `train` for the arguments."""
@@ -134,17 +158,37 @@ class _Training:
         saved = time.monotonic()
         try:
             while not self.done(iterations, seconds):
-                metrics = self.iterate()
+                self._set_deadline(seconds)
+                try:
+                    metrics = self.iterate()
+                except OutOfTimeError:  # what the learner holds now is half an iteration: the file counts
+                    break
                 self.folder.append_metrics(asdict(metrics))
                 board.write(metrics)
                 if progress is not None:
                     progress(metrics)
-                due = time.monotonic() - saved >= self.learner.config.checkpoint_every
+                due = time.monotonic() - saved >= self.learner.config.checkpoint_every or not self._saved
                 if due or self.done(iterations, seconds):
                     self.save()
                     saved = time.monotonic()
         finally:
+            self._set_deadline(None)
             board.close()
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        """Let the next iteration be dropped when the time is over, where the file has all before it.
+
+        To write the file before each of many short iterations would take longer than what one of them loses.
+        """
+        deadline = self.problem.deadline
+        left = math.inf if seconds is None else seconds - self.progress.seconds
+        if left < SECURED * self._longest_s and self._saved != self.progress.iteration:
+            self.save()
+        secured = seconds is not None and self._saved == self.progress.iteration
+        deadline.moment = time.monotonic() + left if secured else math.inf
+        evaluator = self.problem.evaluator
+        if isinstance(evaluator, Measured):
+            evaluator.before_chunk = deadline.check
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
         """Say whether it has gone on for so many iterations, or so long."""
@@ -166,6 +210,7 @@ class _Training:
                 self.progress.best_validation = score
                 policy.save(self.folder.policy)
         elapsed = time.perf_counter() - start
+        self._longest_s = max(self._longest_s, elapsed)
         self.progress.count(outcomes, elapsed)
         quality = None if self.screen is None else self.screen.quality
         return metrics_of(self.progress, outcomes, statistics, score, elapsed, quality)

@@ -1,6 +1,7 @@
 """What several functions are told, checked before any work is done."""
 
 import os
+import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import cast
 
 from irgym.core.catalogue import locate, task_of
 from irgym.core.errors import IrgymError, StorageError
-from irgym.core.files import check_writable
+from irgym.core.files import SMALL, check_writable
 from irgym.core.task import form_of
+from irgym.core.uri import is_file
 from irgym.measure.target import target_named
 from irgym.search.budget import Budget
 
@@ -198,5 +200,12 @@ def check_export_of(
         StorageError: The file cannot be written.
     """
     if path is not None:
-        form_of(path, task_of(*locate(program), backend, target, objective).forms)
-        check_file(path)
+        task = task_of(*locate(program), backend, target, objective)
+        form_of(path, task.forms)
+        check_writable(path, SMALL + _file_bytes(task.uri))
+
+
+def _file_bytes(uri: str) -> int:
+    """Return the size of a program's file; 0 for programs that are no files."""
+    path = Path(re.split("[?#]", uri.partition(":")[2], maxsplit=1)[0])
+    return path.stat().st_size if is_file(path) else 0

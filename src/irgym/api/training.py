@@ -142,6 +142,8 @@ def train(
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     folder.check(resume)
+    if note is not None and folder.cut_off:
+        note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
     peaks = folder.problem().peaks if resume else None
     with found.bench(farm, backend) as bench:

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from tyro.conf import Positional
 
 from irgym.api.imitation import imitate
@@ -23,7 +21,7 @@ class Imitate:
 
     environment: Positional[str]
     """Name of the environment."""
-    policy: Annotated[Path, tyro.conf.arg(name="out")]
+    out: Path
     """File to write the policy to."""
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
@@ -62,7 +60,7 @@ class Imitate:
         with out.status("searching") as status:
             done = imitate(
                 self.environment,
-                self.policy,
+                self.out,
                 dataset=self.dataset,
                 search=self.search,
                 searched=self.searched,

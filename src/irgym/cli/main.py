@@ -9,8 +9,15 @@ from irgym.cli.commands import parsed
 from irgym.cli.streams import OutputError, drop_output, watched_output
 from irgym.cli.words import sentence
 from irgym.core.errors import IrgymError, StorageError
-from irgym.core.files import check_writable
-from irgym.core.interrupts import INTERRUPTED, raise_when_interrupted
+from irgym.core.files import check_distinct, check_writable
+from irgym.core.interrupts import (
+    INTERRUPTED,
+    leave_silently_when_interrupted,
+    raise_when_interrupted,
+)
+
+_OUTPUTS = ("json", "export", "report", "out")
+"""Options of commands that name a file to write."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -21,7 +28,10 @@ def main(arguments: list[str] | None = None) -> None:
     except IrgymError as error:
         _end(sentence(error), 2)
     except KeyboardInterrupt:
+        leave_silently_when_interrupted()
         _end("interrupted", INTERRUPTED)
+    except MemoryError:
+        _end("memory ran out: free some, raise the limit (ulimit -v), or choose a smaller program", 2)
     except (OutputError, BrokenPipeError) as error:
         drop_output()
         if isinstance(error.__cause__ or error, BrokenPipeError):
@@ -38,8 +48,7 @@ def _run(words: list[str]) -> None:
     command = parsed(words)
     raise_when_interrupted()  # not before: an exception may get lost in a library that is being imported
     try:
-        if (json := vars(command).get("json")) is not None:
-            check_writable(json)  # before any work is done
+        _check_outputs(command)
         command.run()
     except FileNotFoundError as error:
         if not str(error.strerror).startswith("No usable temporary directory"):
@@ -47,6 +56,18 @@ def _run(words: list[str]) -> None:
         raise StorageError(
             "there is no usable temporary folder: set TMPDIR to a folder that is writable and has room"
         ) from error
+
+
+def _check_outputs(command: object) -> None:
+    """Make sure, before any work is done, that the files that options name can be written.
+
+    Raises:
+        StorageError: One cannot, or two options name one file.
+    """
+    given = {name: path for name, path in vars(command).items() if name in _OUTPUTS and path is not None}
+    check_distinct({f"--{name}": path for name, path in given.items()})
+    if "json" in given:
+        check_writable(given["json"])
 
 
 def _end(text: str, code: int) -> NoReturn:

@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
+from irgym.core.interrupts import cursor_shown_when_terminated
 from irgym.core.json_files import write_json
 
 PROGRESS = "#"
@@ -43,7 +44,7 @@ class Output:
         if not self._console.is_terminal:
             yield PlainLines()
             return
-        with self._console.status(Text(text)) as status:
+        with cursor_shown_when_terminated(), self._console.status(Text(text)) as status:
             yield SpinningLine(status)
 
 

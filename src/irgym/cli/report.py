@@ -24,8 +24,11 @@ class Report:
 
     def run(self) -> None:
         """Write the page."""
-        out = RunFolder(self.folder).report if self.out is None else self.out
+        folder = RunFolder(self.folder)
+        out = folder.report if self.out is None else self.out
         check_file(self.out)
+        if folder.cut_off:
+            print(folder.cut_off)
         write_report(self.folder, out)
         print(f"written: {out}")
         write_json_to(self.json, {"report": str(out)})

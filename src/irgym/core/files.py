@@ -71,13 +71,22 @@ def write_files(files: Mapping[Path, Content], previous: Mapping[Path, Path] | N
         ) from error
 
 
-def check_writable(path: Path) -> None:
+SMALL = 1 << 16
+"""Bytes of room that any result needs at least."""
+
+
+def check_writable(path: Path, room: int = SMALL) -> None:
     """Make sure that `write_file` could write a file, before the work is done whose result it is to hold.
 
+    Args:
+        path: The file.
+        room: Bytes that the file will hold, as far as known.
+
     Raises:
-        StorageError: Its folder does not exist or is not writable, or the path is a folder.
+        StorageError: Its folder does not exist, is not writable or has too little room, or the path is a
+            folder.
     """
-    with explained(f"{path} cannot be written", "choose another place"):
+    with explained(f"{path} cannot be written", "free some space or choose another place"):
         place = _place(path)
         if place.status is not None and stat.S_ISDIR(place.status.st_mode):
             raise StorageError(f"{path} cannot be written (it is a folder): name a file")
@@ -91,8 +100,29 @@ def check_writable(path: Path) -> None:
             )
         # Only an attempt tells: root may write where permissions forbid it, but not where nobody can.
         part = _part(place.path)
-        _fill(part, b"", place)
-        part.unlink()
+        try:
+            _fill(part, b"", place)
+            _reserve(part, room)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def check_distinct(files: Mapping[str, Path]) -> None:
+    """Make sure that each result is written to a file of its own.
+
+    Args:
+        files: Files by the option that names them; devices and pipes may repeat.
+
+    Raises:
+        StorageError: Two options name one file.
+    """
+    options: dict[Path, str] = {}
+    for option, path in files.items():
+        with explained(f"{path} cannot be written", "choose another place"):
+            place = _place(path)
+        first = options.setdefault(place.path, option)
+        if place.replaced and first != option:
+            raise StorageError(f"{first} and {option} both name {path}: give each a file of its own")
 
 
 @contextmanager
@@ -228,6 +258,23 @@ def _fill(part: Path, content: Content, place: _Place) -> None:
             raise
 
 
+def _reserve(part: Path, room: int) -> None:
+    """Have the system set aside space for a file.
+
+    Raises:
+        OSError: There is too little.
+    """
+    descriptor = os.open(part, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.posix_fallocate(descriptor, 0, room)
+    except OSError as error:
+        # Some file systems cannot set space aside; there only writing the result tells.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def _write(file: BinaryIO, content: Content) -> None:
     """Write to an open file."""
     for part in (content,) if isinstance(content, bytes | memoryview) else content:
@@ -269,6 +316,8 @@ def _keep(path: Path, previous: Path) -> None:
             raise
         _fill(link, path.read_bytes(), _Place(path, path.stat(), None))
     link.replace(previous)
+    # Renaming does nothing if both already are the same file, as after a kill between the last two renames.
+    link.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

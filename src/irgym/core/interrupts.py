@@ -1,9 +1,11 @@
-"""An interrupt while the command line is still being imported: one line instead of a traceback."""
+"""Signals that end a command: one line instead of a traceback, and a terminal whose cursor shows."""
 
 import os
 import signal
 import sys
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -42,12 +44,58 @@ def leave_when_interrupted() -> None:
 
 
 def raise_when_interrupted() -> None:
-    """Let interrupts be exceptions again, as they are in every Python program."""
+    """Raise `KeyboardInterrupt` on the first interrupt; end the process at once on the second.
+
+    An exception during clean-up, or in a library's exit functions, would only be a traceback. Files are
+    written whole and child processes die with their parent, so ending at once is safe.
+    """
     if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _raise_once)
+
+
+def leave_silently_when_interrupted() -> None:
+    """End the process without a word on any further interrupt: the command has reported the first one."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, _leave_silently)
+
+
+@contextmanager
+def cursor_shown_when_terminated() -> Generator[None]:
+    """Show the terminal's cursor before SIGTERM ends the process, while a progress display hides it."""
+    untouched = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not untouched or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _raise_once(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, _leave)
+    signal.default_int_handler(number, frame)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    del number, frame
     os.write(2, b"irgym: interrupted\n")
+    _leave_silently(number, frame)
+
+
+def _leave_silently(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    _show_cursor()
     os._exit(INTERRUPTED)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    del frame
+    _show_cursor()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _show_cursor() -> None:
+    if os.isatty(1):
+        os.write(1, b"\x1b[?25h")

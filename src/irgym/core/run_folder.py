@@ -13,6 +13,7 @@ report.html             the page that shows all this
 """
 
 import json
+import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
@@ -173,6 +174,29 @@ class RunFolder:
             StorageError: The file cannot be read or is damaged.
         """
         return read_json_lines(self.metrics)
+
+    @property
+    def untrained(self) -> bool:
+        """Whether a training in the folder has learned nothing yet, and began with random weights.
+
+        Raises:
+            StorageError: A file is damaged.
+        """
+        config = read_json(self.config)
+        if not isinstance(config, dict) or self.read_metrics():
+            return False
+        agent = cast(dict[str, Any], config).get("config")
+        return isinstance(agent, dict) and not cast(dict[str, Any], agent).get("start")
+
+    @property
+    def cut_off(self) -> str:
+        """A sentence if the last line of the metrics was cut off, as by a full disk; empty if it is whole."""
+        if not self.metrics.is_file() or not self.metrics.stat().st_size:
+            return ""
+        with self.metrics.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            whole = file.read() == b"\n"
+        return "" if whole else f"the last line of {self.metrics} was cut off and is left out"
 
     def append_metrics(self, metrics: dict[str, Any]) -> None:
         """Add a line.

@@ -86,6 +86,12 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
             f"there is no policy {str(name)!r}: name a run folder"
             + (f", or one of {', '.join(shipped)}" if shipped else ask)
         )
+    folder = RunFolder(Path(name))
+    if path == folder.policy and folder.untrained:
+        raise IrgymError(
+            f"the run in {name} has not finished an iteration, so its policy is untrained: train on (irgym "
+            "train ... --resume), or name another run"
+        )
     return path
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from irgym.core.closing import Closing
 from irgym.core.cost import Job, Measurement, Outcome, Record
 from irgym.core.errors import StorageError
+from irgym.core.values import parse_json
 from irgym.measure.machine import cache_dir, fingerprint
 
 SCHEMA = 2
@@ -357,8 +358,8 @@ def _measurement(outcome: str, samples: str, compile_s: float, detail: str) -> M
     """Read a row; None where it is damaged."""
     try:
         known = Outcome(outcome)
-        values = tuple(float(sample) for sample in json.loads(samples))
-    except (ValueError, TypeError):
+        values = tuple(float(sample) for sample in parse_json(samples))
+    except (ValueError, TypeError, OverflowError):
         return None
     if (known is Outcome.OK) != bool(values) or not all(map(math.isfinite, values)):
         return None

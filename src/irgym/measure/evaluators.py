@@ -1,6 +1,7 @@
 """Evaluators: measured on a farm, computed in this process, or answered from recorded costs alone."""
 
 import math
+import time
 from collections.abc import Callable, Hashable, Sequence
 
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
@@ -12,7 +13,10 @@ from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Reply
 __all__ = ["Inline", "Measured", "Recorded", "resolve"]
 
 CHUNK = 32
-"""Jobs per worker after which the results are recorded: what a kill can lose."""
+"""Jobs per worker after which the results are recorded at the latest: what a kill can lose."""
+
+CHUNK_S = 5.0
+"""Seconds after which they are recorded, as far as the jobs before tell how long one takes."""
 
 TOGETHER = 16
 """Jobs that one call answers at most."""
@@ -29,11 +33,15 @@ class Measured:
     Attributes:
         hits: Distinct jobs that the cache answered, over all batches.
         misses: Distinct jobs that were measured, over all batches.
+        before_chunk: Called before each group of jobs that is measured and recorded together; what it raises
+            ends the batch.
     """
 
     def __init__(self, farm: Farm, cache: CostCache | None = None):
         self.hits = 0
         self.misses = 0
+        self.before_chunk: Callable[[], None] = _do_nothing
+        self._job_s = 0.0
         self._farm = farm
         self._cache = cache
 
@@ -63,8 +71,11 @@ class Measured:
         self.hits += len(distinct) - len(missing)
         # One program after the other: processes keep what checking takes of the last few programs.
         missing.sort(key=lambda entry: entry[1].program)
-        for chunk in _chunks(missing, CHUNK * self._farm.workers):
-            known |= self._measure(dict(chunk))
+        begin = 0
+        while begin < len(missing):
+            end = begin + self._chunk()
+            known |= self._measure_timed(dict(missing[begin:end]))
+            begin = end
         return [known[identity_of(job)] for job in jobs]
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
@@ -116,6 +127,19 @@ class Measured:
             return {}
         found = self._cache.get_many(list(jobs.values()))
         return {identity: one for identity, one in zip(jobs, found, strict=True) if one is not None}
+
+    def _chunk(self) -> int:
+        """Return how many jobs to measure before their results are recorded."""
+        most = CHUNK * self._farm.workers
+        return most if not self._job_s else max(self._farm.workers, min(most, int(CHUNK_S / self._job_s)))
+
+    def _measure_timed(self, jobs: "_Jobs") -> "_Measurements":
+        """Measure a chunk of jobs, and note how long one takes."""
+        self.before_chunk()
+        started = time.monotonic()
+        measured = self._measure(jobs)
+        self._job_s = (time.monotonic() - started) / len(jobs)
+        return measured
 
     def _measure(self, jobs: "_Jobs") -> "_Measurements":
         """Run a chunk of jobs and record what came back, even where one of them shows a bug."""
@@ -258,8 +282,8 @@ def _call(jobs: Sequence[Job]) -> Call:
     return Call(jobs[0].many, ([job.call.arguments for job in jobs],))
 
 
-def _chunks(items: list[tuple[Identity, Job]], size: int) -> list[list[tuple[Identity, Job]]]:
-    return [items[begin : begin + size] for begin in range(0, len(items), size)]
+def _do_nothing() -> None:
+    """Do nothing."""
 
 
 def _outcome(job: Job, reply: Reply) -> Measurement | Exception:

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.core.errors import ProgramError
 from irgym.envs.loops.contraction import parse_uri
 
 SMALL = st.integers(1, 7)
@@ -58,3 +59,15 @@ def test_affine_axes_reach_as_far_as_the_indices():
     contraction = parse_uri("loops://einsum/[2*x+r]c,rcf->xf?x=8&r=3&c=4&f=5")
     assert contraction.shapes == ((17, 4), (3, 4, 5), (8, 5))
     assert contraction.strides[0] == {"x": 8, "r": 4, "c": 1, "f": 0}
+
+
+@pytest.mark.parametrize(("letters", "opens"), [(33, True), (64, True), (65, False)])
+def test_a_tensor_has_as_many_indices_as_numpy_allows(letters: int, opens: bool):
+    uri = f"loops://einsum/{'a' * letters},ab->ab?a=1&b=3"
+    if not opens:
+        with pytest.raises(ProgramError, match="no tensor may have more than 64 indices"):
+            parse_uri(uri)
+        return
+    contraction = parse_uri(uri)
+    a, b = contraction.random_inputs(0)
+    np.testing.assert_allclose(contraction.reference(a, b), a.reshape(1, 1) * b, rtol=1e-6)

@@ -204,6 +204,28 @@ def test_a_hostile_scheduler_runs_nothing(
             assert impostor.asked > asked and not file.exists()
 
 
+@pytest.mark.parametrize("words", [b"", bytes(range(256)) * 64, bytes(10_000), b"\5" + bytes(7) + b"hello"])
+def test_what_listens_and_is_no_scheduler_is_one_sentence(words: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(members, "ANSWER_S", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections: list[socket.socket] = []
+        threading.Thread(target=greeted, args=(server, words, connections), daemon=True).start()
+        endpoint = Endpoint("127.0.0.1", server.getsockname()[1], None)
+        with pytest.raises(FarmError, match="no farm without TLS has answered"):
+            DaskFarm(endpoint, Limits(), patience_s=0.1)
+    for connection in connections:
+        connection.close()
+
+
+def greeted(server: socket.socket, words: bytes, connections: list[socket.socket]) -> None:
+    """Say some words to all who connect, and keep the connections open."""
+    with suppress(OSError):  # the server was closed
+        while True:
+            connection, _ = server.accept()
+            connections.append(connection)
+            connection.sendall(words)
+
+
 def test_what_a_hostile_scheduler_does_to_those_who_believe_everybody(site: Site):
     file = site.folder / "evil"
     with closing(Impostor(file, None)) as impostor:

@@ -12,6 +12,7 @@ import pytest
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
+from irgym.core.interrupts import CHILD
 from irgym.measure.isolation.child import (
     Child,
     ChildError,
@@ -379,6 +380,23 @@ def test_the_child_dies_with_its_parent_even_while_it_hangs(planted, tmp_path):
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == 2)
         parent.kill()
     wait_until(lambda: not any(map(running, pids.read_text().split())))
+
+
+@linux
+def test_a_child_that_starts_after_its_parent_died_ends_before_it_imports():
+    requests, ask = os.pipe()
+    answer, answers = os.pipe()
+    lifeline, held = os.pipe()
+    os.close(held)  # the parent is dead
+    theirs = (requests, answers, lifeline)
+    command = [sys.executable, "-P", "-m", CHILD, *map(str, theirs)]
+    process = subprocess.Popen(command, pass_fds=theirs, start_new_session=True)
+    try:
+        assert process.wait(30) == -signal.SIGKILL  # it would wait for a request otherwise
+    finally:
+        process.kill()
+        for descriptor in (*theirs, ask, answer):
+            os.close(descriptor)
 
 
 def test_packed_calls_have_packed_answers(child, planted):

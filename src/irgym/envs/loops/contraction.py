@@ -19,6 +19,9 @@ Floats = NDArray[np.float32]
 MAX_ELEMENTS = 1 << 28
 """Greatest number of elements of a tensor (1 GiB of float32)."""
 
+MAX_AXES = 64
+"""Greatest number of indices in the accesses of a tensor: as many axes as an array of numpy may have."""
+
 _FAMILIES = (
     Family("mm", "matrix product", sizes=("M", "N", "K")),
     Family("bmm", "one matrix product for each index of the batch", sizes=("B", "M", "N", "K")),
@@ -247,6 +250,8 @@ def _in_spec_order(uri: str, spec: str, options: Mapping[str, int]) -> dict[str,
 
 def _build(uri: str, spec: str, sizes: dict[str, int]) -> Contraction:
     a, b, c = _tensors(uri, spec)
+    if max(sum(len(axis.terms) for axis in axes) for axes in (a, b, c)) > MAX_AXES:
+        raise ProgramError(f"{uri!r} is too large: no tensor may have more than {MAX_AXES} indices")
     outputs = [dim for axis in c for dim, _ in axis.terms]
     inputs = {dim for axis in (*a, *b) for dim, _ in axis.terms}
     plain = all(len(axis.terms) == 1 and axis.terms[0][1] == 1 for axis in c)

@@ -21,7 +21,7 @@ from irgym.core.errors import FarmError, IrgymError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
-from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, meet, members_of, own_kind
+from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, greet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.farm.worker import run_batch
 from irgym.measure.isolation.child import Answer, ChildError, pack, unpack
@@ -134,7 +134,7 @@ class DaskFarm(Closing):
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                meet(self.endpoint, self._security)  # before Dask speaks to it
+                greet(self.endpoint, self._security)  # Dask itself has no deadline
                 client: Any = Client(
                     self.endpoint.url, timeout=patience_s, security=self._security, set_as_default=False
                 )

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -135,14 +136,44 @@ async def members_at(endpoint: Endpoint) -> list[Member]:
     security: Any = security_of(endpoint.certificate)
     try:
         await asyncio.to_thread(meet, endpoint, security)
-        scheduler: Any
-        arguments = security.get_connection_args("client")
-        async with rpc(endpoint.url, timeout=ANSWER_S, connection_args=arguments) as scheduler:
-            return members_of(await asyncio.wait_for(scheduler.identity(n_workers=-1), ANSWER_S))
+        return members_of(await _identity(endpoint, security))
     except NO_SCHEDULER as error:
         raise FarmError(
             f"no farm{endpoint.how} answers at {endpoint}: start one by {endpoint.serving}"
         ) from error
+
+
+def greet(endpoint: Endpoint, security: Any) -> None:
+    """Make sure that what listens is a scheduler, which answers in time; Dask's client would wait for ever.
+
+    Args:
+        endpoint: Where it listens.
+        security: Dask's `Security`, for a run of that farm.
+
+    Raises:
+        Stranger: It does not prove that it holds the certificate.
+        OSError: Nothing listens there, or what does is no scheduler or does not answer.
+    """
+    meet(endpoint, security)
+    with ThreadPoolExecutor(1) as other:  # this thread may have an event loop, as in a notebook
+        other.submit(asyncio.run, _identity(endpoint, security)).result()
+
+
+async def _identity(endpoint: Endpoint, security: Any) -> Mapping[str, Any]:
+    """Return what a scheduler says of itself and of its workers.
+
+    Raises:
+        OSError: What listens does not answer in time, or answers nonsense.
+    """
+    arguments = security.get_connection_args("client")
+    scheduler: Any
+    try:
+        async with asyncio.timeout(ANSWER_S), rpc(endpoint.url, connection_args=arguments) as scheduler:
+            return await scheduler.identity(n_workers=-1)
+    except OSError:
+        raise
+    except Exception as error:  # Dask may stumble over any word of what is no scheduler
+        raise ConnectionError(f"what answers at {endpoint} is no scheduler ({error!r})") from error
 
 
 def meet(endpoint: Endpoint, security: Any) -> None:

@@ -11,6 +11,7 @@ import gc
 import os
 import pickle
 import resource
+import select
 import signal
 import sys
 import threading
@@ -164,8 +165,17 @@ def _die_with_parent(lifeline: int) -> None:
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+        if _hung_up(lifeline):  # before the signal was asked for, so none will come
+            os.killpg(os.getpgrp(), signal.SIGKILL)
     else:
         threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+
+
+def _hung_up(lifeline: int) -> bool:
+    """Say whether the parent has closed its end of the lifeline."""
+    poll = select.poll()
+    poll.register(lifeline, 0)  # a hang-up is reported whatever is asked for
+    return bool(poll.poll(0))
 
 
 def _watch(lifeline: int) -> None:
