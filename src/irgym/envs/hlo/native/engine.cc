@@ -72,7 +72,6 @@
 #include "xla/service/dynamic_padder.h"
 #include "xla/service/gather_expander.h"
 #include "xla/service/hlo_cost_analysis.h"
-#include "xla/service/hlo_cse.h"
 #include "xla/service/hlo_verifier.h"
 #include "xla/service/map_inliner.h"
 #include "xla/service/scatter_expander.h"
@@ -84,6 +83,8 @@
 #include "xla/service/while_loop_constant_sinking.h"
 #include "xla/service/while_loop_invariant_code_motion.h"
 #include "xla/service/while_loop_simplifier.h"
+
+#include "equality.h"
 
 #define IRGYM_API extern "C" __attribute__((visibility("default")))
 
@@ -251,14 +252,14 @@ PassFactory Simplifier(const std::function<void(AlgebraicSimplifierOptions&)>& c
   return [change] {
     AlgebraicSimplifierOptions options = SimplifierOptions();
     change(options);
-    return std::make_unique<AlgebraicSimplifier>(options);
+    return std::make_unique<irgym::Comparing<AlgebraicSimplifier>>(options);
   };
 }
 
 std::vector<NamedPass> MakePasses() {
   return {
       {"algsimp", Simplifier([](AlgebraicSimplifierOptions&) {})},
-      {"algsimp-fixpoint", Make<HloPassFix<AlgebraicSimplifier>>(SimplifierOptions())},
+      {"algsimp-fixpoint", Make<HloPassFix<irgym::Comparing<AlgebraicSimplifier>>>(SimplifierOptions())},
       {"algsimp-reassociate",
        Simplifier([](AlgebraicSimplifierOptions& o) { o.set_use_associative_reordering(true); })},
       {"batch-dot-simplification", Make<BatchDotSimplification>(), {HloOpcode::kDot}, HasBatchDimensions},
@@ -269,7 +270,7 @@ std::vector<NamedPass> MakePasses() {
       {"call-inliner", Make<CallInliner>(), {HloOpcode::kCall}},
       {"cholesky-expander", Make<CholeskyExpander>(), {HloOpcode::kCholesky}},
       {"comparison-expander", Make<ComparisonExpander>(), {HloOpcode::kCompare}, ComparesTotally},
-      {"computation-deduplicator", Make<ComputationDeduplicator>()},
+      {"computation-deduplicator", Make<irgym::Comparing<ComputationDeduplicator>>()},
       {"conditional-canonicalizer", Make<ConditionalCanonicalizer>(), {HloOpcode::kConditional}},
       {"conditional-to-select", Make<ConditionalToSelect>(), {HloOpcode::kConditional}},
       {"constant-folding", Make<HloConstantFolding>()},
@@ -279,7 +280,7 @@ std::vector<NamedPass> MakePasses() {
                                                             [](HloInstruction*) { return false; },
                                                             /*convert_batch_groups_only=*/false);
        }, {HloOpcode::kConvolution}, IsGrouped},
-      {"cse", Make<HloCSE>(/*is_layout_sensitive=*/false)},
+      {"cse", Make<irgym::ExactCse>()},
       {"dce", Make<HloDCE>(), {}, IsRemovable},
       {"dot-decomposer", Make<DotDecomposer>(), {HloOpcode::kDot}},
       {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
@@ -306,11 +307,11 @@ std::vector<NamedPass> MakePasses() {
       {"scatter-expander-simple", Make<ScatterExpander>(ScatterExpander::kEliminateSimpleScatters), {HloOpcode::kScatter}},
       {"scatter-simplifier", Make<ScatterSimplifier>(), {HloOpcode::kScatter}, IsUnsimplifiedScatter},
       {"select-and-scatter-expander", Make<SelectAndScatterExpander>(), {HloOpcode::kSelectAndScatter}},
-      {"simplify-conditional", Make<ConditionalSimplifier>(), {HloOpcode::kConditional}},
+      {"simplify-conditional", Make<irgym::Comparing<ConditionalSimplifier>>(), {HloOpcode::kConditional}},
       {"simplify-fp-conversions", Make<SimplifyFPConversions>(), {HloOpcode::kConvert}},
       {"simplify-sorts", Make<SortSimplifier>(), {HloOpcode::kSort}},
-      {"simplify-while-loops", Make<WhileLoopSimplifier>(), {HloOpcode::kWhile}},
-      {"slice-sinker", Make<SliceSinker>(), {HloOpcode::kSlice}},
+      {"simplify-while-loops", Make<irgym::Comparing<WhileLoopSimplifier>>(), {HloOpcode::kWhile}},
+      {"slice-sinker", Make<irgym::Comparing<SliceSinker>>(), {HloOpcode::kSlice}},
       {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024), {HloOpcode::kWhile}},
       {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>(), {HloOpcode::kStochasticConvert}},
       {"topk-decomposer", Make<TopkDecomposer>(), {HloOpcode::kTopK, HloOpcode::kCustomCall}},
@@ -443,6 +444,7 @@ uint64_t MixAttributes(uint64_t seed, const HloInstruction* instruction) {
     case HloOpcode::kGetTupleElement:
       return Mix(seed, instruction->tuple_index());
     case HloOpcode::kCompare:
+      seed = Mix(seed, static_cast<uint64_t>(instruction->comparison_order()));
       return Mix(seed, static_cast<uint64_t>(instruction->comparison_direction()));
     case HloOpcode::kSlice:
       seed = MixAll(seed, instruction->slice_starts());
