@@ -55,7 +55,6 @@
 #include "xla/hlo/transforms/simplifiers/reshape_mover.h"
 #include "xla/hlo/transforms/simplifiers/result_caster.h"
 #include "xla/hlo/transforms/simplifiers/simplify_fp_conversions.h"
-#include "xla/hlo/transforms/simplifiers/slice_sinker.h"
 #include "xla/hlo/transforms/simplifiers/sort_simplifier.h"
 #include "xla/hlo/transforms/simplifiers/tree_reduction_rewriter.h"
 #include "xla/hlo/transforms/simplifiers/tuple_simplifier.h"
@@ -311,7 +310,7 @@ std::vector<NamedPass> MakePasses() {
       {"simplify-fp-conversions", Make<SimplifyFPConversions>(), {HloOpcode::kConvert}},
       {"simplify-sorts", Make<SortSimplifier>(), {HloOpcode::kSort}},
       {"simplify-while-loops", Make<irgym::Comparing<WhileLoopSimplifier>>(), {HloOpcode::kWhile}},
-      {"slice-sinker", Make<irgym::Comparing<SliceSinker>>(), {HloOpcode::kSlice}},
+      {"slice-sinker", Make<irgym::ExactSliceSinker>(), {HloOpcode::kSlice}},
       {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024), {HloOpcode::kWhile}},
       {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>(), {HloOpcode::kStochasticConvert}},
       {"topk-decomposer", Make<TopkDecomposer>(), {HloOpcode::kTopK, HloOpcode::kCustomCall}},

@@ -27,6 +27,7 @@
 #include "xla/hlo/ir/hlo_module.h"
 #include "xla/hlo/ir/hlo_opcode.h"
 #include "xla/hlo/pass/hlo_pass_interface.h"
+#include "xla/hlo/transforms/simplifiers/slice_sinker.h"
 #include "xla/primitive_util.h"
 #include "xla/service/hlo_cse.h"
 #include "xla/shape_util.h"
@@ -167,7 +168,7 @@ class Marks {
       for (auto [instruction, number] : texts.found) {
         instruction->set_raw_backend_config_string(
             absl::StrCat(kMark, number, ":", instruction->raw_backend_config_string()));
-        if (opcode == HloOpcode::kIota) iotas_.push_back(instruction);
+        if (texts.compared || number > 0) others_.push_back(instruction);
       }
     }
   }
@@ -187,12 +188,13 @@ class Marks {
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
-  const std::vector<HloInstruction*>& iotas() const { return iotas_; }
+  // The marked instructions but for those of the first text of each operation.
+  const std::vector<HloInstruction*>& others() const { return others_; }
 
  private:
   HloModule* const module_;
   bool any_ = false;
-  std::vector<HloInstruction*> iotas_;
+  std::vector<HloInstruction*> others_;
 };
 
 // A pass that compares instructions or computations, which see the differences that it would not.
@@ -234,6 +236,29 @@ inline absl::StatusOr<bool> CombineConstants(HloComputation* computation) {
   return changed;
 }
 
+// Puts an instruction behind a barrier that has its mark: for some of its users, or as the root too.
+inline absl::Status PutBehindBarrier(HloInstruction* instruction, const std::vector<HloInstruction*>& users,
+                                     bool as_root) {
+  HloComputation* computation = instruction->parent();
+  HloInstruction* barrier = computation->AddInstruction(
+      HloInstruction::CreateUnary(instruction->shape(), HloOpcode::kOptimizationBarrier, instruction));
+  barrier->set_raw_backend_config_string(absl::StrCat(kBarrier, instruction->raw_backend_config_string()));
+  if (as_root) computation->set_root_instruction(barrier);
+  return instruction->ReplaceUsesWith(users, barrier);
+}
+
+inline absl::Status RemoveBarriers(HloModule* module) {
+  for (HloComputation* computation : module->computations()) {
+    for (HloInstruction* instruction : computation->MakeInstructionPostOrder()) {
+      if (!absl::StartsWith(instruction->raw_backend_config_string(), kBarrier)) continue;
+      absl::Status done = instruction->ReplaceAllUsesWith(instruction->mutable_operand(0));
+      if (done.ok()) done = computation->RemoveInstruction(instruction);
+      if (!done.ok()) return done;
+    }
+  }
+  return absl::OkStatus();
+}
+
 // XLA's pass, which merges constants and iotas by rules of its own. Constants are merged here, and iotas that differ
 // stand behind barriers, which it compares as any other operation.
 class ExactCse : public xla::HloModulePass {
@@ -250,16 +275,20 @@ class ExactCse : public xla::HloModulePass {
       changed |= *combined;
     }
     const Marks marks(module);
-    for (HloInstruction* iota : marks.iotas()) {
-      if (absl::Status done = PutBehindBarrier(iota); !done.ok()) return done;
+    bool barriers = false;
+    for (HloInstruction* iota : marks.others()) {
+      if (iota->opcode() != HloOpcode::kIota) continue;
+      const std::vector<HloInstruction*> users(iota->users().begin(), iota->users().end());
+      absl::Status done = PutBehindBarrier(iota, users, iota == iota->parent()->root_instruction());
+      if (!done.ok()) return done;
+      barriers = true;
     }
     for (HloComputation* computation : module->computations(execution_threads)) {
       absl::StatusOr<bool> merged = Merged(computation);
       if (!merged.ok()) return merged;
       changed |= *merged;
     }
-    if (marks.iotas().empty()) return changed;
-    if (absl::Status done = RemoveBarriers(module); !done.ok()) return done;
+    if (absl::Status done = barriers ? RemoveBarriers(module) : absl::OkStatus(); !done.ok()) return done;
     return changed;
   }
 
@@ -271,28 +300,26 @@ class ExactCse : public xla::HloModulePass {
                     /*should_combine_constant=*/[](const HloInstruction*) { return false; });
     return cse.RunOnComputation(computation);
   }
+};
 
-  static absl::Status PutBehindBarrier(HloInstruction* iota) {
-    const std::vector<HloInstruction*> users(iota->users().begin(), iota->users().end());
-    HloComputation* computation = iota->parent();
-    const bool is_root = iota == computation->root_instruction();
-    HloInstruction* barrier = computation->AddInstruction(
-        HloInstruction::CreateUnary(iota->shape(), HloOpcode::kOptimizationBarrier, iota));
-    barrier->set_raw_backend_config_string(absl::StrCat(kBarrier, iota->raw_backend_config_string()));
-    if (is_root) computation->set_root_instruction(barrier);
-    return iota->ReplaceUsesWith(users, barrier);
-  }
-
-  static absl::Status RemoveBarriers(HloModule* module) {
-    for (HloComputation* computation : module->computations()) {
-      for (HloInstruction* instruction : computation->MakeInstructionPostOrder()) {
-        if (!absl::StartsWith(instruction->raw_backend_config_string(), kBarrier)) continue;
-        absl::Status done = instruction->ReplaceAllUsesWith(instruction->mutable_operand(0));
-        if (done.ok()) done = computation->RemoveInstruction(instruction);
-        if (!done.ok()) return done;
-      }
+// XLA's pass, which takes operations of one opcode for the same without looking at their configurations. Slices of
+// those that differ from the first stand behind barriers, so that these operations stay where they are.
+class ExactSliceSinker : public xla::SliceSinker {
+ protected:
+  absl::StatusOr<bool> RunImpl(
+      HloModule* module, const absl::flat_hash_set<absl::string_view>& execution_threads) override {
+    const Marks marks(module);
+    bool barriers = false;
+    for (HloInstruction* user : marks.others()) {
+      if (user->operand_count() == 0 || user->operand(0)->opcode() != HloOpcode::kSlice) continue;
+      absl::Status done = PutBehindBarrier(user->mutable_operand(0), {user}, /*as_root=*/false);
+      if (!done.ok()) return done;
+      barriers = true;
     }
-    return absl::OkStatus();
+    absl::StatusOr<bool> changed = SliceSinker::RunImpl(module, execution_threads);
+    if (!changed.ok()) return changed;
+    if (absl::Status done = barriers ? RemoveBarriers(module) : absl::OkStatus(); !done.ok()) return done;
+    return changed;
   }
 };
 
