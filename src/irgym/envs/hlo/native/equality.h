@@ -150,10 +150,10 @@ class Marks {
       std::vector<std::pair<HloInstruction*, int>> found;
       bool compared = false;
     };
-    absl::flat_hash_map<HloOpcode, Texts> by_opcode;
+    std::vector<Texts> by_opcode(xla::HloOpcodeCount());
     for (HloComputation* computation : module->computations()) {
       for (HloInstruction* instruction : computation->instructions()) {
-        Texts& texts = by_opcode[instruction->opcode()];
+        Texts& texts = by_opcode[static_cast<int>(instruction->opcode())];
         if (IsCompared(instruction)) {
           texts.compared = true;
         } else {
@@ -162,7 +162,7 @@ class Marks {
         }
       }
     }
-    for (auto& [opcode, texts] : by_opcode) {
+    for (const Texts& texts : by_opcode) {
       if (texts.numbers.size() + texts.compared < 2) continue;
       any_ = true;
       for (auto [instruction, number] : texts.found) {
