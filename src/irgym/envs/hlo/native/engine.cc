@@ -19,6 +19,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla/hlo/ir/hlo_casting_utils.h"
 #include "xla/hlo/ir/hlo_instructions.h"
@@ -480,6 +482,27 @@ uint64_t ModuleDigest(const HloModule* module) {
   return sum;
 }
 
+constexpr char kReplicas[] = "irgym.replicas";
+constexpr char kPartitions[] = "irgym.partitions";
+
+// An HloModuleProto does not tell for how many devices a module is made: attributes of ours do, from the reading of a
+// file to every later reading of the proto.
+void TakeDevices(HloModule* module) {
+  FrontendAttributes attributes = module->frontend_attributes();
+  for (const char* key : {kReplicas, kPartitions}) {
+    const auto found = attributes.map().find(key);
+    if (found == attributes.map().end()) continue;
+    const int64_t count = std::atoll(found->second.c_str());
+    if (key == kReplicas) {
+      module->mutable_config().set_replica_count(count);
+    } else {
+      module->mutable_config().set_num_partitions(count);
+    }
+    attributes.mutable_map()->erase(key);
+  }
+  module->set_frontend_attributes(attributes);
+}
+
 int64_t ShapeSize(const Shape& shape) {
   return shape.IsOpaque() ? sizeof(void*) : ShapeUtil::ByteSizeOf(shape, sizeof(void*));
 }
@@ -516,7 +539,46 @@ IRGYM_API void* irgym_from_proto(const char* bytes, size_t size, int origins) {
   auto config = HloModule::CreateModuleConfigFromProto(proto, DebugOptions());
   if (Failed(config)) return nullptr;
   auto module = HloModule::CreateFromProto(proto, *config);
-  return Failed(module) ? nullptr : module->release();
+  if (Failed(module)) return nullptr;
+  TakeDevices(module->get());
+  return module->release();
+}
+
+// For how many devices the module is made: replicas times partitions.
+IRGYM_API int64_t irgym_devices(void* module) {
+  return AsModule(module)->config().replica_count() * AsModule(module)->config().num_partitions();
+}
+
+// Writes down in the module what its proto would not tell.
+IRGYM_API void irgym_note_devices(void* module, int64_t replicas, int64_t partitions) {
+  const HloModuleConfig& config = AsModule(module)->config();
+  AsModule(module)->add_frontend_attribute(kReplicas, absl::StrCat(std::max(replicas, config.replica_count())));
+  AsModule(module)->add_frontend_attribute(kPartitions, absl::StrCat(std::max(partitions, config.num_partitions())));
+}
+
+// The first instruction whose size is known at run time only; empty where there is none.
+IRGYM_API char* irgym_dynamic(void* module, size_t* size) {
+  for (const HloComputation* computation : AsModule(module)->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      if (!instruction->shape().is_dynamic()) continue;
+      return Copied(absl::StrCat(instruction->name(), " of shape ", instruction->shape().ToString()), size);
+    }
+  }
+  return Copied("", size);
+}
+
+// How many loops run until something that is computed ends them, and not a number of times that XLA can tell.
+IRGYM_API int64_t irgym_open_loops(void* module) {
+  const std::unique_ptr<HloModule> copy = AsModule(module)->Clone(/*suffix=*/"");
+  if (Failed(WhileLoopTripCountAnnotator().Run(copy.get()))) return -1;
+  int64_t open = 0;
+  for (const HloComputation* computation : copy->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      open += instruction->opcode() == HloOpcode::kWhile &&
+              !absl::StrContains(instruction->raw_backend_config_string(), "known_trip_count");
+    }
+  }
+  return open;
 }
 
 IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
