@@ -5,6 +5,7 @@ Loading takes about a second and 300 MB.
 
 import ctypes
 import os
+import re
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph": (c_int64, (c_void_p, c_void_p, c_void_p)),
 }
 
+
+_CONSTANT = re.compile(r"^.* constant\(.*-0\b.*$", re.MULTILINE)
+_NEGATIVE_ZERO = re.compile(r"(?<=[\s,{(])-0(?=[\s,})])")
 
 REASON = 240
 """Greatest number of characters of XLA's reasons that are passed on; some hold the whole program."""
@@ -203,7 +207,9 @@ class Module:
 
     def text(self) -> str:
         """Return HLO text that parses back."""
-        return self._engine.buffer("text", self._handle).decode(errors="replace")
+        text = self._engine.buffer("text", self._handle).decode(errors="replace")
+        # XLA prints the negative zero as an integer, which it reads as 0.
+        return _CONSTANT.sub(lambda line: _NEGATIVE_ZERO.sub("-0.0", line[0]), text)
 
     def proto(self) -> bytes:
         """Return a serialized HloModuleProto."""

@@ -136,6 +136,19 @@ def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) 
     return _load(_converted(proto), wanted, disabled, quickly=quickly)
 
 
+def compile_stablehlo(text: str, proto: bytes) -> Executable:
+    """Compile StableHLO as it is, quickly.
+
+    Args:
+        text: The StableHLO.
+        proto: HloModuleProto of a module that takes the same arguments.
+
+    Raises:
+        CompileFailure: The compiler refused it.
+    """
+    return _load(text, parameters(proto), "", quickly=True)
+
+
 def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness], str]:
     """Compile a module that rounds more coarsely, as quickly as may be; see `rounding`.
 

@@ -586,7 +586,7 @@ IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
 IRGYM_API void* irgym_clone(void* module) { return AsModule(module)->Clone(/*suffix=*/"").release(); }
 
 IRGYM_API char* irgym_text(void* module, size_t* size) {
-  return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable()), size);
+  return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable().set_print_control_dependencies(true)), size);
 }
 
 IRGYM_API char* irgym_proto(void* module, size_t* size) {
