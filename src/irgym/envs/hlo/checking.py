@@ -13,6 +13,7 @@ No candidate is to blame for what that takes: each compilation and each run has 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -103,7 +104,7 @@ class Original:
         """Whether a loop runs until something computed ends it, which special numbers may never do."""
         return "stablehlo.while" in self._text and load_engine().from_proto(self._proto).open_loops() > 0
 
-    def special(self, seed: int) -> list[Problem]:
+    def special(self, seed: int) -> list["Special"]:
         """Return problems whose arguments hold special numbers, as far as the program takes them.
 
         None for a program with open loops. Code from elsewhere gets no NaN and no infinities: LAPACK may not
@@ -114,39 +115,47 @@ class Original:
         whole = not any(promise in self._text for promise in _PROMISES)
         positive = [one.positive for one in parameters(self._proto)]
         ordinary = random_arguments(self._proto, seed)
-        found: list[Problem] = []
+        found: list[Special] = []
         for finite in (True,) if "custom_call" in self._text else (True, False):
-            arguments = with_special_numbers(ordinary, seed, finite, whole and not finite, positive)
+            inputs, changed = (
+                with_special_numbers(one, seed, finite, whole and not finite, positive)
+                for one in (ordinary, perturbed(ordinary, seed))
+            )
             try:
-                found.append(Problem(arguments, self.expected_specially(arguments, [self._coarser])))
+                found.append(Special(self._special_problem(inputs, changed), changed))
             except ProgramError:
                 continue  # the program refuses such numbers itself
         return found
 
-    def compiled_alike(self, problem: Problem) -> Problem:
-        """Return a special problem again, for what the original gives when compiled as candidates are too."""
-        return Problem(problem.inputs, self.expected_specially(problem.inputs, [self._coarser, self._alike]))
+    def compiled_alike(self, special: "Special") -> Problem:
+        """Return a special problem again, leaving open too what differs when compiled as candidates are."""
+        return self._special_problem(special.problem.inputs, special.changed, self._alike)
 
     @cached_property
     def _alike(self) -> Executable:
         restart_clock()
         return compile_module(self._proto, self._passes)
 
-    def expected_specially(
-        self, arguments: Sequence[Array], variants: Sequence[Executable]
-    ) -> list[Expected]:
+    def _special_problem(
+        self, inputs: Sequence[Array], changed: Sequence[Array], *variants: Executable
+    ) -> Problem:
         """Return what results on special numbers must be; what depends on the compilation is left open.
 
         Args:
-            arguments: The arguments.
-            variants: The original, compiled in other ways.
+            inputs: The arguments.
+            changed: The same ones, changed in the last bits of those numbers that are not special.
+            variants: The original, compiled in further ways.
         """
         restart_clock()
-        samples = [variant.run(arguments) for variant in variants]
-        return [
-            _steady(one, [sample[place] for sample in samples], level)
-            for place, (one, level) in enumerate(zip(self.run(arguments), self._exactness, strict=True))
+        alike = [variant.run(inputs) for variant in (self._coarser, *variants)]
+        moved = [self._coarser.run(changed), self._executable.run(changed)]
+        expected = [
+            rounded(one, [sample[place] for sample in (*alike, *moved)])
+            if level is Exactness.ROUNDED
+            else _steady(one, [sample[place] for sample in alike], level)
+            for place, (one, level) in enumerate(zip(self.run(inputs), self._exactness, strict=True))
         ]
+        return Problem(inputs, expected)
 
     def _drawn(self, seed: int, scale: float) -> Problem:
         """Return the problem of random arguments.
@@ -170,7 +179,7 @@ _PROMISES = ("unique_indices = true", "indices_are_sorted = true")
 
 def _steady(values: Array, samples: Sequence[Array], level: Exactness) -> Expected:
     """Expect what the original computed where it computes the same however it is compiled."""
-    if level is Exactness.ROUNDED or not is_fractional(values.dtype):
+    if not is_fractional(values.dtype):
         return rounded(values, samples)
     numbers = numbers_of(values)
     ignored = np.zeros(numbers.shape, np.bool_)
@@ -178,6 +187,19 @@ def _steady(values: Array, samples: Sequence[Array], level: Exactness) -> Expect
         unlike = ~((numbers == sample) | (np.isnan(numbers) & np.isnan(sample)))
         ignored |= unlike | (np.signbit(numbers) != np.signbit(sample)) & ~np.isnan(numbers)
     return Expected(values, ignored=ignored, keeps_zeros=level is Exactness.MOVED)
+
+
+@dataclass(frozen=True)
+class Special:
+    """Arguments with special numbers.
+
+    Attributes:
+        problem: The arguments, and what the results must be.
+        changed: The same arguments, changed in the last bits of the other numbers.
+    """
+
+    problem: Problem
+    changed: Sequence[Array]
 
 
 _original = lru_cache(maxsize=1)(Original)
@@ -190,14 +212,14 @@ def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
 
 
 @lru_cache(maxsize=4)
-def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Problem]:
+def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Special]:
     """Return problems of special numbers; see `Original.special`."""
     return _original(proto, passes).special(seed)
 
 
-def compiled_alike(proto: bytes, passes: bool, problem: Problem) -> Problem:
+def compiled_alike(proto: bytes, passes: bool, special: Special) -> Problem:
     """Return a special problem, less strict; see `Original.compiled_alike`."""
-    return _original(proto, passes).compiled_alike(problem)
+    return _original(proto, passes).compiled_alike(special)
 
 
 def _has_nan(values: Array) -> bool:

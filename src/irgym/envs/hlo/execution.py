@@ -113,7 +113,7 @@ def _judged_specially(original: bytes, executable: Executable, seed: int, passes
     Before that, the original is compiled as the candidate was: what differs then is left open too.
     """
     for special in special_problems_of(original, seed, passes):
-        found = _judged(special, executable)
+        found = _judged(special.problem, executable)
         if not found.ok:
             found = _judged(compiled_alike(original, passes, special), executable)
         if not found.ok:

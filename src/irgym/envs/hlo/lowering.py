@@ -118,7 +118,7 @@ def convert(source: str) -> bytes:
     module = load_engine().from_proto(proto)
     if dynamic := module.dynamic():
         raise ProgramError(
-            f"{source} has a size that is known at run time only ({dynamic}): lower it again with every size fixed"
+            f"{source} has dynamic shapes ({dynamic}): lower it again with every size fixed"
         )
     replicas, partitions = (1, 1) if suffix in (*_TEXT, *_PROTO) else _devices(source, content)
     if module.devices * replicas * partitions == 1:

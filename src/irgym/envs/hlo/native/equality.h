@@ -165,10 +165,12 @@ class Marks {
     for (const Texts& texts : by_opcode) {
       if (texts.numbers.size() + texts.compared < 2) continue;
       any_ = true;
+      std::map<std::string, int> first;
       for (auto [instruction, number] : texts.found) {
         instruction->set_raw_backend_config_string(
             absl::StrCat(kMark, number, ":", instruction->raw_backend_config_string()));
-        if (texts.compared || number > 0) others_.push_back(instruction);
+        const auto place = first.emplace(xla::ShapeUtil::HumanString(instruction->shape()), number).first;
+        if (texts.compared || place->second != number) others_.push_back(instruction);
       }
     }
   }
@@ -188,7 +190,7 @@ class Marks {
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
-  // The marked instructions but for those of the first text of each operation.
+  // The marked instructions but for those of the first text of each operation and shape.
   const std::vector<HloInstruction*>& others() const { return others_; }
 
  private:
