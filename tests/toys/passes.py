@@ -76,7 +76,7 @@ OPS = Objective("ops", "", "number of operations", exact=True, timed=False)
 
 
 class PassTask(Task[Module]):
-    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` never validates."""
+    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` only validates as written."""
 
     space = SPACE
     forms: ClassVar = {".txt": "text"}
@@ -147,7 +147,7 @@ class PassTask(Task[Module]):
         )
 
     def validation(self, state: Module, inputs: int, seed: int) -> Call:
-        return Call("passes:validate", (self.family != "wrong", inputs))
+        return Call("passes:validate", (self.family != "wrong" or state.ops == self.ops, inputs))
 
     def pipeline(self, name: str) -> Schedule:
         if name != "core":

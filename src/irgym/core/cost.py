@@ -116,7 +116,7 @@ class Validation:
         ok: Whether every output agreed within the tolerance.
         error: Greatest error seen, as a share of what that element may be off.
         tolerance: What was allowed, in words.
-        inputs: Number of random inputs compared.
+        inputs: Number of random inputs compared; with 0 nothing was run, and so nothing checked.
         detail: What differs, in words; empty where nothing does.
         blind: What wrong answer would have passed too, in words; empty where those that were tried show.
     """
@@ -130,8 +130,8 @@ class Validation:
 
     @property
     def checked(self) -> bool:
-        """Whether the results agreed, and wrong ones would have been noticed."""
-        return self.ok and not self.blind
+        """Whether both programs ran, their results agreed, and wrong ones would have been noticed."""
+        return self.ok and self.inputs > 0 and not self.blind
 
 
 class Evaluator(Protocol):

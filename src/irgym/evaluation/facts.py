@@ -87,7 +87,7 @@ def _validation_text(result: Tuned) -> str:
     if checked is None:
         return "no"
     if not checked.inputs:
-        return f"not checkable: {checked.blind}" if checked.blind else f"yes: {checked.tolerance}"
+        return f"not checkable: {checked.blind or 'nothing was run'}"
     inputs = "1 input" if checked.inputs == 1 else f"{checked.inputs} inputs"
     if checked.blind:
         return f"not checkable on {inputs}: results agree, but {checked.blind}"

@@ -38,7 +38,7 @@ class Validator:
         self.inputs = inputs
         self._bench = bench
         self._seed = seed
-        self._seen: dict[tuple[str, str], Validation] = {}
+        self._seen: dict[tuple[str, str], Validation | IrgymError] = {}
 
     def prepare(self, task: Task[Any]) -> None:
         """Begin what can be done before there is anything to compare, and return at once."""
@@ -49,26 +49,50 @@ class Validator:
     def __call__(self, task: Task[Any], state: Any) -> Validation | None:
         """Return the comparison with the original, None where none is wanted.
 
-        Results that agree may still not be checkable: `Validation.blind` then says what would pass too.
+        Results that agree may still not be checkable: `Validation.blind` then says what would pass too, or
+        why the original does not run.
 
         Raises:
-            IrgymError: The results differ, or the programs do not run.
+            IrgymError: The results differ, or the program does not run where the original does.
         """
         if not self.inputs:
             return None
-        job, written = task.job(state), task.job(task.initial())
-        if job.known and job.schedule == written.schedule:
-            return Validation(True, 0.0, "the program as written", 0)
-        key = task.uri, job.schedule
-        if key not in self._seen:
-            self._seen[key] = self._bench.call(task.validation(state, self.inputs, self._seed))
-        validation = self._seen[key]
+        validation = self._compared(task, state)
         if not validation.ok:
             raise IrgymError(
                 f"the schedule gives wrong results for {task.uri} ({validation.detail}; allowed: "
                 f"{validation.tolerance}): please report it as a bug of irgym"
             )
         return validation
+
+    def _compared(self, task: Task[Any], state: Any) -> Validation:
+        """Return the comparison of a program with its original, or why the original has none.
+
+        Raises:
+            IrgymError: The program does not run, but the original does.
+        """
+        found = self._run(task, state)
+        if isinstance(found, Validation) and found.ok:
+            return found
+        # A failure says nothing of the program where the original, compared with itself, fails too.
+        original = self._run(task, task.initial())
+        if isinstance(original, IrgymError):
+            return Validation(True, 0.0, "", 0, blind=f"the program as written does not run: {original}")
+        if not original.ok:
+            return Validation(True, 0.0, "", 0, blind=f"the program as written fails too: {original.detail}")
+        if isinstance(found, IrgymError):
+            raise found
+        return found
+
+    def _run(self, task: Task[Any], state: Any) -> Validation | IrgymError:
+        """Run a program and its original, each distinct program once."""
+        key = task.uri, task.job(state).schedule
+        if key not in self._seen:
+            try:
+                self._seen[key] = self._bench.call(task.validation(state, self.inputs, self._seed))
+            except IrgymError as error:
+                self._seen[key] = error
+        return self._seen[key]
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,27 @@ is generated in another way than a candidate's: in a quarter of the time, and so
 generator does wrong may show, too. That it would be noticed if a candidate's results were others is tried
 with results of the original itself: on its arguments turned round, and with a number of each left out.
 
+Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and the
+extremes of integers. XLA leaves open what some operations make of these, and its simplifications change it. So
+numbers on which the original itself differs by how it is compiled say nothing there.
+
 No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from irgym.envs.hlo.executable import compile_coarser, compile_module
-from irgym.envs.hlo.inputs import perturbed, random_arguments, turned, without_greatest
+from irgym.core.errors import ProgramError
+from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module
+from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments, turned, without_greatest
 from irgym.envs.hlo.rounding import Exactness
+from irgym.envs.hlo.special import with_special_numbers
 from irgym.measure.checking.expected import Expected, exactly, rounded
-from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.numbers import Array, is_fractional, numbers_of
 from irgym.measure.checking.problem import Problem, best_problem, problem
 from irgym.measure.machine import restart_clock
 
@@ -51,7 +59,8 @@ class Original:
         restart_clock()
         self._executable = compile_module(proto, passes, quickly=True)
         restart_clock()
-        self._coarser, self._exactness = compile_coarser(proto)
+        self._coarser, self._exactness, self._text = compile_coarser(proto)
+        self._passes = passes
 
     def problem(self, seed: int) -> Problem:
         """Return arguments on which wrong answers show, where that can be had, and what is right there.
@@ -90,6 +99,64 @@ class Original:
             for place, (one, level) in enumerate(zip(self.run(arguments), self._exactness, strict=True))
         ]
 
+    @cached_property
+    def has_open_loops(self) -> bool:
+        """Whether a loop runs until something computed ends it, which special numbers may never do."""
+        return "stablehlo.while" in self._text and load_engine().from_proto(self._proto).open_loops() > 0
+
+    def special(self, seed: int) -> list["Special"]:
+        """Return problems whose arguments hold special numbers, as far as the program takes them.
+
+        None for a program with open loops. Code from elsewhere gets no NaN and no infinities: LAPACK may not
+        return. Integers that are promised to be distinct or sorted stay as they are.
+        """
+        if self.has_open_loops:
+            return []
+        whole = not any(promise in self._text for promise in _PROMISES)
+        positive = [one.positive for one in parameters(self._proto)]
+        ordinary = random_arguments(self._proto, seed)
+        found: list[Special] = []
+        for finite in (True,) if "custom_call" in self._text else (True, False):
+            inputs, changed = (
+                with_special_numbers(one, seed, finite, whole and not finite, positive)
+                for one in (ordinary, perturbed(ordinary, seed))
+            )
+            try:
+                found.append(Special(self._special_problem(inputs, changed), changed))
+            except ProgramError:
+                continue  # the program refuses such numbers itself
+        return found
+
+    def compiled_alike(self, special: "Special") -> Problem:
+        """Return a special problem again, leaving open too what differs when compiled as candidates are."""
+        return self._special_problem(special.problem.inputs, special.changed, self._alike)
+
+    @cached_property
+    def _alike(self) -> Executable:
+        restart_clock()
+        return compile_module(self._proto, self._passes)
+
+    def _special_problem(
+        self, inputs: Sequence[Array], changed: Sequence[Array], *variants: Executable
+    ) -> Problem:
+        """Return what results on special numbers must be; what depends on the compilation is left open.
+
+        Args:
+            inputs: The arguments.
+            changed: The same ones, changed in the last bits of those numbers that are not special.
+            variants: The original, compiled in further ways.
+        """
+        restart_clock()
+        alike = [variant.run(inputs) for variant in (self._coarser, *variants)]
+        moved = [self._coarser.run(changed), self._executable.run(changed)]
+        expected = [
+            rounded(one, [sample[place] for sample in (*alike, *moved)])
+            if level is Exactness.ROUNDED
+            else _steady(one, [sample[place] for sample in alike], level)
+            for place, (one, level) in enumerate(zip(self.run(inputs), self._exactness, strict=True))
+        ]
+        return Problem(inputs, expected)
+
     def _drawn(self, seed: int, scale: float) -> Problem:
         """Return the problem of random arguments.
 
@@ -107,6 +174,34 @@ class Original:
         )
 
 
+_PROMISES = ("unique_indices = true", "indices_are_sorted = true")
+
+
+def _steady(values: Array, samples: Sequence[Array], level: Exactness) -> Expected:
+    """Expect what the original computed where it computes the same however it is compiled."""
+    if not is_fractional(values.dtype):
+        return rounded(values, samples)
+    numbers = numbers_of(values)
+    ignored = np.zeros(numbers.shape, np.bool_)
+    for sample in map(numbers_of, samples):
+        unlike = ~((numbers == sample) | (np.isnan(numbers) & np.isnan(sample)))
+        ignored |= unlike | (np.signbit(numbers) != np.signbit(sample)) & ~np.isnan(numbers)
+    return Expected(values, ignored=ignored, keeps_zeros=level is Exactness.MOVED)
+
+
+@dataclass(frozen=True)
+class Special:
+    """Arguments with special numbers.
+
+    Attributes:
+        problem: The arguments, and what the results must be.
+        changed: The same arguments, changed in the last bits of the other numbers.
+    """
+
+    problem: Problem
+    changed: Sequence[Array]
+
+
 _original = lru_cache(maxsize=1)(Original)
 
 
@@ -114,6 +209,17 @@ _original = lru_cache(maxsize=1)(Original)
 def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
     """Return what a program is checked on; the last ones are kept for its next candidates."""
     return _original(proto, passes).problem(seed)
+
+
+@lru_cache(maxsize=4)
+def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Special]:
+    """Return problems of special numbers; see `Original.special`."""
+    return _original(proto, passes).special(seed)
+
+
+def compiled_alike(proto: bytes, passes: bool, special: Special) -> Problem:
+    """Return a special problem, less strict; see `Original.compiled_alike`."""
+    return _original(proto, passes).compiled_alike(special)
 
 
 def _has_nan(values: Array) -> bool:

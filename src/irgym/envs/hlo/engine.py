@@ -5,6 +5,7 @@ Loading takes about a second and 300 MB.
 
 import ctypes
 import os
+import re
 from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,10 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "free": (None, (c_void_p,)),
     "from_text": (c_void_p, (c_char_p, c_size_t)),
     "from_proto": (c_void_p, (c_char_p, c_size_t, c_int)),
+    "devices": (c_int64, (c_void_p,)),
+    "note_devices": (None, (c_void_p, c_int64, c_int64)),
+    "dynamic": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "open_loops": (c_int64, (c_void_p,)),
     "delete": (None, (c_void_p,)),
     "clone": (c_void_p, (c_void_p,)),
     "text": (c_void_p, (c_void_p, POINTER(c_size_t))),
@@ -39,6 +44,9 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "graph": (c_int64, (c_void_p, c_void_p, c_void_p)),
 }
 
+
+_CONSTANT = re.compile(r"^.* constant\(.*-0\b.*$", re.MULTILINE)
+_NEGATIVE_ZERO = re.compile(r"(?<=[\s,{(])-0(?=[\s,})])")
 
 REASON = 240
 """Greatest number of characters of XLA's reasons that are passed on; some hold the whole program."""
@@ -199,11 +207,37 @@ class Module:
 
     def text(self) -> str:
         """Return HLO text that parses back."""
-        return self._engine.buffer("text", self._handle).decode(errors="replace")
+        text = self._engine.buffer("text", self._handle).decode(errors="replace")
+        # XLA prints the negative zero as an integer, which it reads as 0.
+        return _CONSTANT.sub(lambda line: _NEGATIVE_ZERO.sub("-0.0", line[0]), text)
 
     def proto(self) -> bytes:
         """Return a serialized HloModuleProto."""
         return self._engine.buffer("proto", self._handle)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that the module is made for: replicas times partitions."""
+        return int(self._library.irgym_devices(self._handle))
+
+    def note_devices(self, replicas: int = 1, partitions: int = 1) -> None:
+        """Write the number of devices into the module, as protos do not hold it; reading one takes it out."""
+        self._library.irgym_note_devices(self._handle, replicas, partitions)
+
+    def dynamic(self) -> str:
+        """Return the first operation whose size is known at run time only; empty where there is none."""
+        return self._engine.buffer("dynamic", self._handle).decode(errors="replace")
+
+    def open_loops(self) -> int:
+        """Return how many loops run a number of times that XLA cannot tell beforehand.
+
+        Raises:
+            PassFailure: XLA cannot analyse them.
+        """
+        count = int(self._library.irgym_open_loops(self._handle))
+        if count < 0:
+            raise PassFailure(f"XLA's count of iterations: {self._engine.failure()}")
+        return count
 
     def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the graph: nodes (opcode, computation, elements) and edges (from, to, whether a call).

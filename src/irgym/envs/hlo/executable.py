@@ -136,11 +136,24 @@ def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) 
     return _load(_converted(proto), wanted, disabled, quickly=quickly)
 
 
-def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness]]:
+def compile_stablehlo(text: str, proto: bytes) -> Executable:
+    """Compile StableHLO as it is, quickly.
+
+    Args:
+        text: The StableHLO.
+        proto: HloModuleProto of a module that takes the same arguments.
+
+    Raises:
+        CompileFailure: The compiler refused it.
+    """
+    return _load(text, parameters(proto), "", quickly=True)
+
+
+def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness], str]:
     """Compile a module that rounds more coarsely, as quickly as may be; see `rounding`.
 
     Returns:
-        The module, and what rounding can do to each of its results.
+        The module, what rounding can do to each of its results, and the StableHLO that does not round so.
 
     Raises:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
@@ -149,7 +162,7 @@ def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness]]:
     wanted = parameters(proto)
     module = _converted(proto)
     executable = _load(coarser(module), wanted, ",".join(SIMPLIFICATIONS), quickly=True)
-    return executable, exactness(module)
+    return executable, exactness(module), module
 
 
 def _converted(proto: bytes) -> str:

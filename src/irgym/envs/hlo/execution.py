@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
-from irgym.envs.hlo.checking import TOLERANCE, problem_of
+from irgym.envs.hlo.checking import TOLERANCE, compiled_alike, problem_of, special_problems_of
 from irgym.envs.hlo.executable import CompileFailure, Executable, compile_module
 from irgym.envs.hlo.inputs import random_arguments
 from irgym.measure.checking.agreement import Agreement
@@ -41,6 +41,8 @@ def compare(
         agreements.append(_judged(problems[-1], ours))
         if not agreements[-1].ok:
             break
+    else:
+        agreements.append(_judged_specially(original, ours, seed, passes))
     return validation(problems, agreements, TOLERANCE)
 
 
@@ -70,6 +72,8 @@ def time_module(
     else:
         one = problem_of(original, SEED, passes)
         found = _judged(one, executable)
+        if found.ok:
+            found = _judged_specially(original, executable, SEED, passes)
         if not found.ok:
             return Measurement(Outcome.WRONG_RESULT, compile_s=executable.compile_s, detail=found.detail)
         arguments = one.inputs
@@ -101,6 +105,20 @@ def time_in_turn(
     arguments = random_arguments(baseline, SEED)
     runs = [compile_module(proto, passes).bind(arguments) for proto in (ours, baseline)]
     return Versus.of(interleave(runs[0], runs[1], rounds, timing), detail)
+
+
+def _judged_specially(original: bytes, executable: Executable, seed: int, passes: bool) -> Agreement:
+    """Run a candidate on special numbers and compare its results; return the first comparison that fails.
+
+    Before that, the original is compiled as the candidate was: what differs then is left open too.
+    """
+    for special in special_problems_of(original, seed, passes):
+        found = _judged(special.problem, executable)
+        if not found.ok:
+            found = _judged(compiled_alike(original, passes, special), executable)
+        if not found.ok:
+            return Agreement(found.error, f"on special numbers (NaN, zeros, extremes): {found.detail}")
+    return Agreement()
 
 
 def _judged(one: Problem, executable: Executable) -> Agreement:

@@ -1,4 +1,4 @@
-"""Writing a module in forms that other tools read."""
+"""Writing a module in forms that other tools read, each read back by that tool before it is written."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from irgym.core.cost import Call
 from irgym.core.files import write_file
 from irgym.core.task import form_of
 from irgym.envs.hlo.modules import PassPath, ProgramModules
+from irgym.envs.hlo.store import read_program
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 
@@ -31,7 +32,7 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
         The file written.
 
     Raises:
-        IrgymError: The suffix is unknown, or the module has no such form.
+        IrgymError: The suffix is unknown, the module has no such form, or does not come back whole from it.
         StorageError: The file cannot be written.
     """
     suffix = form_of(target, FORMS)
@@ -40,15 +41,15 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
     elif suffix == ".pb":
         content = modules.pool.call("proto", modules.file, path)
     else:
-        proto = modules.pool.call("proto", modules.file, path)
-        content = _translated("to_stablehlo" if suffix == ".mlir" else "to_exported", proto)
+        protos = read_program(modules.file), modules.pool.call("proto", modules.file, path)
+        content = _translated("stablehlo_text" if suffix == ".mlir" else "exported_function", *protos)
     write_file(target, content)
     return [target]
 
 
-def _translated(function: str, proto: bytes) -> bytes:
-    """Return a module in a form that jax makes, in a child process."""
-    call = Call(f"irgym.envs.hlo.lowering:{function}", (proto,))
+def _translated(function: str, original: bytes, proto: bytes) -> bytes:
+    """Return a module in a form that jax makes and reads, in a child process."""
+    call = Call(f"irgym.envs.hlo.exporting:{function}", (original, proto))
     with Child() as child:
         content: str | bytes = answered(child, call, "the module", "jax", "export .hlo or .pb")
     return content.encode() if isinstance(content, str) else content

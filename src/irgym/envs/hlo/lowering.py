@@ -18,6 +18,7 @@ from jaxlib import _hlo, _jax  # pyright: ignore[reportAttributeAccessIssue, rep
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects.stablehlo import (
     StablehloCompatibilityRequirement,
+    deserialize_portable_artifact,
     get_version_from_compatibility_requirement,
     serialize_portable_artifact_str,
 )
@@ -113,9 +114,17 @@ def convert(source: str) -> bytes:
         proto = _from_proto(source, content)
     else:
         proto = _from_stablehlo(source, content)
-    _check_static(source, proto)
     check_no_callback(source, proto)
-    return proto
+    module = load_engine().from_proto(proto)
+    if dynamic := module.dynamic():
+        raise ProgramError(
+            f"{source} has dynamic shapes ({dynamic}): lower it again with every size fixed"
+        )
+    replicas, partitions = (1, 1) if suffix in (*_TEXT, *_PROTO) else _devices(source, content)
+    if module.devices * replicas * partitions == 1:
+        return proto
+    module.note_devices(replicas, partitions)
+    return module.proto()
 
 
 def to_stablehlo(proto: bytes) -> str:
@@ -158,11 +167,20 @@ def to_exported(proto: bytes) -> bytes:
 
 
 def portable(text: str) -> bytes:
-    """Return StableHLO in the form that jax exchanges for the code of an exported function."""
+    """Return StableHLO in the form that jax exchanges for the code of an exported function.
+
+    Raises:
+        ProgramError: It has operations of other dialects.
+    """
     # As jax does: any jax of the last four weeks before this one reads it, and all later ones for long.
     version = get_version_from_compatibility_requirement(StablehloCompatibilityRequirement.WEEK_4)
     with make_ir_context():
-        return serialize_portable_artifact_str(text, version)
+        try:
+            return serialize_portable_artifact_str(text, version)
+        except ValueError as error:
+            raise ProgramError(
+                f"jax cannot exchange the module ({_first_line(error)}): export .hlo or .pb"
+            ) from error
 
 
 def _structure(kind: Any) -> jax.ShapeDtypeStruct:
@@ -192,9 +210,12 @@ _DTYPES = {
 
 def _from_text(source: str, content: bytes) -> bytes:
     try:
-        return load_engine().from_text(content.decode()).proto()
+        module = load_engine().from_text(content.decode())
     except (UnicodeDecodeError, ProgramError) as error:
         raise ProgramError(f"{source} is no HLO text: {_first_line(error)}") from error
+    if module.devices > 1:
+        module.note_devices()
+    return module.proto()
 
 
 def _from_proto(source: str, content: bytes) -> bytes:
@@ -219,12 +240,32 @@ def _from_stablehlo(source: str, content: bytes) -> bytes:
     return computation.as_serialized_hlo_module_proto()
 
 
-def _check_static(source: str, proto: bytes) -> None:
-    """Raise ProgramError if a size of an argument or result is known at run time only."""
-    shape = _hlo.XlaComputation(proto).program_shape()
-    for part in (*shape.parameter_shapes(), shape.result_shape()):
-        if re.search(r"\[[^\]]*(?:\?|<=)", str(part)):
-            raise ProgramError(f"{source} has dynamic shapes ({part}): lower it again with every size fixed")
+def _devices(source: str, content: bytes) -> tuple[int, int]:
+    """Return for how many replicas and partitions StableHLO is made.
+
+    Raises:
+        ProgramError: It is bytecode that does not tell.
+    """
+    if not content.startswith(_BYTECODE):
+        found = dict(re.findall(rb"mhlo\.num_(replicas|partitions) = (\d+)", content))
+        return int(found.get(b"replicas", 1)), int(found.get(b"partitions", 1))
+    with make_ir_context() as context:
+        context.allow_unregistered_dialects = True
+        try:
+            module = ir.Module.parse(content)
+        except ir.MLIRError:
+            try:
+                module = deserialize_portable_artifact(context, content)
+            except ValueError as error:
+                raise ProgramError(f"{source} is no StableHLO: {_first_line(error)}") from error
+        attributes = module.operation.attributes
+        names = "mhlo.num_replicas", "mhlo.num_partitions"
+        replicas, partitions = (ir.IntegerAttr(attributes[one]).value if one in attributes else 1 for one in names)
+    return replicas, partitions
+
+
+_BYTECODE = b"ML\xefR"
+"""What MLIR's bytecode begins with."""
 
 
 def _first_field(content: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.errors import IrgymError
-from irgym.envs.hlo.checking import problem_of
+from irgym.envs.hlo.checking import problem_of, special_problems_of
 from irgym.envs.hlo.engine import PassFailure
 from irgym.envs.hlo.execution import CompileFailure, compare, time_module
 from irgym.envs.hlo.store import read_program, store
@@ -46,7 +46,9 @@ def prepare(program: str, seed: int) -> None:
     Raises:
         IrgymError: It does not compile, or does not run.
     """
-    problem_of(read_program(program), seed, True)
+    original = read_program(program)
+    problem_of(original, seed, True)
+    special_problems_of(original, seed, True)
     store().module(program, ())
 
 

@@ -28,14 +28,29 @@ def stablehlo(proto: bytes) -> str:
         proto: Serialized HloModuleProto.
 
     Raises:
-        ProgramError: It calls back into Python.
+        ProgramError: It calls back into Python, or is made for several devices.
         ValueError: jaxlib cannot convert it.
     """
+    check_one_device(proto)
     text: str = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
     # The address of the Python function is another process's.
     check_no_callback("the program", proto)
     text = re.sub(r"mhlo\.input_output_alias = \[[^\]]*\]", "mhlo.input_output_alias = []", text, count=1)
     return _BITCAST.sub(_reinterpreted, text)
+
+
+def check_one_device(proto: bytes) -> None:
+    """Make sure that a module is made for one device, as those are that run here.
+
+    Args:
+        proto: Serialized HloModuleProto, as the reading of a file left it.
+
+    Raises:
+        ProgramError: It is made for several.
+    """
+    for count in map(int, re.findall(rb"irgym\.(?:replicas|partitions)\x12.(\d+)", proto, re.DOTALL)):
+        if count > 1:
+            raise ProgramError(f"it is made for {count} devices, and irgym runs programs on one")
 
 
 def check_no_callback(name: str, proto: bytes) -> None:

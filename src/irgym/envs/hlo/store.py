@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from irgym.core.errors import BackendError, ProgramError, explained
-from irgym.envs.hlo.engine import Engine, Module, PassFailure, load_engine
+from irgym.envs.hlo.engine import REASON, Engine, Module, PassFailure, load_engine
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.passes import PASSES
 
@@ -292,10 +292,33 @@ def fingerprint(program: str, path: tuple[int, ...]) -> int:
 
 
 def text(program: str, path: tuple[int, ...]) -> str:
-    """Return a module as HLO text."""
-    return store().exported(program, path).text()
+    """Return a module as HLO text.
+
+    Raises:
+        ProgramError: XLA does not read all of it back.
+    """
+    module = store().exported(program, path)
+    written = module.text()
+    _check_whole(module, load_engine().from_text(written), "HLO text", ".pb")
+    return written
 
 
 def proto(program: str, path: tuple[int, ...]) -> bytes:
-    """Return a module as a serialized HloModuleProto."""
-    return store().exported(program, path).proto()
+    """Return a module as a serialized HloModuleProto.
+
+    Raises:
+        ProgramError: XLA does not read all of it back.
+    """
+    module = store().exported(program, path)
+    written = module.proto()
+    _check_whole(module, load_engine().from_proto(written), "an HloModuleProto", ".hlo")
+    return written
+
+
+def _check_whole(module: Module, read: Module, form: str, other: str) -> None:
+    """Raise ProgramError unless a module that was written and read back says what it said before."""
+    ours, theirs = (sorted(one.text().splitlines()) for one in (module, read))
+    if ours != theirs:
+        kept = set(theirs)
+        lost = next((line.strip() for line in ours if line not in kept), "order")
+        raise ProgramError(f"XLA does not read back the module from {form} ({lost[:REASON]}): export {other}")

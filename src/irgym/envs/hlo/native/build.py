@@ -31,6 +31,9 @@ INSTALL = "pip install 'irgym[hlo]'"
 
 SOURCE = Path(__file__).with_name("engine.cc")
 
+HEADERS = (SOURCE.with_name("equality.h"),)
+"""Included by the source."""
+
 FLAGS = (
     "-std=c++17",
     "-O2",
@@ -88,7 +91,8 @@ class Recipe:
     @property
     def name(self) -> str:
         """What the built library is kept under."""
-        parts = (SOURCE.read_bytes(), TENSORFLOW, self.compiler_version, str(self.tensorflow), *FLAGS)
+        sources = [file.read_bytes() for file in (SOURCE, *HEADERS)]
+        parts = (*sources, TENSORFLOW, self.compiler_version, str(self.tensorflow), *FLAGS)
         return f"engine-{digest(*parts)}"
 
     def command(self, target: Path) -> list[str]:

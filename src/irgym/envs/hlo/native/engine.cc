@@ -19,6 +19,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "xla/hlo/ir/hlo_casting_utils.h"
 #include "xla/hlo/ir/hlo_instructions.h"
@@ -55,7 +57,6 @@
 #include "xla/hlo/transforms/simplifiers/reshape_mover.h"
 #include "xla/hlo/transforms/simplifiers/result_caster.h"
 #include "xla/hlo/transforms/simplifiers/simplify_fp_conversions.h"
-#include "xla/hlo/transforms/simplifiers/slice_sinker.h"
 #include "xla/hlo/transforms/simplifiers/sort_simplifier.h"
 #include "xla/hlo/transforms/simplifiers/tree_reduction_rewriter.h"
 #include "xla/hlo/transforms/simplifiers/tuple_simplifier.h"
@@ -72,7 +73,6 @@
 #include "xla/service/dynamic_padder.h"
 #include "xla/service/gather_expander.h"
 #include "xla/service/hlo_cost_analysis.h"
-#include "xla/service/hlo_cse.h"
 #include "xla/service/hlo_verifier.h"
 #include "xla/service/map_inliner.h"
 #include "xla/service/scatter_expander.h"
@@ -84,6 +84,8 @@
 #include "xla/service/while_loop_constant_sinking.h"
 #include "xla/service/while_loop_invariant_code_motion.h"
 #include "xla/service/while_loop_simplifier.h"
+
+#include "equality.h"
 
 #define IRGYM_API extern "C" __attribute__((visibility("default")))
 
@@ -251,14 +253,14 @@ PassFactory Simplifier(const std::function<void(AlgebraicSimplifierOptions&)>& c
   return [change] {
     AlgebraicSimplifierOptions options = SimplifierOptions();
     change(options);
-    return std::make_unique<AlgebraicSimplifier>(options);
+    return std::make_unique<irgym::Comparing<AlgebraicSimplifier>>(options);
   };
 }
 
 std::vector<NamedPass> MakePasses() {
   return {
       {"algsimp", Simplifier([](AlgebraicSimplifierOptions&) {})},
-      {"algsimp-fixpoint", Make<HloPassFix<AlgebraicSimplifier>>(SimplifierOptions())},
+      {"algsimp-fixpoint", Make<HloPassFix<irgym::Comparing<AlgebraicSimplifier>>>(SimplifierOptions())},
       {"algsimp-reassociate",
        Simplifier([](AlgebraicSimplifierOptions& o) { o.set_use_associative_reordering(true); })},
       {"batch-dot-simplification", Make<BatchDotSimplification>(), {HloOpcode::kDot}, HasBatchDimensions},
@@ -269,7 +271,7 @@ std::vector<NamedPass> MakePasses() {
       {"call-inliner", Make<CallInliner>(), {HloOpcode::kCall}},
       {"cholesky-expander", Make<CholeskyExpander>(), {HloOpcode::kCholesky}},
       {"comparison-expander", Make<ComparisonExpander>(), {HloOpcode::kCompare}, ComparesTotally},
-      {"computation-deduplicator", Make<ComputationDeduplicator>()},
+      {"computation-deduplicator", Make<irgym::Comparing<ComputationDeduplicator>>()},
       {"conditional-canonicalizer", Make<ConditionalCanonicalizer>(), {HloOpcode::kConditional}},
       {"conditional-to-select", Make<ConditionalToSelect>(), {HloOpcode::kConditional}},
       {"constant-folding", Make<HloConstantFolding>()},
@@ -279,7 +281,7 @@ std::vector<NamedPass> MakePasses() {
                                                             [](HloInstruction*) { return false; },
                                                             /*convert_batch_groups_only=*/false);
        }, {HloOpcode::kConvolution}, IsGrouped},
-      {"cse", Make<HloCSE>(/*is_layout_sensitive=*/false)},
+      {"cse", Make<irgym::ExactCse>()},
       {"dce", Make<HloDCE>(), {}, IsRemovable},
       {"dot-decomposer", Make<DotDecomposer>(), {HloOpcode::kDot}},
       {"dynamic-dimension-simplifier", Make<DynamicDimensionSimplifier>()},
@@ -306,11 +308,11 @@ std::vector<NamedPass> MakePasses() {
       {"scatter-expander-simple", Make<ScatterExpander>(ScatterExpander::kEliminateSimpleScatters), {HloOpcode::kScatter}},
       {"scatter-simplifier", Make<ScatterSimplifier>(), {HloOpcode::kScatter}, IsUnsimplifiedScatter},
       {"select-and-scatter-expander", Make<SelectAndScatterExpander>(), {HloOpcode::kSelectAndScatter}},
-      {"simplify-conditional", Make<ConditionalSimplifier>(), {HloOpcode::kConditional}},
+      {"simplify-conditional", Make<irgym::Comparing<ConditionalSimplifier>>(), {HloOpcode::kConditional}},
       {"simplify-fp-conversions", Make<SimplifyFPConversions>(), {HloOpcode::kConvert}},
       {"simplify-sorts", Make<SortSimplifier>(), {HloOpcode::kSort}},
-      {"simplify-while-loops", Make<WhileLoopSimplifier>(), {HloOpcode::kWhile}},
-      {"slice-sinker", Make<SliceSinker>(), {HloOpcode::kSlice}},
+      {"simplify-while-loops", Make<irgym::Comparing<WhileLoopSimplifier>>(), {HloOpcode::kWhile}},
+      {"slice-sinker", Make<irgym::ExactSliceSinker>(), {HloOpcode::kSlice}},
       {"small-while-loop-hoisting", Make<cpu::SmallWhileLoopHoistingPass>(/*small_buffer_access_size=*/1024), {HloOpcode::kWhile}},
       {"stochastic-convert-decomposer", Make<StochasticConvertDecomposer>(), {HloOpcode::kStochasticConvert}},
       {"topk-decomposer", Make<TopkDecomposer>(), {HloOpcode::kTopK, HloOpcode::kCustomCall}},
@@ -443,6 +445,7 @@ uint64_t MixAttributes(uint64_t seed, const HloInstruction* instruction) {
     case HloOpcode::kGetTupleElement:
       return Mix(seed, instruction->tuple_index());
     case HloOpcode::kCompare:
+      seed = Mix(seed, static_cast<uint64_t>(instruction->comparison_order()));
       return Mix(seed, static_cast<uint64_t>(instruction->comparison_direction()));
     case HloOpcode::kSlice:
       seed = MixAll(seed, instruction->slice_starts());
@@ -477,6 +480,27 @@ uint64_t ModuleDigest(const HloModule* module) {
     }
   }
   return sum;
+}
+
+constexpr char kReplicas[] = "irgym.replicas";
+constexpr char kPartitions[] = "irgym.partitions";
+
+// An HloModuleProto does not tell for how many devices a module is made: attributes of ours do, from the reading of a
+// file to every later reading of the proto.
+void TakeDevices(HloModule* module) {
+  FrontendAttributes attributes = module->frontend_attributes();
+  for (const char* key : {kReplicas, kPartitions}) {
+    const auto found = attributes.map().find(key);
+    if (found == attributes.map().end()) continue;
+    const int64_t count = std::atoll(found->second.c_str());
+    if (key == kReplicas) {
+      module->mutable_config().set_replica_count(count);
+    } else {
+      module->mutable_config().set_num_partitions(count);
+    }
+    attributes.mutable_map()->erase(key);
+  }
+  module->set_frontend_attributes(attributes);
 }
 
 int64_t ShapeSize(const Shape& shape) {
@@ -515,7 +539,46 @@ IRGYM_API void* irgym_from_proto(const char* bytes, size_t size, int origins) {
   auto config = HloModule::CreateModuleConfigFromProto(proto, DebugOptions());
   if (Failed(config)) return nullptr;
   auto module = HloModule::CreateFromProto(proto, *config);
-  return Failed(module) ? nullptr : module->release();
+  if (Failed(module)) return nullptr;
+  TakeDevices(module->get());
+  return module->release();
+}
+
+// For how many devices the module is made: replicas times partitions.
+IRGYM_API int64_t irgym_devices(void* module) {
+  return AsModule(module)->config().replica_count() * AsModule(module)->config().num_partitions();
+}
+
+// Writes down in the module what its proto would not tell.
+IRGYM_API void irgym_note_devices(void* module, int64_t replicas, int64_t partitions) {
+  const HloModuleConfig& config = AsModule(module)->config();
+  AsModule(module)->add_frontend_attribute(kReplicas, absl::StrCat(std::max(replicas, config.replica_count())));
+  AsModule(module)->add_frontend_attribute(kPartitions, absl::StrCat(std::max(partitions, config.num_partitions())));
+}
+
+// The first instruction whose size is known at run time only; empty where there is none.
+IRGYM_API char* irgym_dynamic(void* module, size_t* size) {
+  for (const HloComputation* computation : AsModule(module)->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      if (!instruction->shape().is_dynamic()) continue;
+      return Copied(absl::StrCat(instruction->name(), " of shape ", instruction->shape().ToString()), size);
+    }
+  }
+  return Copied("", size);
+}
+
+// How many loops run until something that is computed ends them, and not a number of times that XLA can tell.
+IRGYM_API int64_t irgym_open_loops(void* module) {
+  const std::unique_ptr<HloModule> copy = AsModule(module)->Clone(/*suffix=*/"");
+  if (Failed(WhileLoopTripCountAnnotator().Run(copy.get()))) return -1;
+  int64_t open = 0;
+  for (const HloComputation* computation : copy->computations()) {
+    for (const HloInstruction* instruction : computation->instructions()) {
+      open += instruction->opcode() == HloOpcode::kWhile &&
+              !absl::StrContains(instruction->raw_backend_config_string(), "known_trip_count");
+    }
+  }
+  return open;
 }
 
 IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
@@ -523,7 +586,7 @@ IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
 IRGYM_API void* irgym_clone(void* module) { return AsModule(module)->Clone(/*suffix=*/"").release(); }
 
 IRGYM_API char* irgym_text(void* module, size_t* size) {
-  return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable()), size);
+  return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable().set_print_control_dependencies(true)), size);
 }
 
 IRGYM_API char* irgym_proto(void* module, size_t* size) {

@@ -1,0 +1,96 @@
+"""Modules in forms that jax reads, read back by it and run; imports jax, so it runs in child processes."""
+
+# jax leaves parts of its own types open, and jaxlib has no type stubs.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.export
+import numpy as np
+from jaxlib import _jax  # pyright: ignore[reportAttributeAccessIssue, reportPrivateUsage]
+
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.envs.hlo.checking import problem_of
+from irgym.envs.hlo.executable import compile_stablehlo
+from irgym.envs.hlo.execution import SEED
+from irgym.envs.hlo.lowering import to_exported, to_stablehlo
+from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.problem import Problem
+
+Run = Callable[[Sequence[Array]], list[Array]]
+
+
+def stablehlo_text(original: bytes, proto: bytes) -> str:
+    """Return a module as StableHLO text that jaxlib reads, and that computes what the original does.
+
+    Args:
+        original: HloModuleProto of the program as written; where it does not run, the text is only read.
+        proto: HloModuleProto of the module.
+
+    Raises:
+        ProgramError: It has operations that StableHLO lacks, or jaxlib does not read it as it was written.
+    """
+    text = to_stablehlo(proto)
+    try:
+        _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
+    except (jax.errors.JaxRuntimeError, ValueError) as error:
+        raise ProgramError(
+            f"jaxlib does not read the module as StableHLO ({_first_line(error)}): export .hlo or .pb"
+        ) from error
+    problem = _problem(original)
+    if problem is not None:
+        _check(problem, compile_stablehlo(text, proto).run, "StableHLO")
+    return text
+
+
+def exported_function(original: bytes, proto: bytes) -> bytes:
+    """Return a module as a function that `jax.export.deserialize` reads and calls.
+
+    Args:
+        original: HloModuleProto of the program as written; where it does not run, the function is only read.
+        proto: HloModuleProto of the module.
+
+    Raises:
+        ProgramError: jax has no such function, or it computes something else.
+    """
+    content = to_exported(proto)
+    try:
+        function = jax.export.deserialize(bytearray(content))
+    except (TypeError, ValueError) as error:
+        raise ProgramError(
+            f"jax does not read back the exported function ({_first_line(error)}): export .hlo or .pb"
+        ) from error
+
+    def run(arguments: Sequence[Array]) -> list[Array]:
+        with jax.enable_x64(True):
+            return [np.asarray(one) for one in jax.tree.leaves(function.call(*arguments))]
+
+    problem = _problem(original)
+    if problem is not None:
+        _check(problem, run, "a function of jax")
+    return content
+
+
+def _problem(original: bytes) -> Problem | None:
+    """Return what a program is checked on; None where it does not run."""
+    try:
+        return problem_of(original, SEED, True)
+    except IrgymError:
+        return None
+
+
+def _check(problem: Problem, run: Run, form: str) -> None:
+    """Raise ProgramError unless a module in another form computes what the original does."""
+    try:
+        found = problem.judge(run(problem.inputs))
+    except (IrgymError, jax.errors.JaxRuntimeError, TypeError, ValueError) as error:
+        raise ProgramError(
+            f"the module does not run as {form} ({_first_line(error)}): export .hlo or .pb"
+        ) from error
+    if not found.ok:
+        raise ProgramError(f"the module computes something else as {form} ({found.detail}): export .hlo or .pb")
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
