@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from irgym.envs.cse.ir.syntax import NAME, listed
+from irgym.envs.cse.ir.linking import unlinked
+from irgym.envs.cse.ir.syntax import NAME, listed, without_debugging
 
 _DEFINED = re.compile(rf"(@{NAME})\(")
 _COMDAT = re.compile(rf" comdat(?:\(\${NAME}\))?(?= )")
@@ -76,14 +77,20 @@ class ModuleText:
     labelled: frozenset[str] = frozenset()
 
     @staticmethod
-    def read(text: str) -> "ModuleText":
-        """Return the module of a text that LLVM printed."""
+    def read(text: str, debugging: bool = False) -> "ModuleText":
+        """Return the module of a text that LLVM printed.
+
+        Args:
+            text: The text.
+            debugging: Whether to keep what is written for debuggers. It changes no code, but it pulls most of
+                its module's metadata into every copy of a function.
+        """
         functions: dict[str, FunctionText] = {}
         entries: dict[str, str] = {}
         declared: dict[str, str] = {}
         target: list[str] = []
         header, body = "", list[str]()
-        for line in text.splitlines():
+        for line in text.splitlines() if debugging else without_debugging(text.splitlines()):
             if header:
                 if line == "}":
                     functions[_name_of(header)] = FunctionText(_name_of(header), header, tuple(body))
@@ -129,7 +136,9 @@ class ModuleText:
         if name in self.functions:
             function = self.functions[name]
             return _copied(function.definition) if whole else function.declaration
-        return self.entries.get(name, self.declared.get(name))
+        if name in self.entries:
+            return unlinked(self.entries[name], name, whole)
+        return self.declared.get(name)
 
 
 def with_body(module: str, header: str, lines: Iterable[str], new_header: str = "") -> str:
