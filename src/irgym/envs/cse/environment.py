@@ -27,7 +27,7 @@ from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
 from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
-from irgym.envs.cse.task import OBJECTIVES, PIPELINES, CseTask
+from irgym.envs.cse.task import CHECKS, OBJECTIVES, PIPELINES, CseTask
 from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version
 from irgym.measure.isolation.protocol import GIB, Limits
 
@@ -169,8 +169,7 @@ class CseEnvironment(Environment):
         from irgym.measure.bench import MeasuringBench
 
         del backend
-        running = "irgym.envs.cse.running.checking"
-        return MeasuringBench(limits=LIMITS, farm=farm, others=(running,))
+        return MeasuringBench(limits=LIMITS, farm=farm, others=(CHECKS,))
 
     def pipelines(self) -> list[Pipeline]:
         """Return what is chosen without looking at code."""

@@ -18,7 +18,10 @@ ATTACHED = re.compile(r"(?:, ![-\w.$]+ !\d+)+$")
 RECORD = "#dbg_"
 """The beginning of lines that tell debuggers about variables."""
 
-_LOCATION = re.compile(r", !dbg !\d+")
+PLACE = "!dbg "
+"""The beginning of the attachment that tells debuggers where an instruction comes from."""
+
+_LOCATION = re.compile(rf", {PLACE}!\d+")
 _SUBPROGRAM = re.compile(r" !dbg !\d+(?= )")
 _DECLARED_WITH = re.compile(r"^declare (?:![-\w.$]+ !\d+ )+")
 
