@@ -11,9 +11,9 @@ _INDIRECT = re.compile(rf"@{NAME} = (?:[\w()]+ )*?(?P<kind>alias|ifunc) (?P<rest
 def unlinked(line: str, name: str, whole: bool) -> str:
     """Return the line that defines a symbol in a module with few others.
 
-    Comdats matter to linkers only, and may name what is not there. An alias of a function needs the function's
-    definition, so it is declared where functions are only declared. An ifunc is always declared: to resolve it,
-    code would have to run.
+    Comdats matter to linkers only, and may name what is not there. An alias of a function needs the
+    function's definition, so it is declared where functions are only declared. An ifunc is always declared:
+    to resolve it, code would have to run.
 
     Args:
         line: The line that defines the symbol in its own module.

@@ -1,4 +1,7 @@
-"""Operations on integers as terms of z3, with what makes their results poison (LLVM Language Reference, 22)."""
+"""Operations on integers as terms of z3, and what makes their results poison.
+
+From the LLVM Language Reference Manual, release 22.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

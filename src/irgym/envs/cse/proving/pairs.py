@@ -68,7 +68,7 @@ class Pairs:
         return self._known[kept, dropped]
 
     def leaf(self, instruction: Instruction | None) -> bool:
-        """Say whether a value is taken as it is: an argument, or what more than operands and memory decide."""
+        """Say whether a value is taken as it is: an argument, or what its operands do not decide."""
         return instruction is None or not (
             self._effects.loads(instruction) or self._effects.pure(instruction)
         )

@@ -1,4 +1,4 @@
-"""Which of the results that a choice shares are proved to be what they take the place of. It runs in a child."""
+"""Proofs that the results that a choice shares are what they take the place of. It runs in a child."""
 
 import time
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.proving.lanes import UnsupportedError, pointer_bits
 from irgym.envs.cse.proving.pairs import Match, Pairs
-from irgym.envs.cse.proving.terms import Terms
+from irgym.envs.cse.proving.terms import Terms, Value
 from irgym.envs.cse.scoring.scorer import function_at, module_at
 from irgym.envs.cse.toolchain import INSTALL
 
@@ -64,10 +64,20 @@ def proofs_of(path: str, name: str, shared: tuple[int, ...]) -> Proofs:
     replaced = dict(pair for place in shared for pair in analysed.candidates[place].replaced)
     after = Function.read(name, header, analysed.sharing.lines(shared))
     pairs = Pairs(analysed.function, after, replaced, Effects(module, header))
-    return _proved(pairs, replaced, pointer_bits(module.target))
+    return proved(pairs, replaced, pointer_bits(module.target))
 
 
-def _proved(pairs: Pairs, replaced: Mapping[str, str], pointer: int) -> Proofs:
+def proved(pairs: Pairs, replaced: Mapping[str, str], pointer: int) -> Proofs:
+    """Return what is proved of a function after a choice.
+
+    Args:
+        pairs: Its expressions, and those before.
+        replaced: The results that are dropped, each with the one that takes its place.
+        pointer: How many bits a pointer has.
+
+    Raises:
+        BackendError: z3 is not installed, and a proof needs it.
+    """
     matches = {(kept, dropped): pairs.compare(kept, dropped) for dropped, kept in replaced.items()}
     same = sum(match is Match.SAME for match in matches.values())
     doubtful = [pair for pair, match in matches.items() if match is not Match.SAME]
@@ -101,8 +111,11 @@ class Solver:
         self._z3 = solver_module()
         self._until = time.monotonic() + ALL_S
         self._after = Terms(self._z3, pairs.after, pairs.leaf, {}, pointer)
-        called = {**_frozen(pairs, replaced), **pairs.loads}
-        self._before = Terms(self._z3, pairs.before, pairs.leaf, called, pointer)
+
+        def chosen(name: str) -> Value:
+            return self._after.of(replaced.get(name, name))  # any value will do, so the one that is made now
+
+        self._before = Terms(self._z3, pairs.before, pairs.leaf, pairs.loads, pointer, chosen)
 
     def holds(self, kept: str, dropped: str) -> bool | None:
         """Say whether a result is what it takes the place of wherever that is not poison; None: not known."""
@@ -141,12 +154,3 @@ def solver_module() -> Any:
         return import_module("z3")
     except ImportError as error:
         raise BackendError(f"z3 is not installed: run {INSTALL}") from error
-
-
-def _frozen(pairs: Pairs, replaced: Mapping[str, str]) -> dict[str, str]:
-    """Return the `freeze` that others take the place of: both choose the same value."""
-    return {
-        name: kept
-        for name, kept in replaced.items()
-        if name in pairs.before and pairs.before[name].opcode == "freeze"
-    }

@@ -57,6 +57,7 @@ class Terms:
         leaf: Says whether a result is taken as it is.
         called: What leaves and loads are called, by their results: the same name means the same value.
         pointer: How many bits a pointer has.
+        chosen: Returns what a `freeze` makes of poison; by default a value of which nothing is known.
 
     Attributes:
         loose: Whether anything was translated to a function of which z3 knows little, so that what it refutes
@@ -70,6 +71,7 @@ class Terms:
         leaf: Callable[[Instruction | None], bool],
         called: Mapping[str, str],
         pointer: int,
+        chosen: Callable[[str], Value] | None = None,
     ) -> None:
         self.loose = False
         self._z3 = z3
@@ -77,6 +79,7 @@ class Terms:
         self._leaf = leaf
         self._called = called
         self._pointer = pointer
+        self._chosen = chosen
         self._known: dict[str, Value] = {}
 
     def of(self, name: str) -> Value:
@@ -174,7 +177,8 @@ class Terms:
 
     def _frozen(self, instruction: Instruction, operand: str) -> Value:
         z3 = self._z3
-        chosen = self._named(instruction.result, first_type(operand))
+        name, choose = instruction.result, self._chosen
+        chosen = choose(name) if choose else self._named(name, first_type(operand))
         return tuple(
             Scalar(z3.If(scalar.poison, any_.bits, scalar.bits), z3.BoolVal(False))
             for scalar, any_ in zip(self._typed(operand), chosen, strict=True)
