@@ -55,7 +55,7 @@ class Terms:
         z3: The module of that name.
         made: The instruction that makes each result.
         leaf: Says whether a result is taken as it is.
-        called: What leaves and loads are called, by their results: the same name means the same value.
+        memory: Loads by the results of others that find memory as it was for them.
         pointer: How many bits a pointer has.
         chosen: Returns what a `freeze` makes of poison; by default a value of which nothing is known.
 
@@ -69,7 +69,7 @@ class Terms:
         z3: Any,
         made: Mapping[str, Instruction],
         leaf: Callable[[Instruction | None], bool],
-        called: Mapping[str, str],
+        memory: Mapping[str, str],
         pointer: int,
         chosen: Callable[[str], Value] | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class Terms:
         self._z3 = z3
         self._made = made
         self._leaf = leaf
-        self._called = called
+        self._memory = memory
         self._pointer = pointer
         self._chosen = chosen
         self._known: dict[str, Value] = {}
@@ -92,9 +92,10 @@ class Terms:
         while waiting:
             one = waiting[-1]
             instruction = self._made[one]
-            below = () if instruction.opcode == "load" else operands_of(instruction)
             missing = [
-                other for other in below if other not in self._known and not self._leaf(self._made.get(other))
+                other
+                for other in operands_of(instruction)
+                if other not in self._known and not self._leaf(self._made.get(other))
             ]
             waiting += missing
             if not missing:
@@ -106,7 +107,7 @@ class Terms:
         parts = listed(instruction.rest)
         match instruction.opcode:
             case "load":
-                return self._named(instruction.result, parts[0])
+                return self._loaded(instruction, parts)
             case "select":
                 return self._selected(*map(self._typed, parts))
             case "freeze":
@@ -158,11 +159,17 @@ class Terms:
         )
 
     def _named(self, name: str, kind: str) -> Value:
-        called, z3 = self._called.get(name, name), self._z3
+        z3 = self._z3
         return tuple(
-            Scalar(z3.BitVec(f"{called} {place}", width), z3.Bool(f"{called} {place} poison"))
+            Scalar(z3.BitVec(f"{name} {place}", width), z3.Bool(f"{name} {place} poison"))
             for place, width in enumerate(bits_of_lanes(kind, self._pointer))
         )
+
+    def _loaded(self, load: Instruction, parts: Sequence[str]) -> Value:
+        """Return what memory holds at an address; the name of a load stands for what memory was then."""
+        widths = bits_of_lanes(parts[0], self._pointer)
+        memory = self._memory.get(load.result, load.result)
+        return self._unknown(f"load {parts[0]} {memory}", load.flags, self._typed(parts[1]), widths)
 
     def _selected(self, condition: Value, yes: Value, no: Value) -> Value:
         z3 = self._z3
@@ -221,9 +228,8 @@ class Terms:
         for one, width in zip(taken, widths, strict=True):
             whole = resized(self._z3, instruction, one.bits, width)
             if whole is None:
-                found += self._unknown(
-                    f"{instruction.opcode} {instruction.rest}", instruction.flags, (one,), (width,)
-                )
+                name = f"{instruction.opcode} {first_type(operand)} to {kind}"
+                found += self._unknown(name, instruction.flags, (one,), (width,))
             else:
                 found.append(Scalar(whole[0], self._z3.Or([one.poison, *whole[1]])))
         return tuple(found)
@@ -264,15 +270,14 @@ class Terms:
         if call.callee.startswith(_STRICT_PREFIXES):
             return self._unknown(name, call.flags, taken, widths)
         # What it makes of poison is not known: poison is an argument like any other.
+        return self._unknown(name, call.flags, list(map(self._with_poison, taken)), widths)
+
+    def _with_poison(self, scalar: Scalar) -> Scalar:
+        """Return a scalar whose first bit says whether another one is poison; if so, the others are zeros."""
         z3 = self._z3
-        seen = [
-            Scalar(
-                z3.Concat(z3.If(one.poison, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)), bits), z3.BoolVal(False)
-            )
-            for one in taken
-            for bits in [z3.If(one.poison, z3.BitVecVal(0, one.bits.size()), one.bits)]
-        ]
-        return self._unknown(name, call.flags, seen, widths)
+        mark = z3.If(scalar.poison, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+        bits = z3.If(scalar.poison, z3.BitVecVal(0, scalar.bits.size()), scalar.bits)
+        return Scalar(z3.Concat(mark, bits), z3.BoolVal(False))
 
     def _unknown(
         self, name: str, flags: frozenset[str], taken: Sequence[Scalar], widths: Sequence[int]
