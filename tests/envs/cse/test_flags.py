@@ -1,4 +1,4 @@
-"""What takes the place of an expression is poison only where that may be, whatever flags stand on operands."""
+"""What takes the place of an expression promises no more than it, whatever flags stand on operands."""
 
 from pathlib import Path
 

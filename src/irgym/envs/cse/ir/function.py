@@ -102,7 +102,7 @@ def _whole(lines: Sequence[str]) -> Iterator[str]:
         stripped = line.strip()
         if not stripped or stripped.startswith(";"):
             continue
-        if table or line.startswith(_FURTHER):
+        if table or (line.startswith(_FURTHER) and not stripped.startswith(RECORD)):
             said = f"{said} {stripped}"
             table = table and stripped != "]" and not stripped.startswith("],")
             continue

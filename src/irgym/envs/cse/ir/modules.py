@@ -1,7 +1,7 @@
 """Modules of LLVM's IR as text, and functions taken out of them with nothing but what they need."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -141,17 +141,29 @@ class ModuleText:
         return self.declared.get(name)
 
 
-def with_body(module: str, header: str, lines: Iterable[str], new_header: str = "") -> str:
-    """Return the text of a module in which a function has another body.
+def with_bodies(module: str, bodies: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a module in which some functions have other bodies.
 
     Args:
         module: The text of the module, as LLVM printed it.
-        header: The line that begins the function's definition.
-        lines: The new lines between the braces.
-        new_header: The line that is to begin the definition; by default the same.
+        bodies: The new lines between the braces, by the line that begins the function's definition.
+
+    Raises:
+        ValueError: The module has no such line.
     """
-    before, _, after = module.partition(f"\n{header}\n")
-    return "\n".join([before, new_header or header, *lines, "}" + after.partition("\n}")[2]])
+    found: list[str] = []
+    left = dict(bodies)
+    dropping = False
+    for line in module.splitlines():
+        dropping = dropping and line != "}"
+        if not dropping:
+            found.append(line)
+        if line in left:
+            found += left.pop(line)
+            dropping = True
+    if left:
+        raise ValueError(f"the module has no function that begins with {next(iter(left))}")
+    return "\n".join([*found, ""])
 
 
 def header_of_copy(name: str, header: str, copy: str) -> str:
