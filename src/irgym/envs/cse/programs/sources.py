@@ -86,10 +86,15 @@ class Sources(Closing):
         return analysed(text, names[name])
 
     def with_candidates(self, module: Path) -> list[str]:
-        """Return the names of a module's functions that have candidates, or that cannot be read."""
+        """Return the names of a module's functions that have candidates, those with the fewest first.
+
+        Functions that cannot be read are among them: whoever asks for one is told why.
+        """
         if module not in self._named:
             text = self._text(module)
-            self._named[module] = [bare(name) for name in text.functions if _may_share(text, name)]
+            counts = {bare(name): _candidates(text, name) for name in text.functions}
+            found = [name for name, count in counts.items() if count != 0]
+            self._named[module] = sorted(found, key=lambda name: counts[name] or 0)
         return self._named[module]
 
     def _text(self, module: Path) -> ModuleText:
@@ -138,11 +143,12 @@ def content_of(module: Path) -> str:
     return content_digest(module.read_bytes())
 
 
-def _may_share(text: ModuleText, name: str) -> bool:
+def _candidates(text: ModuleText, name: str) -> int | None:
+    """Return how many candidates a function has; None where it cannot be read."""
     try:
-        return bool(analysed(text, name).candidates)
+        return len(analysed(text, name).candidates)
     except ProgramError:
-        return True  # whoever asks for it is told why
+        return None
 
 
 def _listed(text: ModuleText) -> str:
