@@ -67,6 +67,45 @@ def test_debug_information_changes_no_choice_and_no_score(tmp_path: Path):
     assert first.cost == second.cost
 
 
+UNTOUCHED = """
+@0 = private constant [10 x i8] c"no name, \\00"
+@1 = private constant ptr @0
+@2 = private constant ptr @1
+@g = global i32 0
+declare void @take(ptr)
+define internal i32 @3(i32 %x) #0 {
+  %2 = alloca i32
+  store i32 %x, ptr %2
+  call void @take(ptr @2)
+  %4 = load i32, ptr %2
+  %5 = mul i32 %4, 3
+  %6 = icmp eq i32 %5, 9
+  br i1 %6, label %7, label %9
+7:
+  call void @take(ptr @0)
+  %8 = mul i32 3, %4
+  store i32 %8, ptr @g
+  ret i32 7
+9:
+  ret i32 %5
+}
+define i32 @f(i32 %x) {
+  %r = call i32 @3(i32 %x)
+  ret i32 %r
+}
+attributes #0 = { noinline nounwind optnone uwtable }
+"""
+
+
+def test_symbols_without_names_and_functions_that_are_not_to_be_optimised(tmp_path: Path):
+    file = tmp_path / "code.ll"
+    file.write_text(UNTOUCHED)
+    [uri] = CSE.parts(f"cse:{file}")
+    task = CSE.task(uri, target="x86-64")
+    [measured] = Inline().evaluate([task.job(replay(task, task.pipeline("all")))])
+    assert measured.ok, measured.detail
+
+
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [

@@ -18,10 +18,14 @@ from irgym.envs.cse.toolchain import clang_version, llvm_version
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.sources import digest_of
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What making a module may take."""
+
+CODE = ("envs/cse/programs", "envs/cse/scoring")
+"""The sources that prepare modules."""
 
 STORE = Store("cse/modules", ".ll")
 """Modules, prepared."""
@@ -57,7 +61,8 @@ class Sources(Closing):
         if source.compiled and not source.pinned:
             content = self._included.content(source, target)
         made_by = [clang_version(), *FLAGS, *source.options] if source.compiled else []
-        parts = (file.suffix, content, str(file.absolute()), target, llvm_version(), *made_by)
+        prepared_by = [llvm_version(), digest_of(*CODE)]
+        parts = (file.suffix, content, str(file.absolute()), target, *prepared_by, *made_by)
         return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(source, target))
 
     def _made(self, source: SourceFile, target: str) -> bytes:
