@@ -1,9 +1,10 @@
-"""Random choices: LLVM's verifier looks at each, and functions run beside themselves with made-up arguments.
+"""Random choices: LLVM's verifier and proofs look at each, and functions run beside themselves.
 
     python benchmarks/cse_fuzz.py --choices 20000
 
 What a function returns and leaves in memory must be the same, bit for bit, before and after a choice.
-Functions that cannot be run so are counted by the reason why.
+Functions that cannot be run so are counted by the reason why. `--run` says how many functions run; the others
+are looked at only.
 """
 
 import sys
@@ -20,13 +21,13 @@ from irgym.core.environment import spread
 from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE, LIMITS
 from irgym.envs.cse.state import CseState
-from irgym.envs.cse.task import RUNNER, CseTask
+from irgym.envs.cse.task import CHECKS, CseTask
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Reply, Returned
 from irgym.measure.machine import fingerprint
 
 BARS = {"choices": 20_000, "functions": 1_000}
-"""What is asked for: choices that pass the verifier, and functions that compute the same."""
+"""What is asked for: choices that pass the verifier and the proofs, and functions that compute the same."""
 
 CHUNK = 64
 """Functions whose choices are looked at together."""
@@ -44,6 +45,8 @@ class Options:
     """What code is made for."""
     limit: int | None = None
     """Functions at most, spread over all."""
+    run: int | None = None
+    """How many of these run at most."""
     inputs: int = 2
     """Made-up inputs of each function."""
     workers: int = 2
@@ -59,8 +62,8 @@ def random_choice(task: CseTask, rng: np.random.Generator) -> tuple[int, ...]:
 
 
 def verifying(task: CseTask, shared: tuple[int, ...]) -> Call:
-    """Return the call that has LLVM's verifier look at a choice."""
-    return Call(f"{RUNNER}:validate", (str(task.module), task.analysed.function.name, shared))
+    """Return the call that has LLVM's verifier and proofs look at a choice."""
+    return Call(f"{CHECKS}:checked", (str(task.module), task.analysed.function.name, shared, 0, 0, False))
 
 
 def running(task: CseTask, rng: np.random.Generator, inputs: int) -> Call:
@@ -83,7 +86,9 @@ def main(options: Options) -> None:
     each = -(-options.choices // len(uris))
     started = time.perf_counter()
     passed = wrong = same = 0
+    running_left = len(uris) if options.run is None else options.run
     blind: Counter[str] = Counter()
+    proofs: Counter[str] = Counter()
 
     def left_out(_: str, error: ProgramError) -> None:
         blind[str(error)] += 1
@@ -95,7 +100,8 @@ def main(options: Options) -> None:
             tasks = [task for task in opened if task.names]
             looked_at = [(task, random_choice(task, rng)) for task in tasks for _ in range(each)]
             calls = [(task, verifying(task, shared)) for task, shared in looked_at]
-            calls += [(task, running(task, rng, options.inputs)) for task in tasks]
+            calls += [(task, running(task, rng, options.inputs)) for task in tasks[:running_left]]
+            running_left -= len(tasks[:running_left])
             said = [told(reply) for reply in farm.run([call for _, call in calls])]
             for (task, call), one in zip(calls, said, strict=True):
                 if not one.ok:
@@ -103,10 +109,16 @@ def main(options: Options) -> None:
                     print(f"{task.uri}: {call.arguments[2]}: {one.detail}", flush=True)
             ran = said[len(looked_at) :]
             passed += sum(one.ok for one in said[: len(looked_at)])
+            for one in said[: len(looked_at)]:
+                proofs.update(one.figures)
             same += sum(one.checked for one in ran)
             blind.update(one.blind for one in ran if one.ok and one.blind)
+            print(
+                f"{begin + len(chunk)} functions, {passed} choices, {same} ran", file=sys.stderr, flush=True
+            )
     for why, count in blind.most_common():
         print(f"{count} functions: {why}")
+    print(", ".join(f"{what.replace('_', ' ')} {count}" for what, count in proofs.items()))
     print(f"{len(uris)} functions, {time.perf_counter() - started:.0f} s: {wrong} wrong")
     for what, count in (("choices", passed), ("functions", same)):
         verdict = "met" if count >= BARS[what] and not wrong else "NOT met"

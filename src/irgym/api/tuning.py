@@ -5,6 +5,7 @@ What comes after the start of processes is in `task_tuning`, which is imported w
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from irgym.core.catalogue import locate, task_of
 from irgym.core.environment import Environment
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.policy import Policy
-from irgym.search.budget import Budget
+from irgym.search.budget import Budget, SharedBudget
 
 if TYPE_CHECKING:
     from irgym.evaluation.history import Known
@@ -106,17 +107,19 @@ def tune_parts(
     resume: bool = False,
     quick: bool = False,
     note: Callable[[str], None] | None = None,
+    done: "Callable[[TunedParts], None] | None" = None,
 ) -> "TunedParts":
     """Tune each part of a program that has several, such as the functions of a file.
 
-    A part that cannot be tuned costs itself only: the result says why.
+    A part that cannot be tuned costs itself only: the result says why. Time and evaluations are for all parts
+    together. Each part gets an equal share of what those before it have left, but for its checks.
 
     Args:
         program: A URI or a file, such as `cse:code.c`.
         search: As for `tune`, and so are the others.
         policy: What leads the searches.
-        seconds: Time for the search of each part.
-        evaluations: Number of distinct candidates to evaluate for each part.
+        seconds: Time for the searches of all parts.
+        evaluations: Number of distinct candidates to evaluate for all parts.
         seed: Seed of all random choices.
         objective: What is minimised.
         backend: Back end.
@@ -125,6 +128,7 @@ def tune_parts(
         resume: As for `tune`, for each part.
         quick: As for `tune`, for each part.
         note: Told in a line what is being done.
+        done: Told after each part what was found so far.
 
     Raises:
         IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
@@ -139,15 +143,24 @@ def tune_parts(
     from irgym.evaluation.parts import TunedParts
 
     how = How(search, policy, limits, seed, resume, quick, note or _say_nothing)
+    left = SharedBudget(limits, len(parts))
     results: list[Tuned] = []
     failures: dict[str, str] = {}
     with home.bench(farm, backend) as bench:
         for part in parts:
             try:
                 task = task_of(home, part, backend, target, objective)
-                results.append(tune_task(home, bench, task, how))
+                result = tune_task(home, bench, task, replace(how, limits=left.share()))
             except IrgymError as error:
                 failures[part] = str(error)
+                left.spend()
+                continue
+            results.append(result)
+            left.spend(
+                *(0, 0.0) if result.search is None else (result.search.evaluations, result.search.seconds)
+            )
+            if done is not None:
+                done(TunedParts(uri, tuple(results), dict(failures), home))
     if not results:
         raise IrgymError(f"no part of {uri} can be tuned: {next(iter(failures.values()))}")
     return TunedParts(uri, tuple(results), failures, home)

@@ -34,9 +34,11 @@ class Tune:
     policy: str | None = None
     """Policy that leads the search: the name of one that ships (`default`), or a run folder."""
     seconds: float | None = None
-    """Time for the search, of each function; 10 where neither this nor the number of evaluations is given."""
+    """Time for the search; 10 where neither this nor the number of evaluations is given. That of a file is
+    shared out over its functions, those with the fewest choices first: each gets an equal share of what is
+    left. The time for checks is not in it."""
     evaluations: int | None = None
-    """Number of distinct candidates to evaluate, of each function."""
+    """Number of distinct candidates to evaluate; that of a file is shared out in the same way."""
     seed: int = 0
     """Seed of all random choices."""
     resume: bool = False
@@ -48,7 +50,8 @@ class Tune:
     """Take the best schedule that was found before, and search only where there is none."""
     measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
-    """Write the result to this file, usable without irgym; its suffix chooses the form."""
+    """Write the result to this file, usable without irgym; its suffix chooses the form. That of a file is
+    written again after functions are tuned, so that a run that is cut short leaves what it had found."""
     report: Path | None = None
     """Write a page on the result to this file: what was gained by what, and the program before and after."""
     json: Path | None = None
@@ -80,11 +83,12 @@ class Tune:
             if self.export is not None:
                 form_of(self.export, home.part_forms)
                 check_file(self.export)
-            with console().status(uri) as status:
-                parts = tune_parts(uri, **options, note=status.update)
-            from irgym.cli.tuned import show_parts
+            from irgym.cli.tuned import PartsFiles, show_parts
 
-            show_parts(parts, self.json, self.export)
+            files = PartsFiles(self.json, self.export)
+            with files, console().status(uri) as status:
+                parts = tune_parts(uri, **options, note=status.update, done=files.update)
+            show_parts(parts, files)
             return
         check_export_of(uri, what.arguments["backend"], what.target, what.objective, self.export)
         with console().status(uri) as status:

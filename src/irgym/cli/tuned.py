@@ -1,6 +1,8 @@
 """How `tune` and `replay` show a result, and where they write it."""
 
+import time
 from pathlib import Path
+from typing import Self
 
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +15,10 @@ from irgym.evaluation.parts import TunedParts
 from irgym.evaluation.result_page import write_result_page
 from irgym.evaluation.tuned import Tuned
 from irgym.evaluation.units import cost_text
+from irgym.evaluation.wide_table import WideTable
+
+SELDOM = 20
+"""How many times as long as writing files took they are not written again."""
 
 
 def show(result: Tuned, json: Path | None, export: Path | None, report: Path | None) -> None:
@@ -37,54 +43,92 @@ def show(result: Tuned, json: Path | None, export: Path | None, report: Path | N
         print(f"written: {report}")
 
 
-def show_parts(result: TunedParts, json: Path | None, export: Path | None) -> None:
-    """Print what the parts of a program come to, and write it to files, if wanted.
+class PartsFiles:
+    """Files with what the parts of a program come to, written while more parts are tuned.
+
+    Leaving it writes what is not written yet, whatever ends the run.
 
     Args:
-        result: What to show.
         json: File for the JSON; None for none.
         export: File for the whole, whose suffix chooses the form; None for none.
 
-    Raises:
-        IrgymError: The whole cannot be exported so.
-        StorageError: A file cannot be written.
+    Attributes:
+        written: The files written.
     """
+
+    def __init__(self, json: Path | None, export: Path | None) -> None:
+        self.written: list[Path] = []
+        self._json = json
+        self._export = export
+        self._waiting: TunedParts | None = None
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        """Write files until this is left."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Write what is not written yet."""
+        self._write()
+
+    def update(self, result: TunedParts) -> None:
+        """Take what was found so far, and write it, unless writing took long a moment ago.
+
+        Raises:
+            IrgymError: The whole cannot be exported so.
+            StorageError: A file cannot be written.
+        """
+        self._waiting = result
+        started = time.monotonic()
+        if started >= self._next:
+            self._write()
+            self._next = started + SELDOM * (time.monotonic() - started)
+
+    def _write(self) -> None:
+        if self._waiting is not None:
+            write_json_to(self._json, self._waiting.to_json())
+            self.written = self._waiting.export(self._export) if self._export else []
+            self._waiting = None
+
+
+def show_parts(result: TunedParts, files: PartsFiles) -> None:
+    """Print what the parts of a program come to, and where that was written."""
     out = console()
     out.print(result.program, style="bold")
     if result.results:
         out.print(_parts_table(result))
+        for one in result.results:
+            out.print(f"{_part_of(one, result)}: {one.schedule or 'as written'}")
     for uri, why in result.failures.items():
         out.print(f"{uri} left out: {why}")
     for what, mean in (("the program as written", result.speedup), ("the default", result.reference_ratio)):
         if mean is not None:
             out.print(f"geometric mean over {what}: {mean.mean:.4f}x, of {mean.n}")
     out.print(f"{result.proven} of {len(result.results)} are proven to be the best")
-    write_json_to(json, result.to_json())
-    for file in result.export(export) if export else ():
+    for file in files.written:
         print(f"written: {file}")
 
 
-def _parts_table(result: TunedParts) -> Table:
+def _parts_table(result: TunedParts) -> WideTable:
     reference = next((one.reference.name for one in result.results if one.reference), "default")
-    table = Table("part")
-    for column in ("as written", reference, "tuned", "over as written", f"over {reference}"):
-        table.add_column(column, justify="right")
-    table.add_column("validated")
-    table.add_column("schedule", overflow="ellipsis", no_wrap=True)
-    for one in result.results:
-        default = "" if one.reference is None else cost_text(one.reference.cost, one.objective)
-        ratio = "" if one.reference_ratio is None else f"{one.reference_ratio:.3f}x"
-        table.add_row(
-            one.program.removeprefix(result.program).lstrip("#"),
+    costs = ("as written", reference, "tuned", "over as written", f"over {reference}")
+    rows = [
+        [
+            _part_of(one, result),
             cost_text(one.cost_as_written, one.objective),
-            default,
+            "" if one.reference is None else cost_text(one.reference.cost, one.objective),
             cost_text(one.cost, one.objective),
             f"{one.speedup:.3f}x",
-            ratio,
+            "" if one.reference_ratio is None else f"{one.reference_ratio:.3f}x",
             "yes" if one.validated else "not checkable" if one.validation and one.validation.ok else "NO",
-            one.schedule or "(none)",
-        )
-    return table
+        ]
+        for one in result.results
+    ]
+    return WideTable("", ["part", *costs, "validated"], rows)
+
+
+def _part_of(one: Tuned, whole: TunedParts) -> str:
+    return one.program.removeprefix(whole.program).lstrip("#")
 
 
 def print_tuned(out: Output, result: Tuned) -> None:

@@ -1,7 +1,7 @@
 """Costs: what is asked for (`Job`), what comes back (`Measurement`), and who answers (`Evaluator`)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -119,6 +119,8 @@ class Validation:
         inputs: Number of random inputs compared; with 0 nothing was run, and so nothing checked.
         detail: What differs, in words; empty where nothing does.
         blind: What wrong answer would have passed too, in words; empty where those that were tried show.
+        notes: Further findings, each in words, such as what was proved.
+        figures: The numbers in these findings, by name.
     """
 
     ok: bool
@@ -127,6 +129,8 @@ class Validation:
     inputs: int
     detail: str = ""
     blind: str = ""
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def checked(self) -> bool:

@@ -2,6 +2,7 @@
 
 from irgym.core import capabilities
 from irgym.core.catalogue import takers
+from irgym.core.cost import Validation
 from irgym.evaluation.pictures import counts
 from irgym.evaluation.tuned import Original, Tuned
 from irgym.evaluation.units import cost_text, gain_word
@@ -84,8 +85,10 @@ def _reference_text(result: Tuned) -> str:
 
 def _validation_text(result: Tuned) -> str:
     checked = result.validation
-    if checked is None:
-        return "no"
+    return "no" if checked is None else "; ".join([_comparison_text(checked), *checked.notes])
+
+
+def _comparison_text(checked: Validation) -> str:
     if not checked.inputs:
         return f"not checkable: {checked.blind or 'nothing was run'}"
     inputs = "1 input" if checked.inputs == 1 else f"{checked.inputs} inputs"

@@ -214,6 +214,7 @@ class Tuned(Finding):
                 "not_checkable": None if checked is None else checked.blind or None,
                 "validation_error": None if checked is None else checked.error,
                 "tolerance": None if checked is None else checked.tolerance,
+                "validation_figures": {} if checked is None else dict(checked.figures),
                 "search": None if search is None else search.name,
                 "policy": None if search is None else search.policy,
                 "evaluations": None if search is None else search.evaluations,

@@ -27,3 +27,37 @@ class Budget:
             raise IrgymError(f"a budget of {self.seconds:g} seconds is too small: give more than 0")
         if self.seconds == math.inf:
             raise IrgymError(f"a budget of {self.seconds:g} seconds has no end: give a finite number")
+
+
+LEAST_S = 1e-3
+"""Seconds that a search gets at least: it evaluates the program as written, and what it begins with."""
+
+
+class SharedBudget:
+    """A budget for several searches. Each gets an equal share of what those before it have left.
+
+    Args:
+        whole: What all of them may spend.
+        searches: How many there are.
+    """
+
+    def __init__(self, whole: Budget, searches: int) -> None:
+        self._evaluations = whole.evaluations
+        self._seconds = whole.seconds
+        self._searches = searches
+
+    def share(self) -> Budget:
+        """Return what the next search may spend."""
+        evaluations, seconds, searches = self._evaluations, self._seconds, max(self._searches, 1)
+        return Budget(
+            None if evaluations is None else max(evaluations // searches, 1),
+            None if seconds is None else max(seconds / searches, LEAST_S),
+        )
+
+    def spend(self, evaluations: int = 0, seconds: float = 0.0) -> None:
+        """Take what a search has spent from what is left; there is one search less to come."""
+        self._searches -= 1
+        if self._evaluations is not None:
+            self._evaluations -= evaluations
+        if self._seconds is not None:
+            self._seconds -= seconds

@@ -1,10 +1,14 @@
 """A whole file: each function is tuned, and the module written with all of them."""
 
+from json import loads as load
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import irgym
+from irgym.api import task_tuning
+from irgym.cli.tune import Tune
 from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.programs.uris import KERNELS
@@ -14,6 +18,9 @@ int f(int *p, int n) { int s = p[n * 3]; if (s > 1) s += p[n * 3]; return s; }
 static int g(int *p, int n) { int s = p[n + 7] * n; if (s > 1) s += p[n + 7] * n; return s; }
 int h(int *p, int n) { return g(p, n) + g(p, 2 * n); }
 """
+
+
+MANY = "int a = p[n * 5], b = p[n * 7] + n * 11; if (a > b) return p[n * 5] * (p[n * 7] + n * 11); p[n] = b;"
 
 
 @pytest.fixture
@@ -35,6 +42,56 @@ def test_all_functions_of_a_file_are_tuned(file: Path, tmp_path: Path):
     assert CSE.task(f"cse:{written}#h").analysed.function.name == "@h"
     with pytest.raises(IrgymError, match="end the name in"):
         found.export(tmp_path / "out.s")
+
+
+def test_what_was_found_is_told_after_each_function(file: Path):
+    told: list[tuple[str, ...]] = []
+    found = irgym.tune_parts(
+        str(file),
+        evaluations=6,
+        done=lambda result: told.append(tuple(one.program for one in result.results)),
+    )
+    f, g = f"cse:{file}#f", f"cse:{file}#g"
+    assert told == [(f,), (f, g)]
+    spent = [one.search.evaluations for one in found.results if one.search]
+    assert sum(spent) <= 6 and spent[0] == 3, "both share one budget"
+
+
+def test_functions_with_few_choices_come_first(tmp_path: Path):
+    path = tmp_path / "code.c"
+    path.write_text(f"int many(int *p, int n) {{ {MANY} return p[n]; }}\n{SOURCE}")
+    names = [uri.partition("#")[2] for uri in CSE.parts(f"cse:{path}")]
+    assert names == ["f", "g", "many"]
+
+
+def test_a_run_that_is_cut_short_leaves_what_it_had(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    real, begun = task_tuning.tune_task, list[str]()
+
+    def interrupted(*arguments: Any) -> Any:
+        begun.append(arguments[2].uri)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(task_tuning, "tune_task", interrupted)
+    written, json = tmp_path / "out.ll", tmp_path / "out.json"
+    with pytest.raises(KeyboardInterrupt):
+        Tune(str(file), evaluations=8, export=written, json=json).run()
+    assert [one["program"] for one in load(json.read_text())["parts"]] == begun[:1]
+    shared = load(json.read_text())["parts"][0]["schedule"]
+    assert shared and not CSE.task(f"cse:{written}#f").names and CSE.task(f"cse:{written}#g").names
+
+
+def test_all_columns_are_printed_where_there_is_no_terminal(file: Path, capsys: pytest.CaptureFixture[str]):
+    text = file.read_text().replace("f(int *p", f"{'f' * 150}(int *p")
+    file.write_text(text)
+    Tune(str(file), evaluations=8).run()
+    out = capsys.readouterr().out
+    for column in ("as written", "tuned", "over as", "validated"):
+        assert column in out
+    assert f"{'f' * 150}: share@" in out
 
 
 def test_a_function_of_a_file_needs_no_scheme(file: Path):

@@ -27,8 +27,8 @@ from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
 from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
-from irgym.envs.cse.task import OBJECTIVES, PIPELINES, CseTask
-from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version
+from irgym.envs.cse.task import CHECKS, OBJECTIVES, PIPELINES, CseTask
+from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version, z3_version
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
@@ -74,10 +74,11 @@ class CseEnvironment(Environment):
         self._sources: Sources | None = None
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether LLVM is here, and a compiler of C."""
+        """Return whether LLVM is here, a compiler of C, and a solver."""
         return [
             _status(BACKEND, llvm_version, f"scores for {', '.join(TARGETS)}"),
             _status("clang", clang_version, "reads C"),
+            _status("z3", z3_version, "proves what is shared"),
         ]
 
     def task(
@@ -169,8 +170,7 @@ class CseEnvironment(Environment):
         from irgym.measure.bench import MeasuringBench
 
         del backend
-        running = "irgym.envs.cse.running.checking"
-        return MeasuringBench(limits=LIMITS, farm=farm, others=(running,))
+        return MeasuringBench(limits=LIMITS, farm=farm, others=(CHECKS,))
 
     def pipelines(self) -> list[Pipeline]:
         """Return what is chosen without looking at code."""

@@ -7,7 +7,8 @@ from irgym.core.cost import Call
 from irgym.core.errors import IrgymError
 from irgym.core.files import write_file
 from irgym.core.task import form_of
-from irgym.envs.cse.ir.modules import with_body
+from irgym.envs.cse.ir.analysis import analysed
+from irgym.envs.cse.ir.modules import ModuleText, with_bodies
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import RUNNER, CseTask
 from irgym.measure.answers import answered
@@ -31,10 +32,8 @@ def export(task: CseTask, state: CseState, path: Path) -> list[Path]:
         StorageError: The file cannot be written.
     """
     suffix = form_of(path, task.forms)
-    function = task.analysed.function
     if suffix == ".ll":
-        lines = task.analysed.sharing.lines(sorted(state.shared))
-        content = with_body(task.module.read_text(), function.header, lines)
+        content = module_text([(task, state)])
     elif suffix == ".s":
         content = assembly_text(task, state)
     else:
@@ -57,13 +56,26 @@ def export_module(parts: Sequence[tuple[CseTask, CseState]], path: Path) -> list
     form_of(path, {".ll": CseTask.forms[".ll"]})
     if not parts:
         raise IrgymError("no function was tuned, so there is no module to write")
-    text = parts[0][0].module.read_text()
-    for task, state in parts:
-        text = with_body(
-            text, task.analysed.function.header, task.analysed.sharing.lines(sorted(state.shared))
-        )
-    write_file(path, text.encode())
+    write_file(path, module_text(parts).encode())
     return [path]
+
+
+def module_text(parts: Sequence[tuple[CseTask, CseState]]) -> str:
+    """Return the module that some functions are of, each with what is shared in it, and all else as it was.
+
+    Candidates are found without what is written for debuggers, and shared in the text that has it.
+    """
+    text = parts[0][0].module.read_text()
+    module = ModuleText.read(text, debugging=True)
+    bodies: dict[str, Sequence[str]] = {}
+    for task, state in parts:
+        if not state.shared:
+            continue
+        function = analysed(module, task.analysed.function.name)
+        places = {candidate.name: place for place, candidate in enumerate(function.candidates)}
+        chosen = [places[task.analysed.candidates[place].name] for place in sorted(state.shared)]
+        bodies[function.function.header] = function.sharing.lines(chosen)
+    return with_bodies(text, bodies)
 
 
 def _list(task: CseTask, state: CseState) -> str:

@@ -33,6 +33,16 @@ def clang_version() -> str:
 
 
 @cache
+def z3_version() -> str:
+    """Return the package that z3 is in, and its version.
+
+    Raises:
+        BackendError: It is not installed.
+    """
+    return _version("z3-solver", "proofs need")
+
+
+@cache
 def toolchain() -> str:
     """Return in words what scores are made by.
 

@@ -83,7 +83,7 @@ def _analysed(module: ModuleText, name: str) -> Analysed:
     text = module.functions[name]
     function = Function.read(name, text.header, text.lines)
     flow = Flow(function.successors)
-    values = Values(function, flow, Effects(module))
+    values = Values(function, flow, Effects(module, text.header))
     cold = _cold(function, flow)
     often = frequencies(flow, cold)
     # Types have the same sigil as values: one that is called like a value would be renamed with it.

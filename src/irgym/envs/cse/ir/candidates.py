@@ -12,7 +12,7 @@ from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.flow import Flow
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed, renamed
+from irgym.envs.cse.ir.syntax import listed, locals_in, renamed
 
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "fadd", "fmul"))
 """Operations whose two operands may change places."""
@@ -97,10 +97,26 @@ class Values:
                     replaced.setdefault(key, []).append((instruction.result, leader))
                 # What was loaded is equal only to what was loaded before it; the rest wherever it is.
                 equal = leader if loads else known[0]
-                if equal is not None and equal != instruction.result:
+                if equal is not None and equal != instruction.result and effects.repeats(instruction):
                     self._numbers[instruction.result] = self._number(equal)
         found = (self._candidate(leaders[key], pairs) for key, pairs in replaced.items())
         self.candidates = tuple(one for one in found if one is not None)
+
+    def operands(self, first: str, second: str) -> list[tuple[str, str]]:
+        """Return the operands of two equal expressions in pairs that are equal, less those that are the same.
+
+        Args:
+            first: The result of an expression.
+            second: The result of an equal one.
+        """
+        mine, others = (self._operands(self.made[name]) for name in (first, second))
+        if [self._number(name) for name in mine] != [self._number(name) for name in others]:
+            others = others[::-1]  # of an operation whose operands may change places
+        return [(one, other) for one, other in zip(mine, others, strict=True) if one != other]
+
+    def _operands(self, instruction: Instruction) -> Sequence[str]:
+        loads = instruction.opcode == "load"  # how it is aligned stands beside its address
+        return locals_in(listed(instruction.rest)[1]) if loads else instruction.operands
 
     def _number(self, name: str) -> str:
         return self._numbers.get(name, name)
@@ -111,7 +127,7 @@ class Values:
         if loads:
             return f"load {parts[0]}, {parts[1]}"
         if instruction.opcode == "call":  # what marks it stays as it is written, and must hold for all
-            parts += [*sorted(instruction.flags), *instruction.attached]
+            parts += [*sorted(instruction.flags), *instruction.promised]
         if instruction.opcode in COMMUTATIVE and len(parts) == 2:
             kind, _, first = parts[0].rpartition(" ")
             parts = [kind, *sorted((first, parts[1]))]

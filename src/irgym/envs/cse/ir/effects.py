@@ -19,19 +19,25 @@ PURE = frozenset(
 _WRITING = frozenset(("store", "fence", "cmpxchg", "atomicrmw", "va_arg", "invoke", "callbr"))
 _ACCESSES = re.compile(r"\bmemory\(([^)]*)\)")
 _PURE = ("memory(none)", "nounwind", "willreturn")
+_ASSEMBLY = re.compile(r"[^\"]*\basm (?:sideeffect|unwind)\b")
+_GUESSES = ("@llvm.is.constant.", "@llvm.objectsize.")
+_COROUTINE = "presplitcoroutine"
 _HARMLESS = ("@llvm.lifetime.", "@llvm.dbg.", "@llvm.assume")
 _UNORDERED = ("volatile ", "atomic ")
 
 
 class Effects:
-    """What the instructions of a module do.
+    """What the instructions of a function do.
 
     Args:
         module: The module, in which attributes of functions are looked up.
+        header: The line that begins the function's definition.
     """
 
-    def __init__(self, module: ModuleText) -> None:
+    def __init__(self, module: ModuleText, header: str) -> None:
         self._module = module
+        # After it was suspended, a coroutine may go on in another thread, where calls return something else.
+        self._stays = _COROUTINE not in f"{header} {module.attributes(header)}"
         self._accessed: dict[str, str | None] = {}
 
     def pure(self, instruction: Instruction) -> bool:
@@ -41,12 +47,18 @@ class Effects:
         if instruction.opcode != "call":
             return instruction.opcode in PURE
         said = self._attributes(instruction)
-        return (
-            "memory(none)" in said
-            and "nounwind" in said
-            and "willreturn" in said
-            and "convergent" not in said
-        )
+        certain = all(word in said for word in _PURE) and "convergent" not in said
+        return certain and self._stays and not _ASSEMBLY.match(instruction.rest)
+
+    def repeats(self, instruction: Instruction) -> bool:
+        """Say whether a pure instruction or a load has the same result wherever its operands are the same.
+
+        Two `freeze` of one poison value may differ. So may two calls of a function that freezes one, or two
+        answers that depend on what LLVM knows there.
+        """
+        if instruction.opcode == "call":
+            return instruction.callee.startswith("@llvm.") and not instruction.callee.startswith(_GUESSES)
+        return instruction.opcode != "freeze"
 
     def loads(self, instruction: Instruction) -> bool:
         """Say whether an instruction reads memory, and does nothing else."""

@@ -1,12 +1,12 @@
 """A function of LLVM's IR: its blocks, and the instructions in them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from irgym.envs.cse.ir.instruction import TERMINATORS, Instruction
-from irgym.envs.cse.ir.syntax import NAME
+from irgym.envs.cse.ir.syntax import NAME, RECORD
 
 _LABEL = re.compile(rf"({NAME}):")
 _FURTHER = "   "
@@ -21,11 +21,13 @@ class Block:
         name: Its name, without a sigil.
         label: The line that names it, as LLVM prints it, less what is remarked there.
         instructions: In order, the terminator last.
+        records: Lines for debuggers, by the place of the instruction that they stand before.
     """
 
     name: str
     label: str
     instructions: tuple[Instruction, ...]
+    records: Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,19 @@ class Function:
             ValueError: A block has no name.
         """
         blocks: list[Block] = []
-        label, body = "", list[Instruction]()
+        label, body, records = "", list[Instruction](), dict[int, tuple[str, ...]]()
         for line in _whole(lines):
             if named := _LABEL.match(line):
                 if label:
-                    blocks.append(_block(label, body))
-                label, body = named[0], []
+                    blocks.append(_block(label, body, records))
+                label, body, records = named[0], [], {}
             elif not label:
                 raise ValueError(f"a block of {name} has no name")
+            elif line.lstrip().startswith(RECORD):
+                records[len(body)] = (*records.get(len(body), ()), line.strip())
             else:
                 body.append(Instruction.read(line.strip()))
-        return Function(name, header, (*blocks, _block(label, body)))
+        return Function(name, header, (*blocks, _block(label, body, records)))
 
     def __iter__(self) -> Iterator[tuple[int, Instruction]]:
         """Yield each instruction with the number of its block."""
@@ -81,24 +85,24 @@ class Function:
         )
 
 
-def _block(label: str, body: Sequence[Instruction]) -> Block:
+def _block(label: str, body: Sequence[Instruction], records: Mapping[int, tuple[str, ...]]) -> Block:
     if not body or body[-1].opcode not in TERMINATORS:
         raise ValueError(f"the block {label} does not end in a terminator")
-    return Block(label.removesuffix(":").strip('"'), label, tuple(body))
+    return Block(label.removesuffix(":").strip('"'), label, tuple(body), records)
 
 
 def _whole(lines: Sequence[str]) -> Iterator[str]:
     """Yield labels and instructions, those that are printed on several lines joined to one.
 
-    Remarks and records of variables for debuggers are left out.
+    Remarks are left out.
     """
     said = ""
     table = False
     for line in lines:
         stripped = line.strip()
-        if not stripped or stripped.startswith((";", "#dbg_")):
+        if not stripped or stripped.startswith(";"):
             continue
-        if table or line.startswith(_FURTHER):
+        if table or (line.startswith(_FURTHER) and not stripped.startswith(RECORD)):
             said = f"{said} {stripped}"
             table = table and stripped != "]" and not stripped.startswith("],")
             continue

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from irgym.envs.cse.ir.syntax import ATTACHED, NAME, locals_in, without_flags
+from irgym.envs.cse.ir.syntax import ATTACHED, NAME, PLACE, locals_in, without_flags
 
 _RESULT = re.compile(rf"(%{NAME}) = ")
 _CALL = re.compile(r"(?:tail |musttail |notail )?call\b")
@@ -64,6 +64,11 @@ class Instruction:
             raise ValueError("what marks a call is not known any more")
         head = " ".join([self.opcode, *sorted(flags), self.rest])
         return ", ".join([f"{self.result} = {head}", *attached])
+
+    @cached_property
+    def promised(self) -> tuple[str, ...]:
+        """What is attached, less its place in the source, which promises nothing."""
+        return tuple(pair for pair in self.attached if not pair.startswith(PLACE))
 
     @cached_property
     def operands(self) -> tuple[str, ...]:

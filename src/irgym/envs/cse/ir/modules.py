@@ -1,11 +1,12 @@
 """Modules of LLVM's IR as text, and functions taken out of them with nothing but what they need."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from irgym.envs.cse.ir.syntax import NAME, listed
+from irgym.envs.cse.ir.linking import unlinked
+from irgym.envs.cse.ir.syntax import NAME, listed, without_debugging
 
 _DEFINED = re.compile(rf"(@{NAME})\(")
 _COMDAT = re.compile(rf" comdat(?:\(\${NAME}\))?(?= )")
@@ -76,14 +77,20 @@ class ModuleText:
     labelled: frozenset[str] = frozenset()
 
     @staticmethod
-    def read(text: str) -> "ModuleText":
-        """Return the module of a text that LLVM printed."""
+    def read(text: str, debugging: bool = False) -> "ModuleText":
+        """Return the module of a text that LLVM printed.
+
+        Args:
+            text: The text.
+            debugging: Whether to keep what is written for debuggers. It changes no code, but it pulls most of
+                its module's metadata into every copy of a function.
+        """
         functions: dict[str, FunctionText] = {}
         entries: dict[str, str] = {}
         declared: dict[str, str] = {}
         target: list[str] = []
         header, body = "", list[str]()
-        for line in text.splitlines():
+        for line in text.splitlines() if debugging else without_debugging(text.splitlines()):
             if header:
                 if line == "}":
                     functions[_name_of(header)] = FunctionText(_name_of(header), header, tuple(body))
@@ -129,20 +136,34 @@ class ModuleText:
         if name in self.functions:
             function = self.functions[name]
             return _copied(function.definition) if whole else function.declaration
-        return self.entries.get(name, self.declared.get(name))
+        if name in self.entries:
+            return unlinked(self.entries[name], name, whole)
+        return self.declared.get(name)
 
 
-def with_body(module: str, header: str, lines: Iterable[str], new_header: str = "") -> str:
-    """Return the text of a module in which a function has another body.
+def with_bodies(module: str, bodies: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a module in which some functions have other bodies.
 
     Args:
         module: The text of the module, as LLVM printed it.
-        header: The line that begins the function's definition.
-        lines: The new lines between the braces.
-        new_header: The line that is to begin the definition; by default the same.
+        bodies: The new lines between the braces, by the line that begins the function's definition.
+
+    Raises:
+        ValueError: The module has no such line.
     """
-    before, _, after = module.partition(f"\n{header}\n")
-    return "\n".join([before, new_header or header, *lines, "}" + after.partition("\n}")[2]])
+    found: list[str] = []
+    left = dict(bodies)
+    dropping = False
+    for line in module.splitlines():
+        dropping = dropping and line != "}"
+        if not dropping:
+            found.append(line)
+        if line in left:
+            found += left.pop(line)
+            dropping = True
+    if left:
+        raise ValueError(f"the module has no function that begins with {next(iter(left))}")
+    return "\n".join([*found, ""])
 
 
 def header_of_copy(name: str, header: str, copy: str) -> str:

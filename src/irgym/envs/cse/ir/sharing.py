@@ -1,17 +1,19 @@
 """The text of a function in which some candidates are shared."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from irgym.envs.cse.ir.candidates import Candidate, Values
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import renamed
+from irgym.envs.cse.ir.syntax import PLACE, locals_in, renamed
 
 
 class Sharing:
     """Writes a function with any of its candidates shared.
 
+    What takes the place of an expression may be poison, or round otherwise, only where that expression may.
+    So it loses all flags and metadata that the other has not, and so does all that it is made of.
     Lines that no choice changes are kept as they are.
 
     Args:
@@ -21,20 +23,25 @@ class Sharing:
     """
 
     def __init__(self, function: Function, values: Values, candidates: Sequence[Candidate]) -> None:
+        self._values = values
         self._candidates = candidates
+        self._operands: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self._lines: list[str | None] = []
         self._line_of: dict[str, int] = {}
         self._users: dict[str, list[int]] = {}
         for block in function.blocks:
             self._lines.append(block.label)
-            for instruction in block.instructions:
-                line = len(self._lines)
-                self._lines.append(f"  {instruction.text}")
+            for place, instruction in enumerate(block.instructions):
+                for record in block.records.get(place, ()):
+                    self._add(f"    {record}", locals_in(record))
                 if instruction.result:
-                    self._line_of[instruction.result] = line
-                for operand in set(instruction.operands):
-                    self._users.setdefault(operand, []).append(line)
-        self._kept = [{leader: _kept(values, one, leader) for leader in one.leaders} for one in candidates]
+                    self._line_of[instruction.result] = len(self._lines)
+                self._add(f"  {instruction.text}", instruction.operands)
+
+    def _add(self, line: str, operands: Iterable[str]) -> None:
+        for operand in set(operands):
+            self._users.setdefault(operand, []).append(len(self._lines))
+        self._lines.append(line)
 
     def lines(self, chosen: Iterable[int]) -> list[str]:
         """Return the lines of the function with some candidates shared, by their places."""
@@ -42,8 +49,8 @@ class Sharing:
         names: dict[str, str] = {}
         for place in chosen:
             names.update(self._candidates[place].replaced)
-            for leader, text in self._kept[place].items():
-                lines[self._line_of[leader]] = f"  {text}"
+        for kept, text in self._weakened(names).items():
+            lines[self._line_of[kept]] = f"  {text}"
         for user in {line for name in names for line in self._users.get(name, ())}:
             line = lines[user]
             if line is not None:
@@ -52,21 +59,40 @@ class Sharing:
             lines[self._line_of[name]] = None
         return [line for line in lines if line is not None]
 
+    def _weakened(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the texts of results that must promise less than they do, before operands are renamed.
 
-def _kept(values: Values, candidate: Candidate, leader: str) -> str:
-    """Return the text of a leader that takes the place of others.
+        Args:
+            names: The results that are dropped, each with the one that takes its place.
+        """
+        served: dict[str, list[str]] = {}
+        seen: set[tuple[str, str]] = set()
+        waiting = [(leader, name) for name, leader in names.items()]
+        while waiting:
+            first, other = waiting.pop()
+            pair = names.get(first, first), other
+            if pair[0] == other or pair in seen:
+                continue
+            seen.add(pair)
+            served.setdefault(pair[0], []).append(other)
+            waiting += self._operands_of(pair)
+        return {kept: _promising(self._values.made, kept, others) for kept, others in served.items()}
 
-    It may promise no more than each of them does: its flags and attachments are those that all have.
-    """
-    own = values.made[leader]
-    others = [values.made[name] for name, kept in candidate.replaced if kept == leader]
-    if own.opcode == "call":
+    def _operands_of(self, pair: tuple[str, str]) -> list[tuple[str, str]]:
+        if pair not in self._operands:
+            self._operands[pair] = self._values.operands(*pair)
+        return self._operands[pair]
+
+
+def _promising(made: Mapping[str, Instruction], kept: str, others: Sequence[str]) -> str:
+    """Return the text of a result that promises no more than each of some others: what all of them have."""
+    own = made[kept]
+    if own.opcode == "call":  # equal calls promise the same
         return own.text
-    flags = reduce(lambda found, one: found & one.flags, others, own.flags)
-    return own.written(flags, _common([own, *others]))
-
-
-def _common(instructions: Sequence[Instruction]) -> tuple[str, ...]:
-    return tuple(
-        one for one in instructions[0].attached if all(one in other.attached for other in instructions[1:])
+    flags = reduce(lambda found, name: found & made[name].flags, others, own.flags)
+    attached = tuple(
+        pair
+        for pair in own.attached
+        if pair.startswith(PLACE) or all(pair in made[name].attached for name in others)
     )
+    return own.text if (flags, attached) == (own.flags, own.attached) else own.written(flags, attached)

@@ -1,7 +1,7 @@
 """The syntax of LLVM's text, as LLVM prints it: names, flags, attachments, lists."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 NAME = r'(?:"[^"]*"|[-\w.$]+)'
 """A name behind its sigil. Quotes inside of quoted ones are written as numbers."""
@@ -14,6 +14,16 @@ GLOBAL = re.compile(rf'"[^"]*"|(?P<name>@{NAME})')
 
 ATTACHED = re.compile(r"(?:, ![-\w.$]+ !\d+)+$")
 """What is attached to an instruction: pairs of a kind of metadata and a node."""
+
+RECORD = "#dbg_"
+"""The beginning of lines that tell debuggers about variables."""
+
+PLACE = "!dbg "
+"""The beginning of the attachment that tells debuggers where an instruction comes from."""
+
+_LOCATION = re.compile(rf", {PLACE}!\d+")
+_SUBPROGRAM = re.compile(r" !dbg !\d+(?= )")
+_DECLARED_WITH = re.compile(r"^declare (?:![-\w.$]+ !\d+ )+")
 
 _GROUPED = re.compile(r'["(\[{<]')
 
@@ -45,6 +55,21 @@ _IMPLIED: Mapping[str, tuple[str, ...]] = {"fast": FAST, "inbounds": ("inbounds"
 def bare(name: str) -> str:
     """Return the name of a function without its sigil and its quotes, as other tools write it."""
     return name.removeprefix("@").strip('"')
+
+
+def without_debugging(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a module less what is written for debuggers, which no code depends on."""
+    for line in lines:
+        if line.lstrip().startswith(RECORD):
+            continue
+        if "!" not in line:
+            yield line
+        elif line.startswith("declare "):
+            yield _DECLARED_WITH.sub("declare ", line)
+        elif line.startswith("define "):
+            yield _SUBPROGRAM.sub("", line)
+        else:
+            yield ATTACHED.sub(lambda match: _LOCATION.sub("", match[0]), line)
 
 
 def locals_in(text: str) -> list[str]:

@@ -1,5 +1,6 @@
 """A file as the module that is scored: compiled, read by LLVM and prepared. It runs in a child process."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from irgym.envs.cse.scoring import llvm
 
 BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """What bitcode begins with, by itself or in a wrapper."""
+
+_UNTOUCHED = re.compile(r"^(attributes #\d+ = \{.*) optnone\b", re.MULTILINE)
+"""The attribute that keeps LLVM from a function; compilers set it where they are told not to optimise."""
 
 
 def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
@@ -31,6 +35,9 @@ def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
         with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
             content = file.read_bytes()
     module = llvm.read(content if content.startswith(BITCODE) else _text(content, file), file.name)
+    text = str(module)
+    if _UNTOUCHED.search(text):
+        module = llvm.read(_UNTOUCHED.sub(r"\1", text), file.name)
     return llvm.prepare(module, target).encode()
 
 

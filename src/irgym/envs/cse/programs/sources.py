@@ -18,10 +18,14 @@ from irgym.envs.cse.toolchain import clang_version, llvm_version
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.sources import digest_of
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What making a module may take."""
+
+CODE = ("envs/cse/programs", "envs/cse/scoring")
+"""The sources that prepare modules."""
 
 STORE = Store("cse/modules", ".ll")
 """Modules, prepared."""
@@ -57,7 +61,8 @@ class Sources(Closing):
         if source.compiled and not source.pinned:
             content = self._included.content(source, target)
         made_by = [clang_version(), *FLAGS, *source.options] if source.compiled else []
-        parts = (file.suffix, content, str(file.absolute()), target, llvm_version(), *made_by)
+        prepared_by = [llvm_version(), digest_of(*CODE)]
+        parts = (file.suffix, content, str(file.absolute()), target, *prepared_by, *made_by)
         return STORE.get(f"{stem_of(file.stem)}-{digest(*parts)}", lambda: self._made(source, target))
 
     def _made(self, source: SourceFile, target: str) -> bytes:
@@ -86,10 +91,15 @@ class Sources(Closing):
         return analysed(text, names[name])
 
     def with_candidates(self, module: Path) -> list[str]:
-        """Return the names of a module's functions that have candidates, or that cannot be read."""
+        """Return the names of a module's functions that have candidates, those with the fewest first.
+
+        Functions that cannot be read are among them: whoever asks for one is told why.
+        """
         if module not in self._named:
             text = self._text(module)
-            self._named[module] = [bare(name) for name in text.functions if _may_share(text, name)]
+            counts = {bare(name): _candidates(text, name) for name in text.functions}
+            found = [name for name, count in counts.items() if count != 0]
+            self._named[module] = sorted(found, key=lambda name: counts[name] or 0)
         return self._named[module]
 
     def _text(self, module: Path) -> ModuleText:
@@ -138,11 +148,12 @@ def content_of(module: Path) -> str:
     return content_digest(module.read_bytes())
 
 
-def _may_share(text: ModuleText, name: str) -> bool:
+def _candidates(text: ModuleText, name: str) -> int | None:
+    """Return how many candidates a function has; None where it cannot be read."""
     try:
-        return bool(analysed(text, name).candidates)
+        return len(analysed(text, name).candidates)
     except ProgramError:
-        return True  # whoever asks for it is told why
+        return None
 
 
 def _listed(text: ModuleText) -> str:

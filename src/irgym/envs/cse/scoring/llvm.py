@@ -101,6 +101,10 @@ def prepare(module: Any, target: str) -> str:
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
+    # Symbols without names have numbers, which must be in order and would not be where some are left out.
+    for number, symbol in enumerate((*module.global_variables, *module.functions)):
+        if not symbol.name:
+            symbol.name = f"unnamed.{number}"
     return str(module)
 
 

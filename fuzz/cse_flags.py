@@ -1,0 +1,210 @@
+"""Random functions full of flags, and choices in them, run on all inputs by an interpreter that knows poison.
+
+    python fuzz/cse_flags.py --count 2000
+
+Functions compute on numbers of four bits, so all inputs are tried. A result that is poison may become
+anything; any other must stay what it is. It exits with 1 if a choice breaks that, or a proof is refuted.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import tyro
+
+from irgym.envs.cse.ir.analysis import Analysed, analysed
+from irgym.envs.cse.ir.effects import Effects
+from irgym.envs.cse.ir.function import Function
+from irgym.envs.cse.ir.instruction import Instruction
+from irgym.envs.cse.ir.modules import ModuleText
+from irgym.envs.cse.ir.syntax import listed
+from irgym.envs.cse.proving.pairs import Pairs
+from irgym.envs.cse.proving.proofs import Proofs, proved
+
+BITS = 4
+SIZE = 1 << BITS
+ARGUMENTS = ("%a", "%b")
+
+Value = int | None
+"""A number; None is poison."""
+
+FLAGS: Mapping[str, tuple[str, ...]] = {
+    "add": ("nuw", "nsw"),
+    "sub": ("nuw", "nsw"),
+    "mul": ("nuw", "nsw"),
+    "shl": ("nuw", "nsw"),
+    "lshr": ("exact",),
+    "ashr": ("exact",),
+    "or": ("disjoint",),
+    "and": (),
+    "xor": (),
+    "icmp": ("samesign",),
+}
+COMMUTATIVE = ("add", "mul", "or", "and", "xor")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to try."""
+
+    count: int = 500
+    """Functions."""
+    seconds: float = 600.0
+    """Time after which no more are tried."""
+    seed: int = 0
+    """Seed of the functions and the choices."""
+
+
+def drawn(rng: np.random.Generator) -> str:
+    """Return a function whose second block computes what its first does, with other flags."""
+    first: list[str] = []
+    second: list[str] = []
+    names: list[tuple[str, str]] = [(name, name) for name in ARGUMENTS]
+    for number in range(int(rng.integers(2, 7))):
+        opcode = str(rng.choice([*FLAGS]))
+        left, right = (names[int(rng.integers(len(names)))] for _ in range(2))
+        constant = str(int(rng.integers(-8, 8)))
+        if rng.random() < 0.3:
+            right = constant, constant
+        for place, lines in enumerate((first, second)):
+            flags = [flag for flag in FLAGS[opcode] if rng.random() < 0.5]
+            operands = [left[place], right[place]]
+            if place and opcode in COMMUTATIVE and rng.random() < 0.3:
+                operands.reverse()
+            name = f"%{'xy'[place]}{number}"
+            if opcode == "icmp":
+                head = " ".join(["icmp", *flags, "slt"])
+                lines.append(f"  {name}.c = {head} i{BITS} {operands[0]}, {operands[1]}")
+                lines.append(f"  {name} = zext i1 {name}.c to i{BITS}")
+            else:
+                head = " ".join([opcode, *flags])
+                lines.append(f"  {name} = {head} i{BITS} {operands[0]}, {operands[1]}")
+        names.append((f"%x{number}", f"%y{number}"))
+    for name, lines in (("x", first), ("y", second)):
+        # What is frozen shows whether poison reached it; what is left shows all else.
+        lines.append(f"  %{name}f = freeze i{BITS} {names[-1]['xy'.index(name)]}")
+    return "\n".join(
+        [
+            f"define void @f(i{BITS} %a, i{BITS} %b, i1 %c) {{",
+            "entry:",
+            *first,
+            "  br i1 %c, label %then, label %end",
+            "then:",
+            *second,
+            "  br label %end",
+            "end:",
+            "  ret void",
+            "}",
+        ]
+    )
+
+
+def run(lines: Sequence[Instruction], inputs: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the result of each instruction."""
+    known = dict(inputs)
+    for line in lines:
+        if line.result and line.opcode != "freeze":
+            known[line.result] = _computed(line, known)
+    return known
+
+
+def _computed(line: Instruction, known: Mapping[str, Value]) -> Value:
+    if line.opcode == "zext":
+        return _of(line.rest.split(" ")[1], known)
+    first, second = (_of(part.rpartition(" ")[2], known) for part in listed(line.rest))
+    if first is None or second is None:
+        return None
+    signed = [number - SIZE if number >= SIZE // 2 else number for number in (first, second)]
+    if line.opcode == "icmp":
+        differ = (signed[0] < 0) != (signed[1] < 0)
+        return None if "samesign" in line.flags and differ else int(signed[0] < signed[1])
+    return _arithmetic(line.opcode, line.flags, first, second, signed)
+
+
+def _arithmetic(opcode: str, flags: frozenset[str], first: int, second: int, signed: Sequence[int]) -> Value:
+    """Return the result of an operation, after the LLVM Language Reference Manual."""
+    if opcode in ("shl", "lshr", "ashr"):
+        if second >= BITS:
+            return None
+        if opcode == "shl":
+            exact, exact_signed = first << second, signed[0] << second
+        else:
+            exact = exact_signed = (first if opcode == "lshr" else signed[0]) >> second
+            if "exact" in flags and first & ((1 << second) - 1):
+                return None
+            return exact % SIZE
+    elif opcode in ("and", "or", "xor"):
+        if "disjoint" in flags and first & second:
+            return None
+        return {"and": first & second, "or": first | second, "xor": first ^ second}[opcode]
+    else:
+        operation = {"add": int.__add__, "sub": int.__sub__, "mul": int.__mul__}[opcode]
+        exact, exact_signed = operation(first, second), operation(*signed)
+    if "nuw" in flags and not 0 <= exact < SIZE:
+        return None
+    if "nsw" in flags and not -SIZE // 2 <= exact_signed < SIZE // 2:
+        return None
+    return exact % SIZE
+
+
+def _of(text: str, known: Mapping[str, Value]) -> Value:
+    return known[text] if text.startswith("%") else int(text) % SIZE
+
+
+def wrong(function: Analysed, chosen: Sequence[int]) -> str:
+    """Return a result that a choice makes wrong, and an input that shows it; empty where there is none."""
+    replaced = dict(pair for place in chosen for pair in function.candidates[place].replaced)
+    before = [instruction for _, instruction in function.function]
+    after_text = Function.read("@f", function.function.header, function.sharing.lines(chosen))
+    after = [instruction for _, instruction in after_text]
+    for numbers in product(range(SIZE), repeat=len(ARGUMENTS)):
+        inputs: dict[str, Value] = dict(zip(ARGUMENTS, numbers, strict=True))
+        first, second = run(before, inputs), run(after, inputs)
+        for name, value in first.items():
+            if value is not None and second[replaced.get(name, name)] != value:
+                return f"{name} on {numbers}: {value} became {second[replaced.get(name, name)]}"
+    return ""
+
+
+def proofs(module: ModuleText, function: Analysed, chosen: Sequence[int]) -> Proofs:
+    """Return what is proved of a choice."""
+    replaced = dict(pair for place in chosen for pair in function.candidates[place].replaced)
+    header = function.function.header
+    after = Function.read("@f", header, function.sharing.lines(chosen))
+    return proved(Pairs(function.function, after, replaced, Effects(module, header)), replaced, 64)
+
+
+def main(options: Options) -> None:
+    """Print how many choices were tried, and which are wrong."""
+    rng = np.random.default_rng(options.seed)
+    started = time.perf_counter()
+    totals: Counter[str] = Counter()
+    problems: list[str] = []
+    while totals["functions"] < options.count and time.perf_counter() - started < options.seconds:
+        text = drawn(rng)
+        module = ModuleText.read(text)
+        function = analysed(module, "@f")
+        totals["functions"] += 1
+        for _ in range(3):
+            chosen = [place for place in range(len(function.candidates)) if rng.random() < 0.5]
+            found = wrong(function, chosen)
+            said = proofs(module, function, chosen)
+            totals.update(
+                {"choices": 1, "pairs": said.pairs, "by comparison": said.same, "by z3": said.solved}
+            )
+            totals.update({"executed only": said.open, "refuted": len(said.refuted)})
+            if found or said.refuted:
+                names = " ".join(function.candidates[place].name for place in chosen)
+                problems.append(f"{text}\nsharing {names}: {found or said.refuted}")
+    print("\n".join(problems))
+    print(", ".join(f"{what} {count}" for what, count in totals.items()))
+    print(f"{len(problems)} wrong; {time.perf_counter() - started:.0f} s")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))

@@ -1,0 +1,102 @@
+"""How many of the results that choices share are proved equal, over the functions of the data sets.
+
+    python fuzz/cse_proofs.py --count 600
+
+For each function, all candidates are shared, and then a random choice. What is neither proved nor refuted is
+executed only. It exits with 1 if anything is refuted.
+"""
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import tyro
+
+from irgym.core.catalogue import tasks_of
+from irgym.core.cost import Call
+from irgym.core.environment import spread
+from irgym.core.errors import ProgramError
+from irgym.envs.cse.environment import CSE, LIMITS
+from irgym.envs.cse.proving.proofs import Proofs
+from irgym.envs.cse.task import CseTask
+from irgym.measure.farm import LocalFarm
+from irgym.measure.isolation.protocol import Returned
+
+CHUNK = 64
+"""Functions that are opened together."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to prove."""
+
+    count: int = 600
+    """Functions at most, spread over all."""
+    seconds: float = 3600.0
+    """Time after which no more functions are opened."""
+    seed: int = 0
+    """Seed of the choices."""
+    datasets: tuple[str, ...] = ("kernels", "packages")
+    """The data sets; both of their splits."""
+    target: str = "x86-64"
+    """What code is made for."""
+    workers: int = 1
+    """Processes."""
+
+
+def choices(task: CseTask, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    """Return all candidates, and some of them."""
+    places = range(len(task.names))
+    share = rng.random()
+    return [tuple(places), tuple(place for place in places if rng.random() < share)]
+
+
+def main(options: Options) -> None:
+    """Print how many pairs are proved, and which are refuted."""
+    rng = np.random.default_rng(options.seed)
+    datasets = [CSE.dataset(name) for name in options.datasets]
+    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.count)
+    started = time.perf_counter()
+    totals: Counter[str] = Counter()
+    problems: list[str] = []
+
+    def left_out(uri: str, error: ProgramError) -> None:
+        totals["left out"] += 1
+        print(f"{uri} left out: {error}")
+
+    with LocalFarm(options.workers, LIMITS) as farm:
+        for begin in range(0, len(uris), CHUNK):
+            if time.perf_counter() - started > options.seconds:
+                break
+            chunk = uris[begin : begin + CHUNK]
+            opened = tasks_of(chunk, lambda uri: CSE.task(uri, target=options.target), left_out)
+            tasks = [task for task in opened if task.names]
+            asked = [(task, shared) for task in tasks for shared in choices(task, rng)]
+            calls = [
+                Call(
+                    "irgym.envs.cse.proving.proofs:proofs_of",
+                    (str(task.module), task.analysed.function.name, shared),
+                )
+                for task, shared in asked
+            ]
+            totals["functions"] += len(tasks)
+            for (task, shared), reply in zip(asked, farm.run(calls), strict=True):
+                if not isinstance(reply, Returned):
+                    problems.append(f"{task.uri}: {shared}: {reply}")
+                    continue
+                proofs: Proofs = reply.value
+                totals.update({"pairs": proofs.pairs, "by comparison": proofs.same, "by z3": proofs.solved})
+                totals.update({"executed only": proofs.open, "refuted": len(proofs.refuted)})
+                problems += [f"{task.uri}: {shared}: {pair} refuted" for pair in proofs.refuted]
+    print("\n".join(problems))
+    proved = totals["by comparison"] + totals["by z3"]
+    print(", ".join(f"{what} {count}" for what, count in totals.items()))
+    share = proved / totals["pairs"] if totals["pairs"] else 0.0
+    print(f"{share:.2%} of the pairs are proved; {time.perf_counter() - started:.0f} s")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Options))
