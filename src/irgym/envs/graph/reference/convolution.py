@@ -35,7 +35,7 @@ def convolution(call: Call, x: Array, weights: Array, bias: Array | None = None)
     # One matrix product for each group: its filters by (channels, kernel), and that by the windows.
     last = every.transpose(0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank))
     columns = last.reshape(x.shape[0], group, prod(weights.shape[1:]), prod(windows.sizes))
-    result = weights.reshape(group, filters // group, -1) @ columns
+    result = weights.reshape(group, filters // group, prod(weights.shape[1:])) @ columns
     result = result.reshape(x.shape[0], filters, *windows.sizes)
     return result if bias is None else result + bias.reshape(-1, *(1,) * rank)
 
