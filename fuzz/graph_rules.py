@@ -16,18 +16,16 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
 import tyro
+from graph_fuzzing.apart import Apart, Died
 from graph_fuzzing.perturbed import Odd, perturbed, plain
-from graph_fuzzing.rule_checks import Checked, Fault, checked
+from graph_fuzzing.rule_checks import Checked, Fault, built, checked
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.task import block_of
 from irgym.measure.target import target_of
@@ -86,26 +84,45 @@ def instance(rule: Rule, seed: int, number: int, ways: int | None = None) -> Odd
     return odd
 
 
-def found(rule: Rule, seed: int, number: int, block: int) -> Checked:
-    """Check one instance of a rule."""
-    return checked(rule, instance(rule, seed, number), block)
+class Checker:
+    """Checks instances of rules in a process of its own."""
+
+    def __init__(self) -> None:
+        self._block = block_of(target_of(None))
+        self._apart = Apart(self._check)
+
+    def _check(self, note: Callable[[str], None], name: str, *which: int | None) -> Checked:
+        rule = next(rule for rule in RULES if rule.name == name)
+        return checked(note, rule, instance(rule, *which), self._block)
+
+    def __call__(self, rule: Rule, seed: int, number: int, ways: int | None = None) -> Checked:
+        """Check one instance of a rule."""
+        try:
+            return self._apart(rule.name, seed, number, ways)
+        except Died as error:
+            if not error.stage:
+                return Checked(False)  # ONNX Runtime dies of the instance itself
+            built_ = built(rule, instance(rule, seed, number, ways), self._block)
+            fault = None if built_ is None else Fault("death", "ONNX Runtime dies of it", built_.graph)
+            return Checked(True, 1, fault)
 
 
-def smallest(rule: Rule, seed: int, number: int, fault: Fault, block: int) -> tuple[Odd, Fault]:
+def smallest(check: Checker, rule: Rule, seed: int, number: int, fault: Fault) -> tuple[Odd, Fault]:
     """Return the least odd instance that shows a fault of the same kind."""
     best = instance(rule, seed, number), fault
     for ways in range(MOST):
         odd = instance(rule, seed, number, ways)
-        other = checked(rule, odd, block).fault
+        other = check(rule, seed, number, ways).fault
         if other is not None and other.kind == fault.kind:
             best = odd, other
             break
     for attempt in range(SHRINKS):
         # Other samples with as few odd things: the smallest of those that fail alike.
-        odd = instance(rule, seed + 1 + attempt, number, max(1, len(best[0].steps)))
+        which = seed + 1 + attempt, number, max(1, len(best[0].steps))
+        odd = instance(rule, *which)
         if len(odd.steps) > len(best[0].steps):
             continue
-        other = checked(rule, odd, block).fault
+        other = check(rule, *which).fault
         if other is not None and other.kind == fault.kind and _weight(odd, other) < _weight(*best):
             best = odd, other
     return best
@@ -130,7 +147,10 @@ def numbers(options: Options) -> Iterator[int]:
 def shown(odd: Odd, fault: Fault, number: int) -> str:
     """Return a fault in words, with the model."""
     arrays = {name: one.array for name, one in fault.graph.weights.items() if hasattr(one, "array")}
-    parts = [f"  number {number}: {fault.kind}: {fault.detail}", f"  odd: {'; '.join(odd.steps) or 'nothing'}"]
+    parts = [
+        f"  number {number}: {fault.kind}: {fault.detail}",
+        f"  odd: {'; '.join(odd.steps) or 'nothing'}",
+    ]
     for title, graph in (("before", fault.graph), ("after", fault.after)):
         if graph is not None:
             lines = [
@@ -149,14 +169,14 @@ def _types(graph, one):
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
-    block = block_of(target_of(None))
+    check = Checker()
     rules = [rule for rule in RULES if not options.rules or rule.name in options.rules]
     tally = Tally()
     started = time.monotonic()
     try:
         for number in numbers(options):
             for rule in rules:
-                tried(tally, rule, options.seed, number, block)
+                tried(check, tally, rule, options.seed, number)
     except KeyboardInterrupt:
         print("stopped")
     total = sum(tally.tried.values())
@@ -170,9 +190,9 @@ def main() -> None:
     sys.exit(1 if tally.faults else 0)
 
 
-def tried(tally: Tally, rule: Rule, seed: int, number: int, block: int) -> None:
+def tried(check: Checker, tally: Tally, rule: Rule, seed: int, number: int) -> None:
     """Check an instance, and add what came of it."""
-    result = found(rule, seed, number, block)
+    result = check(rule, seed, number)
     tally.tried[rule.name] += 1
     tally.valid[rule.name] += result.valid
     tally.applied[rule.name] += result.sites
@@ -181,7 +201,7 @@ def tried(tally: Tally, rule: Rule, seed: int, number: int, block: int) -> None:
     known = tally.faults.setdefault(rule.name, [])
     if result.fault.kind in {fault.kind for _, fault in known}:
         return
-    known.append(smallest(rule, seed, number, result.fault, block))
+    known.append(smallest(check, rule, seed, number, result.fault))
     print(f"{rule.name}\n{shown(*known[-1], number)}", flush=True)
 
 

@@ -118,14 +118,14 @@ def perturbed(odd: Odd, rng: Rng) -> Odd:
     """Return a sample with one more thing that is odd."""
     kinds = [_resized, _resized, _broadcast, _broadcast, _lower, _higher, _scalar, _turned]
     kinds += [_attribute, _attribute, _more_attributes, _edge, _edge, _toggled, _absent, _aliased, _watched]
-    kinds += [_whole, _other]
+    kinds += [_whole, _other, _grown, _grown, _target, _target, _index]
     return kinds[int(rng.integers(len(kinds)))](odd, rng)
 
 
 def _mapped(sample: Sample, change: Callable[[str, Array], Any]) -> Sample:
     values: dict[str, Any] = {}
     for name, value in sample.values.items():
-        if isinstance(value, list | tuple) and any(isinstance(one, np.ndarray | list) for one in value):
+        if isinstance(value, list | tuple) and all(isinstance(one, np.ndarray | list) for one in value):
             values[name] = [change(name, np.asarray(one)) for one in value]
         else:
             values[name] = None if value is None else change(name, np.asarray(value))
@@ -167,17 +167,19 @@ def _resized(odd: Odd, rng: Rng) -> Odd:
         if array.dtype.kind not in "fb":
             return np.where(array == old, new, array) if array.ndim == 1 else array
         shape = tuple(new if n == old else n for n in array.shape)
-        return _of_shape(array, shape)
+        return _of_shape(array, shape, rng)
 
     counts = {name: new if n == old and new else n for name, n in odd.sample.counts.items()}
     sample = replace(_mapped(odd.sample, change), counts=counts)
     return replace(odd, sample=sample, steps=(*odd.steps, f"size {old} becomes {new}"))
 
 
-def _of_shape(array: Array, shape: tuple[int, ...]) -> Array:
-    if not array.size:
-        return np.ones(shape, array.dtype)
-    return np.resize(array, shape)
+def _of_shape(array: Array, shape: tuple[int, ...], rng: Rng) -> Array:
+    if shape == array.shape:
+        return array
+    if array.dtype.kind == "b":
+        return rng.random(shape) < 0.7
+    return cast(np.asarray(rng.standard_normal(shape)), str(array.dtype))
 
 
 def _broadcast(odd: Odd, rng: Rng) -> Odd:
@@ -219,6 +221,58 @@ def _higher(odd: Odd, rng: Rng) -> Odd:
     return replace(odd, sample=sample, steps=(*odd.steps, f"all of a higher rank by {lead}"))
 
 
+def _grown(odd: Odd, rng: Rng) -> Odd:
+    """Give one axis of one array another size: others may be broadcast along it."""
+    found = _pick(odd, rng, least=1)
+    if found is None:
+        return odd
+    name, place, array = found
+    axis = int(rng.integers(array.ndim))
+    shape = (*array.shape[:axis], int(rng.integers(1, 6)), *array.shape[axis + 1 :])
+    return _with(odd, name, place, _of_shape(array, shape, rng), f"axis {axis} of another size")
+
+
+def _whole_arrays(odd: Odd) -> list[tuple[str, int, Array]]:
+    return [one for one in _arrays(odd.sample) if one[2].dtype.kind == "i" and one[2].size]
+
+
+def _target(odd: Odd, rng: Rng) -> Odd:
+    """Put the numbers of a shape in another order, or take factors from one to another."""
+    choices = [one for one in _whole_arrays(odd) if one[2].ndim == 1]
+    if not choices:
+        return odd
+    name, place, array = choices[int(rng.integers(len(choices)))]
+    numbers = [int(number) for number in array]
+    if rng.integers(2):
+        numbers = [int(number) for number in rng.permutation(numbers)]
+    for _ in range(int(rng.integers(1, 4))):
+        first, second = (int(at) for at in rng.integers(len(numbers), size=2))
+        number = numbers[first]
+        factors = [factor for factor in range(2, number + 1) if number % factor == 0]
+        if factors and numbers[second] > 0 and first != second:
+            factor = int(rng.choice(factors))
+            numbers[first] //= factor
+            numbers[second] *= factor
+        elif rng.integers(3) == 0:
+            numbers.insert(first, 1)
+    return _with(
+        odd, name, place, np.asarray(numbers, array.dtype), f"{numbers} in place of {array.tolist()}"
+    )
+
+
+def _index(odd: Odd, rng: Rng) -> Odd:
+    """Change one whole number: an axis, a place, a size."""
+    choices = _whole_arrays(odd)
+    if not choices:
+        return odd
+    name, place, array = choices[int(rng.integers(len(choices)))]
+    flat = array.reshape(-1).copy()
+    at = int(rng.integers(flat.size))
+    number = int(np.clip(flat[at], -(1 << 40), 1 << 40))
+    flat[at] = int(rng.choice([number + 1, number - 1, -1 - number, 0, 1, -1]))
+    return _with(odd, name, place, flat.reshape(array.shape), f"{flat.tolist()[:6]} in the whole numbers")
+
+
 def _scalar(odd: Odd, rng: Rng) -> Odd:
     if rng.integers(2):
 
@@ -238,7 +292,9 @@ def _turned(odd: Odd, rng: Rng) -> Odd:
     if found is None:
         return odd
     name, place, array = found
-    return _with(odd, name, place, array.transpose(rng.permutation(array.ndim)).copy(), "axes in another order")
+    return _with(
+        odd, name, place, array.transpose(rng.permutation(array.ndim)).copy(), "axes in another order"
+    )
 
 
 def _attribute(odd: Odd, rng: Rng) -> Odd:
@@ -369,7 +425,9 @@ def _other(odd: Odd, rng: Rng) -> Odd:
     group = groups[int(rng.integers(len(groups)))]
     kind = str(rng.choice(group))
     operators = {key: kind if one == now else one for key, one in odd.sample.operators.items()}
-    return replace(odd, sample=replace(odd.sample, operators=operators), steps=(*odd.steps, f"operator {kind}"))
+    return replace(
+        odd, sample=replace(odd.sample, operators=operators), steps=(*odd.steps, f"operator {kind}")
+    )
 
 
 def _aliased(odd: Odd, rng: Rng) -> Odd:
@@ -417,7 +475,5 @@ def watched(instance: Instance, rng: Rng) -> Instance:
     if not inner:
         return instance
     outputs = (*graph.outputs, inner[int(rng.integers(len(inner)))])
-    changed = Graph.of(
-        graph.nodes.values(), graph.types, graph.weights, graph.inputs, outputs, graph.opsets
-    )
+    changed = Graph.of(graph.nodes.values(), graph.types, graph.weights, graph.inputs, outputs, graph.opsets)
     return replace(instance, graph=changed)

@@ -1,6 +1,6 @@
 """What a rule makes of one instance: run before and after in ONNX Runtime, its optimiser off, and in numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +8,15 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from graph_fuzzing.perturbed import Odd
+from graph_fuzzing.perturbed import Odd, perturbed, plain
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.reference.calls import OperatorError
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.rules.verification import Instance, error_of, instance_of, run
+from irgym.envs.graph.task import block_of
+from irgym.measure.target import target_of
 
 Array = NDArray[Any]
 
@@ -82,8 +84,11 @@ def in_runtime(graph: Graph, feeds: Sequence[dict[str, Array]], weights: Weights
             for given in feeds
         ]
     except Exception as error:
-        # ONNX Runtime raises RuntimeError, and classes of its own that have no common base.
-        if not isinstance(error, RuntimeError) and not type(error).__module__.startswith("onnxruntime"):
+        # ONNX Runtime raises RuntimeError, and classes of its own that have no common base; numbers may be none
+        # that an attribute can hold.
+        if not isinstance(error, RuntimeError | ValueError) and not type(error).__module__.startswith(
+            "onnxruntime"
+        ):
             raise
         raise Refused(str(error).partition("\n")[0]) from error
 
@@ -95,13 +100,20 @@ def built(rule: Rule, odd: Odd, block: int) -> Instance | None:
             instance = instance_of(rule, odd.sample, block, odd.precision, odd.opset)
             for change in odd.after:
                 instance = change(instance)
-    except (OperatorError, ValueError, IndexError, KeyError, TypeError, ZeroDivisionError, AttributeError):
+    except (OperatorError, ValueError, IndexError, KeyError, TypeError, ArithmeticError, AttributeError):
         return None  # what makes types of operators says in one of these ways that operands do not fit
     return instance if instance.anchor in instance.graph.nodes else None
 
 
-def checked(rule: Rule, odd: Odd, block: int) -> Checked:
-    """Apply a rule to an instance, at each place where it applies, and compare."""
+def checked(note: Callable[[str], None], rule: Rule, odd: Odd, block: int) -> Checked:
+    """Apply a rule to an instance, at each place where it applies, and compare.
+
+    Args:
+        note: Is told when the instance itself has run: what dies then is what the rule made of it.
+        rule: The rule.
+        odd: The sample.
+        block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+    """
     instance = built(rule, odd, block)
     if instance is None:
         return Checked(False)
@@ -114,6 +126,7 @@ def checked(rule: Rule, odd: Odd, block: int) -> Checked:
     said = [(graph.types[name].dtype, graph.types[name].shape) for name in graph.outputs]
     if [(str(one.dtype), one.shape) for one in before[0]] != said:
         return Checked(False)  # not a model that is read: its types are those of what it computes
+    note("after")
     try:
         sites = list(rule.sites(graph, graph.nodes[instance.anchor], block))
     except Exception as error:  # noqa: BLE001 - whatever a condition raises is what is looked for
@@ -191,13 +204,14 @@ def _in_doubles(instance: Instance, after: Graph, odd: Odd, block: int) -> Fault
             before = run(instance.graph, feeds, weights, block)
         except (OperatorError, ValueError, IndexError):
             return None  # numpy has no meaning of an operator of the instance with these attributes
-        now = run(after, feeds, weights, block)
+        try:
+            now = run(after, feeds, weights, block)
+        except Exception as error:  # noqa: BLE001 - what numpy knew before, it has to know after
+            return Fault("numpy", f"{type(error).__name__}: {error}", instance.graph, after)
     for name, one, other in zip(instance.graph.outputs, before, now, strict=True):
         error = error_of(np.asarray(one), np.asarray(other))
         if not error <= (CLOSE_IN_DOUBLES if odd.precision != "float16" else CLOSE["float16"]):
-            return Fault(
-                "result", f"{name} is off by {error:.1e} in double precision", instance.graph, after
-            )
+            return Fault("result", f"{name} is off by {error:.1e} in double precision", instance.graph, after)
     return None
 
 
@@ -214,3 +228,11 @@ class _Doubled(Weights):
 
     def array(self, weight: Any) -> Array:
         return _doubled(self._of.array(weight))
+
+
+def instance_in(rule: Rule, rng: np.random.Generator) -> Instance | None:
+    """Return a random instance of a rule in single precision, made odd at times; None where it is none."""
+    odd = plain(rule, rng)
+    for _ in range(int(rng.integers(3))):
+        odd = perturbed(odd, rng)
+    return built(rule, odd, block_of(target_of(None)))

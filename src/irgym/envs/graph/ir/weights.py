@@ -178,14 +178,17 @@ class Computed:
 
     @property
     def _bounds(self) -> list["Magnitude | Plain"]:
-        return [one.magnitude if isinstance(one, Stored | Literal | Computed) else one for one in self.arguments]
+        return [
+            one.magnitude if isinstance(one, Stored | Literal | Computed) else one for one in self.arguments
+        ]
 
     @property
     def _inner(self) -> int:
         """The number of products of which a matrix product adds up each element."""
         first = self.arguments[0]
-        whole = self.function == "matmul" and isinstance(first, Stored | Literal | Computed)
-        return first.type.shape[-1] if whole else 1
+        if self.function == "matmul" and isinstance(first, Stored | Literal | Computed):
+            return first.type.shape[-1]
+        return 1
 
 
 Weight: TypeAlias = Stored | Literal | Computed

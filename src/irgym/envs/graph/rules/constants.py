@@ -54,7 +54,9 @@ PRODUCTS = frozenset(
 FACTORS = frozenset({"alpha", "beta", "scale"})
 """Attributes that are factors, of the operators that multiply."""
 
-_WITHOUT_DOMAIN = {f"com.microsoft.{name}": name for name in ("FusedMatMul", "FusedGemm", "MultiHeadAttention")}
+_WITHOUT_DOMAIN = {
+    f"com.microsoft.{name}": name for name in ("FusedMatMul", "FusedGemm", "MultiHeadAttention")
+}
 
 
 class UnsoundError(Exception):
@@ -71,15 +73,16 @@ class Constant(Protocol):
 
 
 def reassociates(before: str, after: str) -> bool:
-    """Say whether a rule moves, merges or parts products: it has a factor, and more products than two.
+    """Say whether a rule moves, merges or parts products: it has more than two, before and after together.
 
     Args:
         before: Its pattern.
         after: What it makes.
     """
-    calls = [_called(text) for text in (before, after)]
-    factors = [name for name in calls[0] if name in SCALES or name == "Associative"]
-    return bool(factors) and sum(name in PRODUCTS for called in calls for name in called) > 2
+    called = [*_called(before), *_called(after)]
+    return (
+        any(name in PRODUCTS - {"Same"} for name in called) and sum(name in PRODUCTS for name in called) > 2
+    )
 
 
 def computes(before: str, after: str) -> bool:

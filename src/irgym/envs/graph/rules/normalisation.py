@@ -76,7 +76,7 @@ def _simplified() -> Iterator[Rule]:
 
 
 _KINDS = {"layer": ("LayerNormalization", ", [b]"), "rms": ("SimplifiedLayerNormalization", "")}
-_FITS = "x.floating and x.rank in (2, 3) and g.shape == x.shape[-1:]"
+_FITS = "x.floating and x.rank in (2, 3) and e >= 0 and g.shape == x.shape[-1:]"
 
 
 def _skipped(biased: bool) -> Callable[[Rng], Sample]:

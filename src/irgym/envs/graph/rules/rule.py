@@ -1,7 +1,7 @@
 """A rewrite rule, and where it applies."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
@@ -13,6 +13,7 @@ import numpy as np
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.rules.building import BUILTINS, Builder, RuleError, Value, names_of, names_used
 from irgym.envs.graph.rules.constants import UnsoundError, computes, moderate, reassociates
+from irgym.envs.graph.rules.failures import Failures
 from irgym.envs.graph.rules.language import (
     ABSENT,
     DOMAINS,
@@ -181,7 +182,12 @@ class Rule:
         return any(isinstance(one, ast.Name) and (one.id in DOMAINS or one.id in SINGLE) for one in called)
 
     def sites(
-        self, graph: Graph, anchor: Node, block: int, precision: str = FUSED_PRECISION
+        self,
+        graph: Graph,
+        anchor: Node,
+        block: int,
+        precision: str = FUSED_PRECISION,
+        failures: Failures | None = None,
     ) -> Iterator[Site]:
         """Return the places in a graph at which the rule applies and whose first node is `anchor`.
 
@@ -190,10 +196,20 @@ class Rule:
             anchor: One of its nodes.
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
             precision: The floating-point type that operators of ONNX Runtime's own domains are there for.
+            failures: Where failures of the rule are noted, which otherwise are raised.
+
+        Raises:
+            RuleError: The condition fails: the rule is wrong.
         """
         seen: set[str] = set()
         for match in matches(graph, self.pattern, anchor):
-            site = self._site(graph, match, block, precision)
+            try:
+                site = self._site(graph, match, block, precision)
+            except RuleError as error:
+                if failures is None:
+                    raise
+                failures.note(self.name, anchor.name, error)
+                continue
             if site is not None and site.name not in seen:
                 seen.add(site.name)
                 yield site
@@ -281,7 +297,9 @@ class Rule:
         try:
             names = self._made(builder, graph, site.match)
         except UnsoundError as error:
-            raise RuleError(f"{self.name} makes constants that its condition does not allow: {error}") from error
+            raise RuleError(
+                f"{self.name} makes constants that its condition does not allow: {error}"
+            ) from error
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
@@ -313,7 +331,12 @@ def _several(bound: Bound) -> tuple[str, ...]:
     return (bound,) if isinstance(bound, str) else bound
 
 
-def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
-    """Say whether the values that are made, and all floating-point ones but weights, are of a type."""
+def _in_precision(graph: Graph, values: Sequence[str], roots: Iterable[str], precision: str) -> bool:
+    """Say whether the values that are made, and all floating-point ones but weights, are of a type.
+
+    None may be empty: ONNX Runtime's own operators refuse such tensors, or kill the process.
+    """
+    if any("float" in graph.types[one].dtype and not graph.types[one].size for one in values if one):
+        return False
     used = {graph.types[value].dtype for value in values if value and value not in graph.weights}
     return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}
