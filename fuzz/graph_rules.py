@@ -1,9 +1,10 @@
-"""Verifies each rewrite rule of tensor graphs where it breaks: on odd instances, in ONNX Runtime and in numpy.
+"""Verifies each rewrite rule of tensor graphs where it breaks: on odd instances, in ONNX Runtime and numpy.
 
 Each instance of a rule's pattern is made odd in up to four ways: sizes of 0 and 1, operands that are
 broadcast, other ranks, axes, orders, attributes, types and operators, constants at the edge of their type,
 operands used twice, inner values that are outputs. What ONNX Runtime runs, with its own optimiser off, is
-rewritten wherever the rule applies and run again. What is found is made smaller: as few odd things as show it.
+rewritten wherever the rule applies and run again. What is found is made smaller: as few odd things as show
+it.
 
     python fuzz/graph_rules.py --seconds 600
     python fuzz/graph_rules.py --count 2000 --rules conv-sum split-batch-product

@@ -1,4 +1,4 @@
-"""Random sequences of rewrites: no rule fails, nothing ends in a traceback, and ONNX Runtime runs what comes out.
+"""Random sequences of rewrites: no rule fails, nothing ends in a traceback, ONNX Runtime runs what comes out.
 
 Programs are random graphs in single precision, instances of rules, and the data sets' families in small
 sizes. Each sequence draws a rule among those that apply, then a place for it. One in `--run-every` is run in
@@ -14,26 +14,29 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import tyro
 from graph_fuzzing.apart import Apart, Died
+from graph_fuzzing.narrowed import narrowed
 from graph_fuzzing.perturbed import Array
 from graph_fuzzing.programs import HEAVY, PROGRAMS
 from graph_fuzzing.random_graphs import Maker
 from graph_fuzzing.rule_checks import Refused, in_runtime, instance_in
 
-from irgym.core.actions import Action
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.environment import GRAPH, toolchain
+from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.checking import feeds_of
-from irgym.envs.graph.task import GraphTask
+from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.state import GraphState
+from irgym.envs.graph.task import block_of
+from irgym.envs.graph.transitions import rewritten
 from irgym.measure.target import target_of
 
 FAMILIES = 0.1
@@ -74,17 +77,19 @@ class Told:
     """What came of one sequence.
 
     Attributes:
-        kind: What its program was.
+        kind: What its program was: `random`, `instance`, `family`; `refused` where there was none.
         rules: The rules that were taken.
         ran: Whether it was compared in ONNX Runtime.
         failures: How often a rule failed.
-        wrong: What went wrong else; empty for nothing.
+        traceback: Whether anything else raised an exception.
+        wrong: What went wrong; empty for nothing.
     """
 
     kind: str
     rules: list[str] = field(default_factory=list[str])
     ran: bool = False
     failures: int = 0
+    traceback: bool = False
     wrong: str = ""
 
 
@@ -93,14 +98,14 @@ class Program:
     """What a sequence begins with.
 
     Attributes:
-        kind: `random`, `instance` or a family.
-        task: Its task.
+        kind: As in `Told`.
+        graph: Its graph.
         feeds: Its inputs.
         weights: Its weights.
     """
 
     kind: str
-    task: GraphTask
+    graph: Graph
     feeds: Mapping[str, Array]
     weights: Weights
 
@@ -114,11 +119,12 @@ class Sequences:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._models: dict[str, GraphTask | None] = {}
+        self._finder = Finder(RULES, block_of(target_of(None)))
+        self._models: dict[str, Program | None] = {}
         families = [name for name in PROGRAMS if name not in HEAVY] if options.families else []
         self._uris = [f"graph://{name}?{query}" for name in families for query in PROGRAMS[name]]
 
-    def run(self, note, number: int) -> Told:
+    def run(self, note: Callable[[str], None], number: int) -> Told:
         """Return what came of a sequence."""
         rng = np.random.default_rng((self.options.seed, number))
         told = Told("refused")
@@ -130,24 +136,25 @@ class Sequences:
                 self._rewritten(program, rng, number, told)
         except Exception as error:  # noqa: BLE001 - every traceback is one of what is counted
             place = traceback.extract_tb(error.__traceback__)[-1]
+            told.traceback = True
             told.wrong = f"{type(error).__name__} in {place.name}: {error}"
         return told
 
     def _rewritten(self, program: Program, rng: np.random.Generator, number: int, told: Told) -> None:
-        task = program.task
-        before = task.failures.total
-        state = task.initial()
+        finder, graph = self._finder, program.graph
+        before = finder.failures.total
+        state = GraphState(graph, graph.digest, finder.all(graph))
         for _ in range(int(rng.integers(1, self.options.steps + 1))):
-            candidates = task.mask(state).candidates
+            candidates = state.candidates
             if not candidates or len(state.graph.nodes) > GROWN:
                 break
-            kinds = sorted({kind for kind, _ in candidates})
-            kind = kinds[int(rng.integers(len(kinds)))]
-            names = [name for own, name in candidates if own == kind]
-            action = Action(kind, candidate=names[int(rng.integers(len(names)))])
-            told.rules.append(task.space.kinds[kind].name)
-            state = task.step(state, action)
-        told.failures = task.failures.total - before
+            places = sorted({place for place, _ in candidates})
+            place = places[int(rng.integers(len(places)))]
+            names = [name for own, name in candidates if own == place]
+            told.rules.append(finder.rules[place].name)
+            sites = candidates[place, names[int(rng.integers(len(names)))]]
+            state = rewritten(finder, state, place, sites)
+        told.failures = finder.failures.total - before
         if number % self.options.run_every == 0:
             told.wrong = _compared(program, state.graph)
             told.ran = True
@@ -158,42 +165,28 @@ class Sequences:
             return self._family(self._uris[int(rng.integers(len(self._uris)))])
         if share < FAMILIES + INSTANCES:
             found = instance_in(RULES[int(rng.integers(len(RULES)))], rng)
-            return None if found is None else _of("instance", found.graph, found.feeds, found.weights)
+            return None if found is None else Program("instance", found.graph, found.feeds, found.weights)
         maker = Maker(np.random.default_rng(int(rng.integers(1 << 30))))
         graph = maker.graph(int(rng.integers(4, 20)))
-        return _of("random", *single(graph, maker.feeds()))
+        return Program("random", *narrowed(graph, maker.feeds()))
 
     def _family(self, uri: str) -> Program | None:
         if uri not in self._models:
             try:
-                self._models[uri] = GRAPH.task(uri)
+                task = GRAPH.task(uri)
             except ProgramError:
                 self._models[uri] = None
-        task = self._models[uri]
-        if task is None:
-            return None
-        model = model_at(task.path)
-        return Program(
-            uri.partition("?")[0].removeprefix("graph://"), task, feeds_of(task.path, 0), model.weights
-        )
-
-
-def _of(kind: str, graph: Graph, feeds: Mapping[str, Array], weights: Weights) -> Program:
-    return Program(kind, GraphTask(kind, "", graph, target_of(None), 1, toolchain()), feeds, weights)
-
-
-def single(graph: Graph, feeds: Mapping[str, Array]) -> tuple[Graph, dict[str, Array], Weights]:
-    """Return a graph of double precision in single precision, with its inputs and weights."""
-    from graph_fuzzing.narrowed import narrowed
-
-    return narrowed(graph, feeds)
+            else:
+                feeds, weights = feeds_of(task.path, 0), model_at(task.path).weights
+                self._models[uri] = Program("family", task.graph, feeds, weights)
+        return self._models[uri]
 
 
 def _compared(program: Program, after: Graph) -> str:
     """Return how what came out differs in ONNX Runtime from the program; nothing where it does not."""
     feeds = [dict(program.feeds)]
     try:
-        [before] = in_runtime(program.task.graph, feeds, program.weights)
+        [before] = in_runtime(program.graph, feeds, program.weights)
     except Refused:
         return ""  # no model: ONNX Runtime does not run it as it is
     try:
@@ -219,7 +212,7 @@ def main() -> None:
     apart = Apart(sequences.run)
     started = time.monotonic()
     kinds, rules = Counter[str](), Counter[str]()
-    done = ran = failures = steps = 0
+    done = ran = failures = steps = tracebacks = 0
     wrong: list[str] = []
     for number in range(options.first, options.first + options.count):
         if options.seconds is not None and time.monotonic() - started > options.seconds:
@@ -232,21 +225,19 @@ def main() -> None:
             kinds["refused"] += 1
             continue
         done += 1
-        kinds[told.kind if told.kind in ("random", "instance") else "family"] += 1
+        kinds[told.kind] += 1
         rules.update(told.rules)
         steps += len(told.rules)
         ran += told.ran
         failures += told.failures
+        tracebacks += told.traceback
         if told.wrong or told.failures:
             wrong.append(f"number {number} ({told.kind}): {told.wrong or 'a rule failed'}; {told.rules}")
             print(wrong[-1], flush=True)
     shown = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
     print(f"sequences {options.first} to {number}: {done} done, {shown}; {steps} steps, {len(rules)} rules")
-    tracebacks = sum("traceback" in one or "Error" in one for one in wrong)
-    print(
-        f"{failures} rule errors, {tracebacks} tracebacks, {len(wrong)} wrong; {ran} compared in ONNX Runtime"
-    )
-    print(f"{time.monotonic() - started:.0f} s")
+    print(f"{failures} rule errors, {tracebacks} tracebacks, {len(wrong)} wrong in all;", end=" ")
+    print(f"{ran} compared in ONNX Runtime; {time.monotonic() - started:.0f} s")
     sys.exit(1 if wrong else 0)
 
 

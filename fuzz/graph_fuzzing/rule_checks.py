@@ -1,4 +1,4 @@
-"""What a rule makes of one instance: run before and after in ONNX Runtime, its optimiser off, and in numpy."""
+"""What a rule makes of an instance, run before and after: in ONNX Runtime, its optimiser off, and numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -84,11 +84,10 @@ def in_runtime(graph: Graph, feeds: Sequence[dict[str, Array]], weights: Weights
             for given in feeds
         ]
     except Exception as error:
-        # ONNX Runtime raises RuntimeError, and classes of its own that have no common base; numbers may be none
-        # that an attribute can hold.
-        if not isinstance(error, RuntimeError | ValueError) and not type(error).__module__.startswith(
-            "onnxruntime"
-        ):
+        # ONNX Runtime raises RuntimeError, and classes of its own that have no common base. Numbers may be
+        # none that an attribute can hold.
+        own = type(error).__module__.startswith("onnxruntime")
+        if not own and not isinstance(error, RuntimeError | ValueError):
             raise
         raise Refused(str(error).partition("\n")[0]) from error
 

@@ -60,8 +60,9 @@ def applied(
 ) -> tuple[Graph, list[Rewrite]]:
     """Return the graph after a rule was applied at some sites, one after the other, and what was done.
 
-    Sites that are gone when it is their turn, because of those before, are left out. So are those at which the
-    rule fails, which are noted in the finder's `failures`. Where rules apply to the graph is not looked for.
+    Sites that are gone when it is their turn, because of those before, are left out. So are those at which
+    the rule fails, which are noted in the finder's `failures`. Where rules apply to the graph is not looked
+    for.
 
     Args:
         finder: Knows the rules.

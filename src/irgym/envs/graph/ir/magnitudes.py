@@ -1,7 +1,7 @@
-"""Bounds of the magnitudes of weights, without their arrays, and whether what is computed of them stays normal.
+"""Bounds of the magnitudes of weights, without their arrays: whether what is computed of them stays normal.
 
-A constant that two others are merged into is *sound* if it is an ordinary number wherever its parts are:
-not infinite, not zero, not subnormal, in its own precision. Bounds tell that of weights in files, whose elements
+A constant that others are merged into is *sound* if it is an ordinary number wherever its parts are: not
+infinite, not zero, not subnormal, in its own precision. Bounds tell that of weights in files, whose elements
 nobody looks at during a search: the least and the greatest magnitude. Small weights are looked at one by one.
 """
 
