@@ -34,6 +34,9 @@ from irgym.measure.target import target_of
 MOST = 4
 """Greatest number of odd things of an instance."""
 
+BLOCK = block_of(target_of(None))
+"""Channels of a block in the layout of ONNX Runtime's nchwc operators on this machine."""
+
 SHRINKS = 60
 """Instances that are tried to make one smaller."""
 
@@ -89,12 +92,15 @@ class Checker:
     """Checks instances of rules in a process of its own."""
 
     def __init__(self) -> None:
-        self._block = block_of(target_of(None))
         self._apart = Apart(self._check)
 
     def _check(self, note: Callable[[str], None], name: str, *which: int | None) -> Checked:
         rule = next(rule for rule in RULES if rule.name == name)
-        return checked(note, rule, instance(rule, *which), self._block)
+        return checked(note, rule, instance(rule, *which), BLOCK)
+
+    def close(self) -> None:
+        """End the process."""
+        self._apart.close()
 
     def __call__(self, rule: Rule, seed: int, number: int, ways: int | None = None) -> Checked:
         """Check one instance of a rule."""
@@ -103,7 +109,7 @@ class Checker:
         except Died as error:
             if not error.stage:
                 return Checked(False)  # ONNX Runtime dies of the instance itself
-            built_ = built(rule, instance(rule, seed, number, ways), self._block)
+            built_ = built(rule, instance(rule, seed, number, ways), BLOCK)
             fault = None if built_ is None else Fault("death", "ONNX Runtime dies of it", built_.graph)
             return Checked(True, 1, fault)
 

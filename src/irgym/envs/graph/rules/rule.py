@@ -163,7 +163,8 @@ class Rule:
         return names_used(self._after)
 
     @cached_property
-    def _reassociates(self) -> bool:
+    def moves_products(self) -> bool:
+        """Whether it moves, merges or parts products: then constant factors must be moderate; see `constants`."""
         return reassociates(self.before, self.after)
 
     @cached_property
@@ -250,7 +251,7 @@ class Rule:
 
     def _sound(self, graph: Graph, match: Match, block: int) -> bool:
         """Say whether the constants that the rule moves and makes are ordinary: see `constants`."""
-        if self._reassociates and not moderate(graph, [graph.nodes[name] for name in match.found]):
+        if self.moves_products and not moderate(graph, [graph.nodes[name] for name in match.found]):
             return False
         if not self._computes:
             return True
