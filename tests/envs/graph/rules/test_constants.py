@@ -10,7 +10,7 @@ from small_graphs import BLOCK, run_in_ort
 
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph, Node, node
-from irgym.envs.graph.ir.magnitudes import Magnitude, format_of, magnitude_of
+from irgym.envs.graph.ir.magnitudes import Magnitude, magnitude_of
 from irgym.envs.graph.ir.reading import read
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Stored, Weights, computed, literal, weight_of
@@ -97,9 +97,7 @@ EXTREMES = [
 
 
 @pytest.mark.parametrize(("kind", "first", "second", "a", "b"), EXTREMES)
-def test_no_rewrite_changes_what_extreme_factors_make(
-    kind: str, first: str, second: str, a: float, b: float
-):
+def test_no_rewrite_changes_what_extreme_factors_make(kind: str, first: str, second: str, a: float, b: float):
     graph = scaled(kind, first, second, a, b)
     ordinary = np.random.default_rng(1).normal(size=(2, 3)).astype(kind)
     small = (ordinary * (1e-2 if kind == "float16" else 1e-20)).astype(kind)

@@ -85,5 +85,3 @@ def test_equality_saturation_leaves_such_places_out():
 
     saturated = saturate(relus(), [FAILING["type"], SOUND["merge-relus"]], BLOCK, Limits(seconds=20))
     assert saturated.tensors.failures.counts["planted"] > 0
-
-

@@ -164,7 +164,7 @@ class Rule:
 
     @cached_property
     def moves_products(self) -> bool:
-        """Whether it moves, merges or parts products: then constant factors must be moderate; see `constants`."""
+        """Whether it moves, merges or parts products: constant factors must be moderate; see `constants`."""
         return reassociates(self.before, self.after)
 
     @cached_property
