@@ -1,4 +1,4 @@
-"""A short run of `benchmarks/graph_fuzz.py`: random rewrites of very small models, checked step by step."""
+"""A short run of `fuzz/graph_fuzz.py`: random rewrites of very small models, checked step by step."""
 
 import os
 import re
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "graph_fuzz.py"
+SCRIPT = Path(__file__).parents[3] / "fuzz" / "graph_fuzz.py"
 
 
 def run(*options: str, hashing: str = "0") -> str:

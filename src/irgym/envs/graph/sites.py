@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.rules.concerned import Concerned
+from irgym.envs.graph.rules.failures import Failures
 from irgym.envs.graph.rules.matching import may_be
 from irgym.envs.graph.rules.rule import Rule, Site
 
@@ -18,11 +19,13 @@ class Finder:
     Args:
         rules: The rules.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+        failures: Where failures of rules are noted.
     """
 
-    def __init__(self, rules: Sequence[Rule], block: int) -> None:
+    def __init__(self, rules: Sequence[Rule], block: int, failures: Failures | None = None) -> None:
         self.rules = tuple(rules)
         self.block = block
+        self.failures = failures or Failures()
         self._firsts = [rule.pattern[0].node for rule in self.rules]
         anchors = [rule.anchors for rule in self.rules]
         self._any = [place for place, one in enumerate(anchors) if one is None]
@@ -39,7 +42,7 @@ class Finder:
     def alone(self, place: int) -> "Finder":
         """Return what finds the sites of one rule."""
         if place not in self._alone:
-            self._alone[place] = Finder([self.rules[place]], self.block)
+            self._alone[place] = Finder([self.rules[place]], self.block, self.failures)
         return self._alone[place]
 
     def all(self, graph: Graph) -> Sites:
@@ -86,7 +89,7 @@ class Finder:
         one = graph.nodes[name]
         for place in places:
             if may_be(graph, self._firsts[place], one):
-                for site in self.rules[place].sites(graph, one, self.block):
+                for site in self.rules[place].sites(graph, one, self.block, failures=self.failures):
                     yield place, site
 
     def _concerns(self, before: Graph, graph: Graph) -> dict[str, set[int]]:

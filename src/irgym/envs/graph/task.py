@@ -24,6 +24,7 @@ from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.meta_graph import META_GRAPH
 from irgym.envs.graph.observations import VIEWS, Rows
+from irgym.envs.graph.rules.failures import Failures
 from irgym.envs.graph.session_options import OFF, options_text
 from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.sketches import sketch
@@ -102,6 +103,11 @@ class GraphTask(Task[GraphState]):
         self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
         self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
+
+    @property
+    def failures(self) -> Failures:
+        """Failures of rules, which cost a candidate each; no rule should have any."""
+        return self.finder.failures
 
     @property
     def target(self) -> Target:

@@ -2,11 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from irgym.core.actions import Action
+from irgym.core.errors import ScheduleError
 from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.rules.building import RuleError
 from irgym.envs.graph.rules.rule import Site
-from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.sites import Finder, Sites
 from irgym.envs.graph.state import GraphState
 
 KEPT = 64
@@ -35,6 +38,8 @@ class Kept:
 def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Site]) -> GraphState:
     """Return the state after a rule was applied at some sites: see `applied`.
 
+    Where the rule fails, which none should, the graph stays as it is and the rule no longer applies there.
+
     Args:
         finder: Knows the rules.
         state: The state before.
@@ -45,6 +50,8 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
         ScheduleError: The rule does not apply there.
     """
     graph, rewrites = applied(finder, state, place, sites)
+    if not rewrites:
+        return replace(state, sites=_without(state.sites, place, sites))
     return GraphState(graph, graph.digest, finder.after(state.sites, state.graph, rewrites, graph))
 
 
@@ -53,8 +60,9 @@ def applied(
 ) -> tuple[Graph, list[Rewrite]]:
     """Return the graph after a rule was applied at some sites, one after the other, and what was done.
 
-    Sites that are gone when it is their turn, because of those before, are left out. Where rules apply to
-    the graph is not looked for.
+    Sites that are gone when it is their turn, because of those before, are left out. So are those at which
+    the rule fails, which are noted in the finder's `failures`. Where rules apply to the graph is not looked
+    for.
 
     Args:
         finder: Knows the rules.
@@ -66,8 +74,8 @@ def applied(
         ScheduleError: The rule does not apply there.
     """
     if len(sites) == 1:
-        rewrite = finder.rules[place].rewrite(state.graph, sites[0], finder.block)
-        return state.graph.rewritten(rewrite), [rewrite]
+        after, rewrite = _rewrite(finder, state.graph, place, sites[0])
+        return after, [rewrite] if rewrite else []
     alone = finder.alone(place)
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
@@ -79,7 +87,33 @@ def applied(
             now = next((one for many in found.values() for _, one in many if one.name == site.name), None)
         if now is None or not finder.rules[place].apart(graph, now):
             continue
-        rewrites.append(finder.rules[place].rewrite(graph, now, finder.block))
-        before, graph = graph, graph.rewritten(rewrites[-1])
-        found = alone.after(found, before, rewrites[-1:], graph, near=True)
+        before = graph
+        graph, rewrite = _rewrite(finder, before, place, now)
+        if rewrite is None:
+            continue
+        rewrites.append(rewrite)
+        found = alone.after(found, before, [rewrite], graph, near=True)
     return graph, rewrites
+
+
+def _rewrite(finder: Finder, graph: Graph, place: int, site: Site) -> tuple[Graph, Rewrite | None]:
+    """Return the graph after a rule was applied at a site; as it is, and no rewrite, where the rule fails."""
+    rule = finder.rules[place]
+    try:
+        rewrite = rule.rewrite(graph, site, finder.block)
+        after = graph.rewritten(rewrite)
+        _ = after.order  # finds circles
+    except (RuleError, ScheduleError) as error:
+        finder.failures.note(rule.name, site.name, error)
+        return graph, None
+    return after, rewrite
+
+
+def _without(sites: Sites, place: int, gone: Sequence[Site]) -> Sites:
+    """Return sites without some of a rule."""
+    names = {site.name for site in gone}
+    left = {
+        name: tuple(pair for pair in pairs if pair[0] != place or pair[1].name not in names)
+        for name, pairs in sites.items()
+    }
+    return {name: pairs for name, pairs in left.items() if pairs}

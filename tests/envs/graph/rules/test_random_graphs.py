@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from random_graphs import Maker
+from graph_fuzzing.random_graphs import Maker
 from small_graphs import BLOCK, sites_of
 
 from irgym.envs.graph.actions import RULES

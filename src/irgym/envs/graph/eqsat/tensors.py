@@ -11,6 +11,8 @@ from irgym.envs.graph.ir.finiteness import Size, size_of_results
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
+from irgym.envs.graph.rules.building import RuleError
+from irgym.envs.graph.rules.failures import Failures
 from irgym.envs.graph.rules.rule import Rule
 
 
@@ -42,6 +44,7 @@ class Tensors:
         egraph: The operators, and what is equal.
         values: Numbers of that graph's values, by name.
         weights: Weights, by number.
+        failures: Failures of rules.
 
     Raises:
         BaselineError: The graph has operators with graphs of their own.
@@ -55,6 +58,7 @@ class Tensors:
         self.graph = graph
         self.egraph = EGraph()
         self.values: dict[str, int] = {}
+        self.failures = Failures()
         self._block = block
         self._heads: dict[tuple[tuple[tuple[str, Attribute], ...], tuple[bool, ...]], int] = {}
         self._attributes: list[tuple[tuple[tuple[str, Attribute], ...], tuple[bool, ...]]] = []
@@ -225,8 +229,13 @@ class Tensors:
             if variable.partition(".")[0] in rule.roots
         ]
         part = self.part(found, roots)
-        for site in rule.sites(part, part.nodes[_name_of(found[0].outputs[0])], self._block):
-            rewrite = rule.rewrite(part, site, self._block)
+        anchor = part.nodes[_name_of(found[0].outputs[0])]
+        for site in rule.sites(part, anchor, self._block, failures=self.failures):
+            try:
+                rewrite = rule.rewrite(part, site, self._block)
+            except RuleError as error:
+                self.failures.note(rule.name, site.name, error)
+                continue
             values = {name: int(name[1:]) for name in part.types}
             for name, weight in rewrite.weights.items():
                 values[name] = self._weight(weight)

@@ -149,7 +149,9 @@ def _gates(weights: Array, order: Sequence[int]) -> Array:
         weights: Shape (gates * hidden, *rest).
         order: The old place of each gate.
     """
-    return weights.reshape(len(order), -1, *weights.shape[1:])[list(order)].reshape(weights.shape)
+    return weights.reshape(len(order), len(weights) // len(order), *weights.shape[1:])[list(order)].reshape(
+        weights.shape
+    )
 
 
 def _row_shape(shape: Shape) -> Shape:

@@ -106,7 +106,8 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
     clear(tensor)
     tensor.external_data.add(key="location", value=weight.digest)
     tensor.external_data.add(key="greatest", value=repr(weight.greatest))
-    for key, holds in (("causal", weight.causal), ("open", weight.open)):
+    tensor.external_data.add(key="least", value=repr(weight.least))
+    for key, holds in (("causal", weight.causal), ("open", weight.open), ("zeros", weight.zeros)):
         if holds:
             tensor.external_data.add(key=key, value="true")
     if weight.row:
@@ -117,7 +118,10 @@ def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
     """Return the weight that `mark_apart` put elsewhere."""
     known = {entry.key: entry.value for entry in tensor.external_data}
     greatest, row = float(known["greatest"]), known.get("row", "")
-    return Stored(tensor.name, known["location"], kind, greatest, "causal" in known, "open" in known, row)
+    looks = "causal" in known, "open" in known, row
+    return Stored(
+        tensor.name, known["location"], kind, greatest, *looks, float(known["least"]), "zeros" in known
+    )
 
 
 def _check(model: ModelProto, name: str) -> None:

@@ -16,6 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.functions import FUNCTIONS
+from irgym.envs.graph.ir.magnitudes import (
+    ARITHMETIC,
+    ELEMENTWISE,
+    NOTHING,
+    Magnitude,
+    bounds_of,
+    elements_stay_normal,
+    format_of,
+    magnitude_of,
+    stays_normal,
+)
 from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]
@@ -39,6 +50,8 @@ class Stored:
             low, or a truth.
         row: Where its rows, its last dimension, are all equal: the digest of one, as an array of one
             dimension; else empty.
+        least: The least magnitude of its elements but zeros; infinite if there are none, 0 if nobody looked.
+        zeros: Whether elements may be zero.
     """
 
     name: str
@@ -48,6 +61,13 @@ class Stored:
     causal: bool = False
     open: bool = False
     row: str = ""
+    least: float = 0.0
+    zeros: bool = True
+
+    @property
+    def magnitude(self) -> Magnitude:
+        """Bounds of its elements."""
+        return Magnitude(self.least, self.greatest, self.zeros, self.type.size)
 
 
 @dataclass(frozen=True)
@@ -76,6 +96,16 @@ class Literal:
     def greatest(self) -> float:
         """As `Stored.greatest`."""
         return greatest_of(self.array)
+
+    @cached_property
+    def magnitude(self) -> Magnitude:
+        """Bounds of its elements."""
+        return magnitude_of(self.array) if self.array.dtype.kind == "f" else NOTHING
+
+    @property
+    def small(self) -> Array:
+        """Its elements."""
+        return self.array
 
     @cached_property
     def causal(self) -> bool:
@@ -119,8 +149,52 @@ class Computed:
         ]
         return hashlib.blake2b("\0".join([self.function, *parts]).encode(), digest_size=16).hexdigest()
 
+    @cached_property
+    def small(self) -> Array | None:
+        """Its elements, where it is computed of literals alone; None otherwise."""
+        parts = [one.small if isinstance(one, Literal | Computed) else one for one in self.arguments]
+        if any(one is None or isinstance(one, Stored) for one in parts) or self.type.size > _LOOKED_AT:
+            return None
+        with np.errstate(all="ignore"):  # what overflows is found out, and refused
+            return np.asarray(FUNCTIONS[self.function].array(*parts), self.type.dtype)
+
+    @cached_property
+    def magnitude(self) -> Magnitude:
+        """Bounds of its elements."""
+        if self.small is not None:
+            return magnitude_of(self.small) if self.small.dtype.kind == "f" else NOTHING
+        return bounds_of(self.function, self._bounds, self._inner, self.type.size)
+
+    @property
+    def sound(self) -> bool:
+        """Whether its elements are ordinary numbers where its parts are; see `magnitudes`."""
+        kind = format_of(self.type.dtype)
+        if kind is None or self.function not in ARITHMETIC:
+            return True
+        parts = [one.small for one in self.arguments if isinstance(one, Literal | Computed)]
+        if self.function in ELEMENTWISE and self.small is not None:
+            return elements_stay_normal(self.function, parts, self.small, kind)
+        return stays_normal(self.function, self._bounds, self._inner, kind)
+
+    @property
+    def _bounds(self) -> list["Magnitude | Plain"]:
+        return [
+            one.magnitude if isinstance(one, Stored | Literal | Computed) else one for one in self.arguments
+        ]
+
+    @property
+    def _inner(self) -> int:
+        """The number of products of which a matrix product adds up each element."""
+        first = self.arguments[0]
+        if self.function == "matmul" and isinstance(first, Stored | Literal | Computed):
+            return first.type.shape[-1]
+        return 1
+
 
 Weight: TypeAlias = Stored | Literal | Computed
+
+_LOOKED_AT = 4096
+"""Elements of the largest computed weight that is looked at element by element."""
 
 
 def digest_of(kind: TensorType, content: bytes | memoryview) -> str:
@@ -144,7 +218,10 @@ def weight_of(name: str, array: Array) -> Stored | Literal:
         return Literal(kind, array.tobytes())
     plain = array.dtype.kind in "biufc" and array.flags.c_contiguous
     digest = digest_of(kind, array.reshape(-1).view(np.uint8).data if plain else array.tobytes())
-    return Stored(name, digest, kind, greatest_of(array), is_causal(array), is_open(array), row_of(array))
+    numbers = magnitude_of(array) if format_of(kind.dtype) else NOTHING
+    greatest = numbers.greatest if array.dtype.kind == "f" else greatest_of(array)
+    looks = is_causal(array), is_open(array), row_of(array)
+    return Stored(name, digest, kind, greatest, *looks, numbers.least, numbers.zeros)
 
 
 def greatest_of(array: Array) -> float:

@@ -12,12 +12,12 @@ from irgym.envs.graph.reference.reductions import softmax
 
 def _split_heads(x: Array, heads: int) -> Array:
     """From (batch, length, heads * size) to (batch, heads, length, size)."""
-    return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).swapaxes(1, 2)
 
 
 def _join_heads(x: Array) -> Array:
     """From (batch, heads, length, size) to (batch, length, heads * size)."""
-    return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
+    return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
 def _causal(length: int, total: int, before: int, dtype: np.dtype[np.generic]) -> Array:

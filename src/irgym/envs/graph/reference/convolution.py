@@ -35,9 +35,9 @@ def convolution(call: Call, x: Array, weights: Array, bias: Array | None = None)
     # One matrix product for each group: its filters by (channels, kernel), and that by the windows.
     last = every.transpose(0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank))
     columns = last.reshape(x.shape[0], group, prod(weights.shape[1:]), prod(windows.sizes))
-    result = weights.reshape(group, filters // group, -1) @ columns
+    result = weights.reshape(group, filters // group, prod(weights.shape[1:])) @ columns
     result = result.reshape(x.shape[0], filters, *windows.sizes)
-    return result if bias is None else result + bias.reshape(-1, *(1,) * rank)
+    return result if bias is None else result + bias.reshape(bias.size, *(1,) * rank)
 
 
 def convolution_type(
@@ -77,8 +77,8 @@ def _transposed(call: Call, x: Array, weights: Array, bias: Array | None = None)
     sizes, pads = _transposed_sizes(call, spatial, kernel)
     whole = [sizes[axis] + pads[axis] + pads[rank + axis] for axis in range(rank)]
     result = np.zeros((batch, group * channels, *whole), x.dtype)
-    grouped = x.reshape(batch, group, -1, prod(spatial))
-    by_group = weights.reshape(group, -1, channels, *kernel)
+    grouped = x.reshape(batch, group, x.shape[1] // group, prod(spatial))
+    by_group = weights.reshape(group, weights.shape[0] // group, channels, *kernel)
     for place in product(*map(range, kernel)):
         # Each element of the kernel adds the whole input at one offset.
         part = by_group[(..., *place)].swapaxes(1, 2) @ grouped
@@ -90,7 +90,7 @@ def _transposed(call: Call, x: Array, weights: Array, bias: Array | None = None)
         result[(slice(None), slice(None), *target)] += part.reshape(batch, group * channels, *spatial)
     kept = tuple(slice(pads[axis], pads[axis] + sizes[axis]) for axis in range(rank))
     result = result[(slice(None), slice(None), *kept)]
-    return result if bias is None else result + bias.reshape(-1, *(1,) * rank)
+    return result if bias is None else result + bias.reshape(bias.size, *(1,) * rank)
 
 
 def _transposed_sizes(

@@ -140,9 +140,9 @@ def _depth_to_space(call: Call, x: Array) -> Array:
     batch, channels, height, width = x.shape
     size = call.integer("blocksize")
     if call.text("mode", "DCR") == "DCR":
-        parts = x.reshape(batch, size, size, -1, height, width).transpose(0, 3, 4, 1, 5, 2)
+        parts = x.reshape(batch, size, size, channels // size**2, height, width).transpose(0, 3, 4, 1, 5, 2)
     else:
-        parts = x.reshape(batch, -1, size, size, height, width).transpose(0, 1, 4, 2, 5, 3)
+        parts = x.reshape(batch, channels // size**2, size, size, height, width).transpose(0, 1, 4, 2, 5, 3)
     return parts.reshape(batch, channels // size**2, height * size, width * size)
 
 

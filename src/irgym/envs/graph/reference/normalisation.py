@@ -4,6 +4,7 @@ Statistics are computed in the inputs' precision, in float32 at least, whatever 
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -116,7 +117,7 @@ def _embedded_type(
 
 
 def _by_channel(values: Array, rank: int) -> Array:
-    return values.reshape(-1, *(1,) * (rank - 2))
+    return values.reshape(values.size, *(1,) * (rank - 2))
 
 
 def _batch(call: Call, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:
@@ -134,7 +135,7 @@ def _instance(call: Call, x: Array, scale: Array, bias: Array) -> Array:
 
 def _group(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     groups, channels = call.integer("num_groups"), x.shape[1]
-    grouped = x.reshape(x.shape[0], groups, -1)
+    grouped = x.reshape(x.shape[0], groups, prod(x.shape[1:]) // groups)
     normalised = _normalised(grouped, (-1,), call.number("epsilon", 1e-5))[0].reshape(x.shape)
     # Before operator set 21, a scale and a bias for each group.
     scale, bias = (np.repeat(one, channels // one.size) for one in (scale, bias))

@@ -62,7 +62,7 @@ def _tanh_gelu() -> Iterator[Rule]:
             yield Rule(
                 f"tanh-gelu{product}{kind}",
                 before=f"y = {form.format(factor)}",
-                where=f"{_WHOLE} and {_near('c', share)} and {_near('s', scale)}",
+                where=f"{_WHOLE} and x.rank > 0 and {_near('c', share)} and {_near('s', scale)}",
                 after="y = FastGelu(x)",
                 sample=_sample(c=share, s=scale),
                 source="ONNX Runtime's FastGeluFusion",
@@ -101,7 +101,7 @@ RULES = (
     Rule(
         "fast-gelu",
         before="y = Gelu(x, approximate='tanh')",
-        where="x.floating",
+        where="x.floating and x.rank > 0",
         after="y = FastGelu(x)",
         sample=_sample(),
         source="ONNX and ONNX Runtime: the same operator under two names",

@@ -16,6 +16,7 @@ from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, computed, literal
 from irgym.envs.graph.reference.operators import types_of
+from irgym.envs.graph.rules.constants import check_constants, checked_constant
 from irgym.envs.graph.rules.language import operator_named
 from irgym.envs.graph.rules.matching import Match
 from irgym.envs.graph.rules.shapes import SHAPES, ones_moved, window
@@ -268,11 +269,13 @@ class Builder:
     Args:
         graph: The graph of the match.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+        guarded: Whether constants must be ordinary numbers; see `constants`.
     """
 
-    def __init__(self, graph: Graph, block: int) -> None:
+    def __init__(self, graph: Graph, block: int, *, guarded: bool) -> None:
         self.graph = graph
         self.block = block
+        self._guarded = guarded
         self._made: list[tuple[str, tuple[Value | None, ...], tuple[Value, ...], dict[str, Attribute]]] = []
         self._weights: list[Value] = []
 
@@ -299,6 +302,8 @@ class Builder:
             given = {name: value for name, value in attributes.items() if value is not None}
             while operands and operands[-1] is None:
                 operands = operands[:-1]
+            if self._guarded:
+                check_constants(operator, operands, given)
             arrays = [
                 one.weight.array if one is not None and isinstance(one.weight, Literal) else None
                 for one in operands
@@ -320,7 +325,8 @@ class Builder:
     def _function(self, name: str) -> Callable[..., Value]:
         def make(*arguments: Any) -> Value:
             plain: list[Any] = [one.weight if isinstance(one, Value) else one for one in arguments]
-            return self._weight(computed(name, *plain))
+            made = computed(name, *plain)
+            return self._weight(checked_constant(made) if self._guarded else made)
 
         return make
 

@@ -163,8 +163,8 @@ y = Conv(x, multiply(w, columns), b, **c)
     *(fusing(name, "Conv", "FusedConv", "conv", _rest, ACTIVATION) for name in ACTIVATIONS),
     Rule(
         "conv-sum",
-        before="y = Add(c := Conv(x, w, [b]), z)",
-        where="z.shape == y.shape",
+        before="y = Add(c_, z); c_ = (c := Conv(x, w, [b]))",
+        where="z.shape == y.shape == c_.shape",
         after="y = FusedConv(x, w, b, z, **c)",
         sample=_sum,
         source="ONNX Runtime's ConvAddActivationFusion",

@@ -201,10 +201,12 @@ def _batched() -> Iterator[Rule]:
     for kind in ("MatMul", "FusedMatMul"):
         yield Rule(
             f"{'fused-' if kind != 'MatMul' else ''}split-batch-product",
-            before=f"y = Reshape(m := {kind}(g, h), s); g = (c := Reshape(a, i)); h = (d := Reshape(b, j))",
+            before=f"y = Reshape(p, s); p = (m := {kind}(g, h)); g = (c := Reshape(a, i));"
+            " h = (d := Reshape(b, j))",
             where="a.floating and g.rank == h.rank == 3 and a.rank == b.rank == y.rank == 4"
             " and a.shape[:2] == b.shape[:2] == y.shape[:2]"
             " and g.shape[1:] == a.shape[2:] and h.shape[1:] == b.shape[2:] and g.shape[0] == h.shape[0]"
+            " and y.shape[2:] == p.shape[1:]"
             " and not m.get('transBatchA', 0) and not m.get('transBatchB', 0)",
             after=f"y = {kind}(a, b, **m)",
             shared=("c", "d"),

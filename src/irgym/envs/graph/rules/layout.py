@@ -161,8 +161,8 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
     ),
     Rule(
         "blocked-conv-sum",
-        before="y = Add(c := BlockedConv(x, w, [b]), z)",
-        where="'activation' not in c and z.shape == y.shape",
+        before="y = Add(c_, z); c_ = (c := BlockedConv(x, w, [b]))",
+        where="'activation' not in c and z.shape == y.shape == c_.shape",
         after="y = BlockedConv(x, w, b, z, **c)",
         sample=blocked.blocked_sum,
         source=SOURCE,
@@ -182,7 +182,7 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
         "reorder-gate",
         "Mul",
         blocked.gated,
-        "x.shape[0] == 1 and x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) and x.shape != z.shape",
+        "x.shape[0] == 1 and x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) != x.shape[2:]",
         """
 channels = x.shape[1]
 y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=channels), channels=k)

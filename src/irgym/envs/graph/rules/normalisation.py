@@ -22,7 +22,8 @@ _LAST = "({0}[0].elements if {0} else {1}.get('axes')) in ((-1,), (x.rank - 1,))
 """That a mean, whose operands but the first and whose attributes are given, is over the last axis."""
 
 _SCALED = (
-    "x.floating and e.number > 0 and e.rank <= x.rank and y.shape == x.shape and g.shape == x.shape[-1:]"
+    "x.floating and x.solid and e.number > 0 and e.rank <= x.rank and y.shape == x.shape"
+    " and g.shape == x.shape[-1:]"
 )
 
 
@@ -76,7 +77,7 @@ def _simplified() -> Iterator[Rule]:
 
 
 _KINDS = {"layer": ("LayerNormalization", ", [b]"), "rms": ("SimplifiedLayerNormalization", "")}
-_FITS = "x.floating and x.rank in (2, 3) and g.shape == x.shape[-1:]"
+_FITS = "x.floating and x.rank in (2, 3) and e >= 0 and g.shape == x.shape[-1:]"
 
 
 def _skipped(biased: bool) -> Callable[[Rng], Sample]:
@@ -185,7 +186,7 @@ RULES = (
     Rule(
         "simplified-normalization",
         before="y = RMSNormalization(x, g, axis=k, epsilon=e)",
-        where="x.floating and k in (-1, x.rank - 1) and g.shape == x.shape[-1:]",
+        where="x.floating and x.solid and k in (-1, x.rank - 1) and g.shape == x.shape[-1:]",
         after="y = SimplifiedLayerNormalization(x, g, axis=-1, epsilon=e)",
         sample=lambda rng: Sample(
             {"x": rng.standard_normal((2, 3, 4)), "g": rng.standard_normal(4)},

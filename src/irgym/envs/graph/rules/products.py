@@ -114,11 +114,12 @@ def _transposes() -> Iterator[Rule]:
             one, letter = _SIDES[side]
             lead = f"range(1, {one}.rank - 2)" if batch else f"range({one}.rank - 2)"
             changes = [f"'transBatch{letter}': 1"] if batch else []
-            changes += [f"'trans{letter}': 1 - m.get('trans{letter}', 0)"] if swap else []
+            changes += [f"'trans{letter}': 0 if m.get('trans{letter}', 0) else 1"] if swap else []
             yield Rule(
                 name.format(word),
                 before=f"y = {pattern}",
-                where=f"x.floating and min(x.rank, w.rank) > {2 if batch else 1}"
+                # ONNX Runtime moves the first axis only where both operands have the same rank.
+                where=f"x.floating and {'x.rank == w.rank > 2' if batch else 'min(x.rank, w.rank) > 1'}"
                 f" and o == (*{lead}, {end.format(one)})",
                 after=f"y = FusedMatMul(x, w, **{{**m, {', '.join(changes)}}})",
                 sample=_transposed_sample(side, pattern, batch, swap),

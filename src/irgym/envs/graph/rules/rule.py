@@ -1,7 +1,7 @@
 """A rewrite rule, and where it applies."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
@@ -11,7 +11,9 @@ from urllib.parse import quote
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
-from irgym.envs.graph.rules.building import BUILTINS, Builder, Value, names_of, names_used
+from irgym.envs.graph.rules.building import BUILTINS, Builder, RuleError, Value, names_of, names_used
+from irgym.envs.graph.rules.constants import UnsoundError, computes, moderate, reassociates
+from irgym.envs.graph.rules.failures import Failures
 from irgym.envs.graph.rules.language import (
     ABSENT,
     DOMAINS,
@@ -161,6 +163,15 @@ class Rule:
         return names_used(self._after)
 
     @cached_property
+    def moves_products(self) -> bool:
+        """Whether it moves, merges or parts products: constant factors must be moderate; see `constants`."""
+        return reassociates(self.before, self.after)
+
+    @cached_property
+    def _computes(self) -> bool:
+        return computes(self.before, self.after)
+
+    @cached_property
     def far(self) -> bool:
         """Whether the condition asks how large elements are, which nodes far away decide."""
         return ".finite" in self.where or ".ordinary" in self.where
@@ -172,7 +183,12 @@ class Rule:
         return any(isinstance(one, ast.Name) and (one.id in DOMAINS or one.id in SINGLE) for one in called)
 
     def sites(
-        self, graph: Graph, anchor: Node, block: int, precision: str = FUSED_PRECISION
+        self,
+        graph: Graph,
+        anchor: Node,
+        block: int,
+        precision: str = FUSED_PRECISION,
+        failures: Failures | None = None,
     ) -> Iterator[Site]:
         """Return the places in a graph at which the rule applies and whose first node is `anchor`.
 
@@ -181,10 +197,20 @@ class Rule:
             anchor: One of its nodes.
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
             precision: The floating-point type that operators of ONNX Runtime's own domains are there for.
+            failures: Where failures of the rule are noted, which otherwise are raised.
+
+        Raises:
+            RuleError: The condition fails: the rule is wrong.
         """
         seen: set[str] = set()
         for match in matches(graph, self.pattern, anchor):
-            site = self._site(graph, match, block, precision)
+            try:
+                site = self._site(graph, match, block, precision)
+            except RuleError as error:
+                if failures is None:
+                    raise
+                failures.note(self.name, anchor.name, error)
+                continue
             if site is not None and site.name not in seen:
                 seen.add(site.name)
                 yield site
@@ -221,7 +247,19 @@ class Rule:
         name = "+".join(quote(one, safe="/.:_-") for one in heads)
         makers = frozenset(graph.producers[value] for value in roots)
         site = Site(name, match, tuple(sorted(removed)), makers)
-        return site if self.apart(graph, site) else None
+        return site if self.apart(graph, site) and self._sound(graph, match, block) else None
+
+    def _sound(self, graph: Graph, match: Match, block: int) -> bool:
+        """Say whether the constants that the rule moves and makes are ordinary: see `constants`."""
+        if self.moves_products and not moderate(graph, [graph.nodes[name] for name in match.found]):
+            return False
+        if not self._computes:
+            return True
+        try:
+            self._made(Builder(graph, block, guarded=True), graph, match)
+        except UnsoundError:
+            return False
+        return True
 
     def apart(self, graph: Graph, site: Site) -> bool:
         """Say whether none of the values that the rule makes anew needs another: that would be a circle."""
@@ -231,7 +269,19 @@ class Rule:
 
     def _holds(self, graph: Graph, match: Match, block: int) -> bool:
         known = names_of(graph, match, block, self._asked)
-        return bool(eval(self._where, {"__builtins__": BUILTINS, **known}))
+        try:
+            return bool(eval(self._where, {"__builtins__": BUILTINS, **known}))
+        except Exception as error:
+            raise RuleError(f"the condition of {self.name} fails: {_said(error)}") from error
+
+    def _made(self, builder: Builder, graph: Graph, match: Match) -> dict[str, Any]:
+        """Return what names stand for after the rule made what takes the place of a match."""
+        try:
+            return builder.run(self._after, names_of(graph, match, builder.block, self._given))
+        except UnsoundError:
+            raise
+        except Exception as error:
+            raise RuleError(f"{self.name} fails: {_said(error)}") from error
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
         """Return what the rule makes of a place.
@@ -240,17 +290,31 @@ class Rule:
             graph: The graph.
             site: One of its `sites`.
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+
+        Raises:
+            RuleError: It fails there, or makes something of another type: the rule is wrong.
         """
-        builder = Builder(graph, block)
-        names = builder.run(self._after, names_of(graph, site.match, block, self._given))
+        builder = Builder(graph, block, guarded=self._computes)
+        try:
+            names = self._made(builder, graph, site.match)
+        except UnsoundError as error:
+            raise RuleError(
+                f"{self.name} makes constants that its condition does not allow: {error}"
+            ) from error
         roots: dict[str, Value] = {}
         for name in self.roots:
             bound, made = site.match.values[name], names[name]
             if isinstance(bound, str):
                 roots[bound] = made
-            else:
+            elif len(bound) == len(made):
                 roots.update(zip(bound, made, strict=True))
+            else:
+                raise RuleError(f"{self.name} makes {len(made)} values for {len(bound)}")
         return builder.rewrite(site.removed, roots, next(iter(roots)))
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _count(pattern: Operator) -> int:
@@ -268,7 +332,12 @@ def _several(bound: Bound) -> tuple[str, ...]:
     return (bound,) if isinstance(bound, str) else bound
 
 
-def _in_precision(graph: Graph, values: Iterable[str], roots: Iterable[str], precision: str) -> bool:
-    """Say whether the values that are made, and all floating-point ones but weights, are of a type."""
+def _in_precision(graph: Graph, values: Sequence[str], roots: Iterable[str], precision: str) -> bool:
+    """Say whether the values that are made, and all floating-point ones but weights, are of a type.
+
+    None may be empty: ONNX Runtime's own operators refuse such tensors, or kill the process.
+    """
+    if any("float" in graph.types[one].dtype and not graph.types[one].size for one in values if one):
+        return False
     used = {graph.types[value].dtype for value in values if value and value not in graph.weights}
     return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}

@@ -243,7 +243,7 @@ y = Add(product, b) if b else product
     Rule(
         "gemm-of-transpose",
         before="y = (g := Gemm(Transpose(a, perm=(1, 0)), *rest, transA=t))",
-        after="y = Same(g, a, *rest, transA=1 - t)",
+        after="y = Same(g, a, *rest, transA=0 if t else 1)",
         sample=_gemm_of_transposed,
         source="ONNX Runtime's GemmTransposeFusion",
     ),

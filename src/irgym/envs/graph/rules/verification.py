@@ -69,9 +69,11 @@ def _operand(graph: Graph, weights: Weights, values: Mapping[str, Array], name: 
 class _Instances:
     """Builds the graph of an instance, statement by statement."""
 
-    def __init__(self, rule: Rule, sample: Sample) -> None:
+    def __init__(self, rule: Rule, sample: Sample, precision: str, opset: int) -> None:
         self.rule = rule
         self.sample = sample
+        self.precision = precision
+        self.opset = opset
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.arrays: dict[str, Array] = {}
@@ -93,7 +95,7 @@ class _Instances:
         made = [name for statement in self.rule.pattern for name in statement.outputs]
         made = [name for name in made if name not in used or name in self.rule.roots]
         outputs = [name for one in made if one != ABSENT for name in self._named(one)]
-        graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", 20)])
+        graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", self.opset)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
 
     def _statement(self, statement: Statement, block: int) -> str:
@@ -157,7 +159,8 @@ class _Instances:
             return [self._node(term, [f"{term.name or 'inner'}_{self.inner}"], block)]
         if isinstance(term, Number):
             name = f"number_{len(self.weights)}"
-            self._weight(name, np.array(term.value))
+            whole = isinstance(term.value, int)
+            self._weight(name, np.array(term.value, np.int64 if whole else self.precision))
             return [name]
         if term.name in self.types:
             return [term.name]
@@ -197,13 +200,31 @@ def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:
     return replace(pattern, operands=operands)
 
 
+def instance_of(
+    rule: Rule, sample: Sample, block: int, precision: str = "float64", opset: int = 20
+) -> Instance:
+    """Return the graph of a sample.
+
+    Args:
+        rule: The rule.
+        sample: An instance of its pattern.
+        block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+        precision: Type of the numbers that stand in the pattern.
+        opset: Version of ONNX's own operators.
+
+    Raises:
+        Exception: The operands of an operator do not fit each other, as numpy or the reference words it.
+    """
+    return _Instances(rule, sample, precision, opset).build(block)
+
+
 def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
     """Apply a rule to a random instance of its pattern, and compare what is computed before and after.
 
     Raises:
         RuleError: It does not apply, or changes the results or their types.
     """
-    instance = _Instances(rule, rule.sample(rng)).build(block)
+    instance = instance_of(rule, rule.sample(rng), block)
     graph = instance.graph
     sites = list(rule.sites(graph, graph.nodes[instance.anchor], block, "float64"))
     if not sites:

@@ -11,8 +11,8 @@ The last graph of each is compared with the model as written: in ONNX Runtime, a
 numpy where that knows all its operators. A sequence is drawn by the seed, the program and its number alone,
 so that a run can be split, and a failure repeated: `--families dalle --first 17 --sequences 1`.
 
-    python benchmarks/graph_fuzz.py --sequences 5000
-    python benchmarks/graph_fuzz.py --sequences 3200 --steps 8 --instances
+    python fuzz/graph_fuzz.py --sequences 5000
+    python fuzz/graph_fuzz.py --sequences 3200 --steps 8 --instances
 """
 
 import hashlib

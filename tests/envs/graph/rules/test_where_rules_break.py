@@ -1,0 +1,61 @@
+"""All rules on odd instances, in ONNX Runtime and in numpy: a short run of `fuzz/graph_rules.py`."""
+
+from collections.abc import Iterator
+
+import graph_rules
+import graph_sequences
+import pytest
+
+from irgym.envs.graph.actions import RULES
+
+INSTANCES = 8
+"""Odd instances of each rule."""
+
+SEQUENCES = 60
+
+
+@pytest.fixture(scope="module")
+def check() -> Iterator[graph_rules.Checker]:
+    checker = graph_rules.Checker()
+    yield checker
+    checker.close()
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_rules_keep_what_odd_instances_compute(check: graph_rules.Checker, part: int):
+    valid = applied = 0
+    for rule in RULES[part::6]:
+        for number in range(INSTANCES):
+            result = check(rule, 0, number)
+            said = result.fault and graph_rules.shown(
+                graph_rules.instance(rule, 0, number), result.fault, number
+            )
+            assert result.fault is None, f"{rule.name}\n{said}"
+            valid += result.valid
+            applied += result.sites
+    assert valid > 100 and applied > 50
+
+
+def test_an_unsound_rule_is_found_and_made_smaller(check: graph_rules.Checker):
+    """The rules of a sum, as they were: they hold the sum's shape to be the convolution's."""
+    from dataclasses import replace
+
+    rule = next(rule for rule in RULES if rule.name == "conv-sum")
+    careless = replace(rule, where="z.shape == y.shape")
+    faults = []
+    for number in range(400):
+        odd = graph_rules.instance(careless, 1, number)
+        fault = graph_rules.checked(lambda _: None, careless, odd, graph_rules.BLOCK).fault
+        faults += [] if fault is None else [fault]
+        if faults:
+            break
+    assert faults and faults[0].kind in ("error", "refused", "type", "result")
+
+
+def test_random_sequences_end_without_failures():
+    sequences = graph_sequences.Sequences(graph_sequences.Options(families=False))
+    told = [sequences.run(lambda _: None, number) for number in range(SEQUENCES)]
+    assert [one.wrong for one in told if one.wrong] == []
+    assert sum(one.failures for one in told) == 0
+    assert sum(len(one.rules) for one in told) > SEQUENCES
+    assert sum(one.ran for one in told) > SEQUENCES // 8
