@@ -23,6 +23,10 @@ Value: TypeAlias = int | bool | str
 LARGEST = 10**9 - 1
 """The greatest number that a URI may hold."""
 
+RANGE = "range."
+"""What precedes the name of an input whose range is given."""
+
+_RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 _NONE: Mapping[str, Value] = {}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
@@ -126,11 +130,14 @@ class Files:
         fragments: Whether a part of a file may be named: `c:zlib.c#crc32`.
         bindings: Whether names that the file leaves open may be bound to whole numbers from 1 on:
             `graph:model.onnx?batch=1&sequence=128`. Which names there are, only the file says.
+        ranges: Whether the range of whole numbers that an input may hold may be given too, by the least and
+            the one after the greatest: `graph:model.onnx?range.ids=0:30522`.
     """
 
     suffixes: tuple[str, ...]
     fragments: bool = False
     bindings: bool = False
+    ranges: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,8 @@ class ProgramUri:
         path: The file, as it was given; None for a member of a family.
         fragment: Which part of the file; empty for the whole.
         bindings: What names of the file are bound to, in order of the names.
+        ranges: For inputs, in order of their names, the least number that each may hold and the one after
+            the greatest.
     """
 
     uri: str
@@ -156,6 +165,7 @@ class ProgramUri:
     path: Path | None = None
     fragment: str = ""
     bindings: tuple[tuple[str, int], ...] = ()
+    ranges: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -232,9 +242,13 @@ class Grammar:
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
         bindings: dict[str, int] = {}
+        ranges: dict[str, tuple[int, int]] = {}
         if files.bindings and not whole:
             name, _, query = name.partition("?")
-            bindings = _read_bindings(uri, query)
+            words = query.split("&") if query else []
+            given = [word for word in words if files.ranges and _RANGE.match(word)]
+            ranges = _read_ranges(uri, given)
+            bindings = _read_bindings(uri, [word for word in words if word not in given])
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -245,13 +259,15 @@ class Grammar:
             raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        bound = tuple(sorted(bindings.items()))
+        bound, held = tuple(sorted(bindings.items())), tuple(sorted(ranges.items()))
+        query = [f"{own}={number}" for own, number in bound]
+        query += [f"{RANGE}{own}={low}:{high}" for own, (low, high) in held]
         text = (
             f"{self.scheme}:{name}"
-            + (f"?{'&'.join(f'{own}={number}' for own, number in bound)}" if bound else "")
+            + (f"?{'&'.join(query)}" if query else "")
             + (f"#{fragment}" if fragment else "")
         )
-        return ProgramUri(text, path=path, fragment=fragment, bindings=bound)
+        return ProgramUri(text, path=path, fragment=fragment, bindings=bound, ranges=held)
 
     def _member(self, uri: str) -> ProgramUri:
         match = re.fullmatch(r"[^:]*://([^?/]*)(?:/([^?]*))?(?:\?(.*))?", uri, re.DOTALL)
@@ -322,14 +338,35 @@ def read_options(
     return given
 
 
-def _read_bindings(uri: str, query: str) -> dict[str, int]:
+def _read_ranges(uri: str, words: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the ranges of whole numbers that inputs of a file may hold.
+
+    Raises:
+        ProgramError: One is not written LOW:HIGH, holds no number, or is given twice.
+    """
+    ranges: dict[str, tuple[int, int]] = {}
+    for word in words:
+        name, _, text = word.removeprefix(RANGE).partition("=")
+        match = re.fullmatch(r"(-?\d{1,19}):(-?\d{1,19})", text, re.ASCII)
+        if not match or int(match[1]) >= int(match[2]):
+            raise ProgramError(
+                f"{uri!r}: {RANGE}{name} must be LOW:HIGH, the least whole number and the one after the "
+                "greatest, as in 0:100"
+            )
+        if name in ranges:
+            raise ProgramError(f"{uri!r}: {RANGE}{name} is given twice; give it once")
+        ranges[name] = (int(match[1]), int(match[2]))
+    return ranges
+
+
+def _read_bindings(uri: str, words: Sequence[str]) -> dict[str, int]:
     """Return what names of a file are bound to.
 
     Raises:
         ProgramError: A part is no name=number, or a name is given twice.
     """
     bindings: dict[str, int] = {}
-    for word in query.split("&") if query else ():
+    for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name:
             raise ProgramError(f"{uri!r}: {word!r} binds no name; write name=number, joined by &")
