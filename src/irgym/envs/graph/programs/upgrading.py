@@ -228,9 +228,7 @@ def _dropout(upgrade: Upgrade, one: NodeProto) -> Nodes:
         return [one]
     if len(one.output) == 1 or not upgrade.is_used(one.output[1]):
         return [node("Identity", one.input, one.output[:1])]
-    if upgrade.version < 10:
-        raise upgrade.refuse(one, "with a mask of numbers as a result")
-    return [without(one, "ratio")]
+    raise upgrade.refuse(one, "with its mask as a result")
 
 
 def _slice(upgrade: Upgrade, one: NodeProto) -> Nodes:

@@ -82,12 +82,13 @@ def _run_once(
         name: What messages call it.
 
     Raises:
-        ProgramError: It does not run, or nobody can tell which numbers an input may hold.
+        ProgramError: ONNX Runtime refuses it, or takes too long.
     """
-    feeds = draw(inputs_of(model), ranges_of(model), SEED)
     graph = read_graph(model)
     try:
-        shapes = observed_shapes(graph, Weights(arrays), feeds)
+        shapes = observed_shapes(
+            graph, Weights(arrays), lambda: draw(inputs_of(model), ranges_of(model), SEED)
+        )
     except CompileError as error:
         raise ProgramError(f"{name} does not run: {reason(error, graph, name)}") from error
     correct(model, given, shapes)

@@ -33,6 +33,10 @@ class CompileError(IrgymError):
     """ONNX Runtime refuses a model, or cannot run it."""
 
 
+class TooSlowError(CompileError):
+    """A run takes too long."""
+
+
 def options_of(level: str, threads: int) -> Any:
     """Return the options of a session.
 
@@ -160,7 +164,8 @@ class Profiled:
         """Return the results.
 
         Raises:
-            CompileError: It cannot be run on them, or takes longer than `LONGEST_S`.
+            CompileError: It cannot be run on them.
+            TooSlowError: It takes longer than `LONGEST_S`.
         """
         options = _ORT.RunOptions()
         stop = Timer(LONGEST_S, setattr, (options, "terminate", True))
@@ -170,7 +175,7 @@ class Profiled:
                 return [np.asarray(one) for one in self._session.run(None, dict(feeds), options)]
         except CompileError as error:
             if options.terminate:
-                raise CompileError(f"a run takes longer than {LONGEST_S:.0f} s") from error
+                raise TooSlowError(f"a run takes longer than {LONGEST_S:.0f} s") from error
             raise
         finally:
             stop.cancel()

@@ -7,7 +7,7 @@ Inference has its own formulas, such as that of the number of windows of a pool.
 # pyright: reportUnknownMemberType=false
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
+from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
-from irgym.envs.graph.running.sessions import Profiled
+from irgym.envs.graph.running.sessions import CompileError, Profiled, TooSlowError
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -27,24 +28,35 @@ NODE = "irgym:"
 """What the names of operators begin with while they are run, so that those within others are told from them."""
 
 
-def observed_shapes(graph: Graph, weights: Weights, feeds: Mapping[str, Array]) -> dict[str, Shape]:
+def observed_shapes(
+    graph: Graph, weights: Weights, draw: Callable[[], Mapping[str, Array]]
+) -> dict[str, Shape]:
     """Return the shapes of the tensors that operators make in one run, as far as ONNX Runtime tells them.
+
+    None are told where nothing can be drawn, or the graph does not run on what is: the checks, which draw
+    inputs too, say what is wrong.
 
     Args:
         graph: The graph.
         weights: Arrays of its weights.
-        feeds: Inputs by name.
+        draw: Returns inputs by name.
 
     Raises:
-        CompileError: ONNX Runtime refuses the graph, or cannot run it.
+        CompileError: ONNX Runtime refuses the graph, or a run takes too long.
     """
     model = model_of(graph, weights, whole=False)
     for place, one in enumerate(model.graph.node):
         one.name = f"{NODE}{place}"
     with TemporaryDirectory() as folder:
         profiled = Profiled(model, arrays_apart(graph, weights), Path(folder))
-        results = profiled.run(feeds)
-        events = json.loads(profiled.profile().read_text())
+        try:
+            results = profiled.run(draw())
+        except TooSlowError:
+            raise
+        except (CompileError, ProgramError):
+            return {}
+        finally:
+            events = json.loads(profiled.profile().read_text())
     shapes = dict(_made(model, events))
     shapes.update(zip(graph.outputs, (array.shape for array in results), strict=True))
     return shapes
