@@ -1,7 +1,7 @@
 """ONNX's own node tests: each is opened, rewritten at random, exported, and run against the expected values.
 
-A test counts as run by ONNX Runtime where its model opens and runs there as it is, with its optimiser off, and
-gives the expected values itself. Of these, each is right (the export gives the expected values), refused (in
+A test counts as run by ONNX Runtime where its model runs there as it is, with its optimiser off, and gives
+the expected values itself. Of these, each is right (the export gives the expected values), refused (in
 one sentence; reasons are listed), or wrong. Inputs of whole numbers get the range of the test's own values.
 
     python fuzz/graph_node_tests.py
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import onnx
 import tyro
-from graph_opening import Refused, exported, ran
+from graph_reading.opening import Refused, exported, ran
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
@@ -88,7 +88,9 @@ def alike(found: Any, wanted: Any, rtol: float, atol: float) -> bool:
         return False
     if wanted.dtype.kind in "OUS":
         return bool((found == wanted).all())
-    if wanted.dtype.kind == "V" or wanted.dtype.name.startswith(("bfloat", "float8", "float4", "int4", "uint4")):
+    if wanted.dtype.kind == "V" or wanted.dtype.name.startswith(
+        ("bfloat", "float8", "float4", "int4", "uint4")
+    ):
         return np.asarray(found).astype(np.float32).tobytes() == wanted.astype(np.float32).tobytes()
     return bool(np.allclose(found, wanted, rtol, atol, equal_nan=True)) and found.dtype == wanted.dtype
 
@@ -142,7 +144,7 @@ def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
         made = exported(case.model, folder / "node.onnx", ranges, np.random.default_rng(seed), STEPS)
     except Refused as error:
         return "refused", str(error)
-    except Exception:
+    except Exception:  # noqa: BLE001  # a bug, whatever it is, is reported
         return "traceback", f"{case.name}: {traceback.format_exc()}"
     try:
         results = ran(made.content, case.feeds)
@@ -167,7 +169,8 @@ def main(options: Options) -> int:
                 reasons.setdefault(why.replace(case.name, "..."), []).append(case.name)
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         print(f"refused {len(names)}: {why}  [{', '.join(names[:3])}]")
-    print(f"{sum(counts.values())} node tests with models: {', '.join(f'{n} {what}' for what, n in counts.most_common())}")
+    listed = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    print(f"{sum(counts.values())} node tests with models: {listed}")
     return counts["wrong"] + counts["traceback"]
 
 

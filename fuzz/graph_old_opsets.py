@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import onnx
 import tyro
-from graph_opening import Refused, exported, ran
-from graph_operators import Sample, samples
+from graph_reading.opening import Refused, exported, ran
+from graph_reading.operators import samples
+from graph_reading.samples import Sample
 from numpy.typing import NDArray
 from onnx import helper
 
@@ -100,9 +101,7 @@ def _both(sample: Sample, opset: int) -> Iterator[Case]:
         return
     results = [_untold(name, array) for name, array in zip(made, found, strict=True)]
     yield Case(label, _model([one], feeds, weights, results, opset), feeds)
-    branches = {
-        name: helper.make_graph([one], name, [], results) for name in ("then_branch", "else_branch")
-    }
+    branches = {name: helper.make_graph([one], name, [], results) for name in ("then_branch", "else_branch")}
     chosen = [f"z{place}" for place in range(sample.outputs)]
     choice = helper.make_node("If", ["choose"], chosen, **branches)
     outer = [_untold(name, array) for name, array in zip(chosen, found, strict=True)]
@@ -148,7 +147,7 @@ def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
         made = exported(case.model, folder / "old.onnx", ranges, np.random.default_rng(seed), STEPS)
     except Refused as error:
         return "refused", f"{case.name}: {error}"
-    except Exception:
+    except Exception:  # noqa: BLE001  # a bug, whatever it is, is reported
         return "traceback", f"{case.name}: {traceback.format_exc()}"
     try:
         [found] = ran(made.content, [case.feeds])

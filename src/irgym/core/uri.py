@@ -16,17 +16,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from irgym.core.errors import ProgramError
+from irgym.core.queries import LARGEST, RANGE, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
 """What an option may hold."""
 
-LARGEST = 10**9 - 1
-"""The greatest number that a URI may hold."""
-
-RANGE = "range."
-"""What precedes the name of an input whose range is given."""
-
-_RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 _NONE: Mapping[str, Value] = {}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
@@ -245,10 +239,7 @@ class Grammar:
         ranges: dict[str, tuple[int, int]] = {}
         if files.bindings and not whole:
             name, _, query = name.partition("?")
-            words = query.split("&") if query else []
-            given = [word for word in words if files.ranges and _RANGE.match(word)]
-            ranges = _read_ranges(uri, given)
-            bindings = _read_bindings(uri, [word for word in words if word not in given])
+            bindings, ranges = read_query(uri, query, files.ranges)
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -338,47 +329,6 @@ def read_options(
     return given
 
 
-def _read_ranges(uri: str, words: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return the ranges of whole numbers that inputs of a file may hold.
-
-    Raises:
-        ProgramError: One is not written LOW:HIGH, holds no number, or is given twice.
-    """
-    ranges: dict[str, tuple[int, int]] = {}
-    for word in words:
-        name, _, text = word.removeprefix(RANGE).partition("=")
-        match = re.fullmatch(r"(-?\d{1,19}):(-?\d{1,19})", text, re.ASCII)
-        if not match or int(match[1]) >= int(match[2]):
-            raise ProgramError(
-                f"{uri!r}: {RANGE}{name} must be LOW:HIGH, the least whole number and the one after the "
-                "greatest, as in 0:100"
-            )
-        if name in ranges:
-            raise ProgramError(f"{uri!r}: {RANGE}{name} is given twice; give it once")
-        ranges[name] = (int(match[1]), int(match[2]))
-    return ranges
-
-
-def _read_bindings(uri: str, words: Sequence[str]) -> dict[str, int]:
-    """Return what names of a file are bound to.
-
-    Raises:
-        ProgramError: A part is no name=number, or a name is given twice.
-    """
-    bindings: dict[str, int] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise ProgramError(f"{uri!r}: {word!r} binds no name; write name=number, joined by &")
-        if name in bindings:
-            raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
-        number = whole_number(text)
-        if not number:
-            raise ProgramError(f"{uri!r}: {name} must be a whole number in 1 to {LARGEST}")
-        bindings[name] = number
-    return bindings
-
-
 def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:
     """Make sure that the options of a program fit together.
 
@@ -406,11 +356,6 @@ def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:
 
 def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def whole_number(text: str) -> int | None:
-    """Return the number that up to nine plain digits stand for; None for any other text."""
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def is_file(path: Path) -> bool:

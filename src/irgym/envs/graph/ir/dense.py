@@ -19,9 +19,7 @@ def make_dense(graph: GraphProto) -> None:
         ValueError: A place is outside of its tensor.
     """
     for inner in graphs_of(graph):
-        inner.initializer.extend(
-            dense(sparse, sparse.values.name) for sparse in inner.sparse_initializer
-        )
+        inner.initializer.extend(dense(sparse, sparse.values.name) for sparse in inner.sparse_initializer)
         del inner.sparse_initializer[:]
         for one in inner.node:
             if one.op_type == "Constant" and one.domain in ("", "ai.onnx"):

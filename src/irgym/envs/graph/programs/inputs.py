@@ -108,7 +108,9 @@ def _all_of(dtype: np.dtype[Any]) -> tuple[int, int] | None:
 def _input(value: onnx.ValueInfoProto) -> Input:
     tensor = value.type.tensor_type
     dimensions = [dimension.dim_value for dimension in tensor.shape.dim]
-    fixed = tensor.HasField("shape") and all(dimension.HasField("dim_value") for dimension in tensor.shape.dim)
+    fixed = tensor.HasField("shape") and all(
+        dimension.HasField("dim_value") for dimension in tensor.shape.dim
+    )
     if not fixed or any(size < 0 for size in dimensions):
         raise ProgramError(
             f"the input {value.name} has no fixed shape: bind its dimensions in the program's URI"

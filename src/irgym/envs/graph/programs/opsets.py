@@ -77,9 +77,7 @@ def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
         ) from error
     if model.functions:
         names = ", ".join(function.name for function in model.functions)
-        raise ProgramError(
-            f"onnx cannot inline the functions {names} of {path}: export it without functions"
-        )
+        raise ProgramError(f"onnx cannot inline the functions {names} of {path}: export it without functions")
     return model
 
 

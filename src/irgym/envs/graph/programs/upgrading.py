@@ -71,7 +71,7 @@ class Upgrade:
         Args:
             graph: It is changed.
             typed: The same with more types.
-            outer: Types of the values around it: graphs beside each other may use one name for different ones.
+            outer: Types of the values around it: graphs beside each other may give one name to several.
         """
         weights = {
             tensor.name: helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
@@ -236,7 +236,9 @@ def _slice(upgrade: Upgrade, one: NodeProto) -> Nodes:
         return [one]
     known = attributes_of(one)
     axes = known.get("axes", range(len(known["starts"])))
-    made = [upgrade.constant(np.array(list(each), np.int64)) for each in (known["starts"], known["ends"], axes)]
+    made = [
+        upgrade.constant(np.array(list(each), np.int64)) for each in (known["starts"], known["ends"], axes)
+    ]
     inputs = [one.input[0], *(each.output[0] for each in made)]
     return [*made, node("Slice", inputs, one.output)]
 
@@ -314,9 +316,7 @@ def _scan(upgrade: Upgrade, one: NodeProto) -> Nodes:
     renamed = [upgrade.name() for _ in body.input]
     made = [upgrade.name() for _ in body.output]
     directions = known.get("directions", [0] * scanned)
-    inner = node(
-        "Scan", renamed, made, body=body, num_scan_inputs=scanned, scan_input_directions=directions
-    )
+    inner = node("Scan", renamed, made, body=body, num_scan_inputs=scanned, scan_input_directions=directions)
     types = [value.type.tensor_type.elem_type for value in body.input]
     results = [value.type.tensor_type.elem_type for value in body.output]
     if 0 in (*types, *results):

@@ -60,7 +60,7 @@ def refuse_other(said: Agreement) -> None:
     if not said.ok:
         raise ProgramError(
             f"what irgym reads of the file computes something else than the file itself ({said.detail}), so "
-            "that nothing can be checked: export it with a newer opset, and please report it as a bug of irgym"
+            "that nothing can be checked: export it with a newer opset, and report it as a bug of irgym"
         )
 
 

@@ -210,7 +210,9 @@ class Bound:
         self._binding = session.io_binding()
         self._values = {name: _ORT.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
         names = [value.name for value in session.get_outputs()]
-        distinct = list(dict.fromkeys(names))  # a binding has a place for each name, and a model may repeat one
+        distinct = list(
+            dict.fromkeys(names)
+        )  # a binding has a place for each name, and a model may repeat one
         self._places = [distinct.index(name) for name in names]
         with _explained("cannot run the model"):
             for value in session.get_inputs():

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 NODE = "irgym:"
-"""What the names of operators begin with while they are run, so that those within others are told from them."""
+"""Beginning of the names of operators while they are run: those within others have other names."""
 
 
 def observed_shapes(

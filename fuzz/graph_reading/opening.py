@@ -19,7 +19,7 @@ from irgym.envs.graph.task import GraphTask
 from irgym.measure.target import host_target
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A model is refused, in one sentence."""
 
 
@@ -104,6 +104,8 @@ def ran(content: bytes, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
     try:
         session: Any = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         names = {value.name for value in session.get_inputs()}
-        return [session.run(None, {key: value for key, value in one.items() if key in names}) for one in feeds]
-    except Exception as error:  # noqa: BLE001  # its errors have no common class
+        return [
+            session.run(None, {key: value for key, value in one.items() if key in names}) for one in feeds
+        ]
+    except Exception as error:  # its errors have no common class
         raise Refused(str(error).splitlines()[0]) from error
