@@ -6,7 +6,8 @@ What irgym reads of a file is another model: old opsets are converted, functions
 # onnx leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from irgym.core.errors import ProgramError, StorageError
 from irgym.envs.graph.ir.outside import array_of
 from irgym.envs.graph.running.artefacts import file_of
 from irgym.envs.graph.running.sessions import CompileError, Opened
-from irgym.measure.checking.agreement import Agreement
+from irgym.measure.checking.agreement import agreement
+from irgym.measure.checking.expected import Expected
 
 Array = NDArray[Any]
 
@@ -48,20 +50,23 @@ def results_of_file(path: str, *feeds: Mapping[str, Array]) -> list[list[Array]]
         ) from error
 
 
-def refuse_other(said: Agreement) -> None:
-    """Make sure that what irgym reads of a file computes what the file does.
+def as_in_file(expected: Sequence[Expected], results: Sequence[Array]) -> list[Expected]:
+    """Return what results must be by a program's file, if what irgym reads of that computes the same.
 
     Args:
-        said: How its results compare with those of the file.
+        expected: What irgym reads computes, and how far rounding takes it.
+        results: What the file computes.
 
     Raises:
         ProgramError: They differ.
     """
+    said = agreement(expected, results)
     if not said.ok:
         raise ProgramError(
             f"what irgym reads of the file computes something else than the file itself ({said.detail}), so "
             "that nothing can be checked: export it with a newer opset, and report it as a bug of irgym"
         )
+    return [replace(one, values=result) for one, result in zip(expected, results, strict=True)]
 
 
 @lru_cache(maxsize=1)
