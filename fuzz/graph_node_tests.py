@@ -64,22 +64,27 @@ class Case:
     rtol: float
     atol: float
 
-    def agrees(self, results: Sequence[Sequence[Any]]) -> bool:
-        """Say whether results are the expected ones, as ONNX's own runner compares them."""
+    def agrees(self, results: Sequence[Sequence[Any]], step: int = 0) -> bool:
+        """Say whether results are the expected ones, as ONNX's own runner compares them.
+
+        Args:
+            results: Results for each data set.
+            step: How far whole numbers may be off: those that were rounded may fall on the other side.
+        """
         return all(
             len(found) == len(wanted)
-            and all(alike(one, other, self.rtol, self.atol) for one, other in zip(found, wanted, strict=True))
+            and all(alike(*pair, self.rtol, self.atol, step) for pair in zip(found, wanted, strict=True))
             for found, wanted in zip(results, self.expected, strict=True)
         )
 
 
-def alike(found: Any, wanted: Any, rtol: float, atol: float) -> bool:
+def alike(found: Any, wanted: Any, rtol: float, atol: float, step: int = 0) -> bool:
     """Say whether a result is the expected one."""
     if isinstance(wanted, list):
         return (
             isinstance(found, list)
             and len(found) == len(wanted)
-            and all(alike(one, other, rtol, atol) for one, other in zip(found, wanted, strict=True))
+            and all(alike(one, other, rtol, atol, step) for one, other in zip(found, wanted, strict=True))
         )
     if wanted is None or found is None:
         return found is wanted
@@ -92,6 +97,8 @@ def alike(found: Any, wanted: Any, rtol: float, atol: float) -> bool:
         ("bfloat", "float8", "float4", "int4", "uint4")
     ):
         return np.asarray(found).astype(np.float32).tobytes() == wanted.astype(np.float32).tobytes()
+    if step and wanted.dtype.kind in "iu":
+        atol = step
     return bool(np.allclose(found, wanted, rtol, atol, equal_nan=True)) and found.dtype == wanted.dtype
 
 
@@ -150,6 +157,8 @@ def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
         results = ran(made.content, case.feeds)
     except Refused as error:
         return "not run after rewrites", f"{case.name}: {made.schedule}: {error}"
+    if not case.agrees(results) and case.agrees(results, step=1):
+        return "right but for whole numbers that are one off", f"{case.name}: {made.schedule}"
     if not case.agrees(results):
         return "wrong", f"{case.name}: {made.schedule}"
     return ("right" if made.steps else "right without rewrites"), ""
@@ -163,10 +172,10 @@ def main(options: Options) -> int:
         for case in cases(options):
             came, why = outcome(case, options.seed, Path(folder))
             counts[came] += 1
-            if came in ("wrong", "traceback", "not run after rewrites"):
-                print(f"{came}: {why}", flush=True)
-            elif came == "refused":
+            if came == "refused":
                 reasons.setdefault(why.replace(case.name, "..."), []).append(case.name)
+            elif why and not came.endswith("ONNX Runtime"):
+                print(f"{came}: {why}", flush=True)
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         print(f"refused {len(names)}: {why}  [{', '.join(names[:3])}]")
     listed = ", ".join(f"{count} {what}" for what, count in counts.most_common())

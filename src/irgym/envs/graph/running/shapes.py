@@ -7,6 +7,7 @@ Inference has its own formulas, such as that of the number of windows of a pool.
 # pyright: reportUnknownMemberType=false
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,10 +66,11 @@ def observed_shapes(
 def _made(model: onnx.ModelProto, events: list[dict[str, Any]]) -> Iterator[tuple[str, Shape]]:
     """Yield the values that operators made, by a profile, with their shapes."""
     for event in events:
-        name, _, what = str(event.get("name", "")).rpartition("_kernel_time")
-        if event.get("cat") != "Node" or what or not name.startswith(NODE):
+        # ONNX Runtime may add operators, named after others.
+        found = re.fullmatch(rf"{NODE}(\d+)_kernel_time", str(event.get("name", "")))
+        if event.get("cat") != "Node" or not found:
             continue
-        one = model.graph.node[int(name.removeprefix(NODE))]
+        one = model.graph.node[int(found[1])]
         made = [value for value in one.output if value]
         told = [tuple(shape) for kinds in event["args"]["output_type_shape"] for shape in kinds.values()]
         if len(made) == len(told):  # sequences are left out, and so it is not told which these are
