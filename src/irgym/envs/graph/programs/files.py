@@ -23,6 +23,9 @@ FORMS = {
 }
 """Files of other kinds, by bytes at a place in them, and what to do about each."""
 
+EMPTY = "holds no operations: export the model anew"
+"""What is wrong with a file without operators, and what to do."""
+
 UNNAMED = frozenset("?&=#")
 """Characters that dimensions' names in URIs do not have; `?` alone is no name, though exporters write it."""
 
@@ -36,7 +39,7 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
     """
     model = parsed(path)
     if not model.graph.node:
-        raise ProgramError(f"{path} holds no operations: export the model anew")
+        raise ProgramError(f"{path} {EMPTY}")
     return model, files_of(model, path)
 
 
@@ -68,7 +71,8 @@ def parsed(path: Path) -> onnx.ModelProto:
     if not model.ir_version:
         raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew")
     if not model.graph.output:
-        raise ProgramError(f"{path} has no results: export it with outputs")
+        lacks = "has no results: export it with outputs" if model.graph.node else EMPTY
+        raise ProgramError(f"{path} {lacks}")
     return model
 
 
