@@ -17,6 +17,7 @@ from irgym.envs.graph.ir.weights import Weight, Weights
 from irgym.envs.graph.ir.writing import used_weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.original import as_in_file, results_of_file
 from irgym.envs.graph.running.sessions import CompileError, Program
 from irgym.measure.checking.expected import rounded
 from irgym.measure.checking.problem import Problem, best_problem, problem
@@ -114,14 +115,15 @@ def _checked_on(path: str, seed: int, drawn: Mapping[str, Array]) -> tuple[Probl
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results, other = original(feeds, feeds_of(path, seed + 1))
+        results, other = results_of_file(path, feeds, feeds_of(path, seed + 1))
         others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
         near = [*moved[0](others, feeds), *(results for one in moved[1:] for results in one(feeds))]
         expected = [
             # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
             rounded(one, [close for close in closest if close.shape == one.shape])
-            for one, *closest in zip(results, *near, strict=True)
+            for one, *closest in zip(*original(feeds), *near, strict=True)
         ]
+        expected = as_in_file(expected, results)
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
 
     found = best_problem(tried)
