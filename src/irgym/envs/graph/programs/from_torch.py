@@ -38,9 +38,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
     from irgym.envs.graph.programs.exporting import to_onnx
+    from irgym.envs.graph.programs.standing import refuse_other_results
+    from irgym.measure.torch_calls import copied, refuse_unsteady
 
     name = type(module).__name__
-    content = to_onnx(module, inputs, name).SerializeToString(deterministic=True)
+    refuse_unsteady(module, inputs)
+    content = to_onnx(module, copied(inputs), name).SerializeToString(deterministic=True)
+    refuse_other_results(module, inputs, content)
     if path is None:
         target = STORE.put(f"{stem_of(name)}-{digest(content)}", content)
     else:
