@@ -61,7 +61,7 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
         )
     if changed is not None:
         raise ProgramError(
-            f"{name} changes its attribute {changed} whenever it is called, and a program would keep it as it "
+            f"{name} changes its attribute {changed} whenever it is called, which a program would keep as it "
             "is: keep no state in forward"
         )
     if first.structure != second.structure or first.kinds != second.kinds or not _alike(first, second):

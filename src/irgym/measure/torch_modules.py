@@ -145,8 +145,8 @@ class InPlace:
         wanted = sum(isinstance(leaf, torch.dtype) for leaf in self._leaves)
         if len(results) != wanted:
             raise IrgymError(
-                f"{self._name} returns {wanted} tensors and its program {len(results)}: return tensors in place "
-                "of numbers that depend on values"
+                f"{self._name} returns {wanted} tensors and its program {len(results)}: return tensors, not "
+                "numbers that depend on values"
             )
         computed = iter(results)
         leaves = [
