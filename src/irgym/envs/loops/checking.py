@@ -36,8 +36,11 @@ LEAST_FLOAT = float(np.finfo(np.float32).smallest_subnormal)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-40, 1e-25, 1e18, -1e18, GREATEST_FLOAT)
 """Numbers that arithmetic treats in a way of its own."""
 
-SPARSE = 3.0
-"""Sums of products with so many special factors on average: some have none."""
+SPARSE = 1.5
+"""Number of special factors of a sum on average: some have none."""
+
+ENDS = 0.125
+"""Share of rows that end in an infinity."""
 
 
 class Draw(Enum):
@@ -79,14 +82,14 @@ def special_inputs(contraction: Contraction, seed: int) -> tuple[Floats, Floats]
     """
     rng = np.random.default_rng(seed)
     a, b = contraction.random_inputs(seed)
-    share = min(0.25, SPARSE / (2 * terms(contraction)))
+    share = min(0.25, SPARSE / (2.0 * terms(contraction)))
     for one in (a, b):
         places = rng.random(one.shape) < share
         one[places] = rng.choice(np.array(SPECIAL, np.float32), int(np.count_nonzero(places)))
         # Padding and remainders begin where rows end.
         ends = one[..., -1]
         if ends.size > 1:
-            ends[tuple(rng.integers(size) for size in ends.shape)] = np.inf
+            ends[rng.random(ends.shape) < ENDS] = np.inf
     return a, b
 
 
