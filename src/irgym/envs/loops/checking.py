@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.envs.loops.contraction import Contraction, Floats, parse_uri
 from irgym.measure.arrays import aligned
-from irgym.measure.checking.agreement import Agreement
+from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.expected import Expected, exactly, within
 from irgym.measure.checking.guarded import Buffers
 from irgym.measure.checking.problem import Problem, problem
@@ -173,11 +173,18 @@ class Prepared:
     problem: Problem
     buffers: Buffers
 
-    def judge(self) -> Agreement:
-        """Say whether the results are right and nothing else was written."""
+    def judge(self, zeros: bool = False) -> Agreement:
+        """Say whether the results are right and nothing else was written.
+
+        Args:
+            zeros: Whether results that must be equal must have the signs of their zeros, too.
+        """
         fault = self.buffers.faults()
         if not fault:
-            return self.problem.judge(self.buffers.results)
+            wanted = [
+                replace(one, keeps_zeros=zeros and one.allowance is None) for one in self.problem.expected
+            ]
+            return agreement(wanted, self.buffers.results)
         prepared.cache_clear()  # what was damaged may be damaged for good
         return Agreement(math.inf, fault)
 
