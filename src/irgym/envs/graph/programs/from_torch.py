@@ -17,7 +17,8 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
 
     Args:
         module: A `torch.nn.Module` in evaluation mode.
-        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        inputs: Tensors as it takes them: it is called with them, and compared with the model on these and
+            others like them.
         path: Where to write, *.onnx; in the user's cache folder, under a name made of its content, if None.
 
     Raises:

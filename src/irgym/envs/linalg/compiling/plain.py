@@ -4,14 +4,19 @@ Tensors go to memory, operations become loops in the order in which they are wri
 these. No product and sum is fused to one operation, nothing is vectorised or reordered by us.
 """
 
+import ctypes
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_passes
 from irgym.envs.linalg.compiling.executable import Executable
+from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
 from irgym.measure.arrays import aligned
 from irgym.measure.machine import restart_clock
@@ -55,6 +60,37 @@ def lower_plainly(module: Any) -> None:
     run_passes(module, ",".join((*TO_MEMORY, *TO_LLVM)))
 
 
+class _Unranked(ctypes.Structure):
+    """A buffer as MLIR passes it where its rank is not known: the rank, then where its descriptor lies."""
+
+    _fields_ = (("rank", ctypes.c_int64), ("descriptor", ctypes.POINTER(ctypes.c_int64)))
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(_Unranked), ctypes.POINTER(_Unranked))
+def _memref_copy(size: int, source: Any, target: Any) -> None:
+    """Copy a buffer, which MLIR leaves to the function `memrefCopy` of its runtime library."""
+    np.copyto(_viewed(target.contents, size), _viewed(source.contents, size))
+
+
+def _viewed(buffer: Any, size: int) -> NDArray[np.void]:
+    """Return a buffer as an array of elements of so many bytes.
+
+    Its descriptor has two addresses (allocated, aligned), an offset, sizes, and strides in elements.
+    """
+    rank, words = buffer.rank, buffer.descriptor
+    shape = tuple(words[3 : 3 + rank])
+    if not math.prod(shape):
+        return np.empty(shape, f"V{size}")
+    strides = [one * size for one in words[3 + rank : 3 + 2 * rank]]
+    last = sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
+    memory = (ctypes.c_char * (last + size)).from_address(words[1] + words[2] * size)
+    return np.ndarray(shape, f"V{size}", memoryview(memory), strides=strides)
+
+
+CALLS = {"memrefCopy": ctypes.cast(_memref_copy, ctypes.c_void_p)}
+"""Functions of MLIR's runtime library that lowered programs call."""
+
+
 class Plain:
     """A program that runs on any arguments.
 
@@ -73,7 +109,7 @@ class Plain:
             module = parse(text)
             lower_plainly(module)
             brief = program.flops < BRIEF * len(program.operations)
-            self._code = Executable(module, (), level=0 if brief else 2)
+            self._code = Executable(module, (), CALLS, level=0 if brief else 2)
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return its results."""
@@ -81,3 +117,22 @@ class Plain:
         results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
         self._code.on([*inputs, *results]).run(1)
         return results
+
+
+@lru_cache(maxsize=1)
+def _plain(text: str) -> tuple[Plain, Program]:
+    program = describe(text)[1]
+    return Plain(text, program), program
+
+
+def computed(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the results of a program, which stays compiled until it is another one's turn.
+
+    Args:
+        text: The program.
+        inputs: Its arguments, of whatever strides.
+    """
+    run, program = _plain(text)
+    pairs = zip(inputs, program.arguments, strict=True)
+    # numpy makes a dimension of none.
+    return run([np.ascontiguousarray(one, ELEMENTS[kind]).reshape(shape) for one, (shape, kind) in pairs])
