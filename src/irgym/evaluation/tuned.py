@@ -239,6 +239,7 @@ class Tuned(Finding):
                 "peak_share": self.peak_share,
                 "baseline": self.baseline,
                 "baseline_ratio": self.baseline_ratio,
+                "baseline_noise": self.baseline_noise,
                 "no_gain": self.no_gain or None,
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
