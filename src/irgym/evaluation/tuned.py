@@ -10,7 +10,7 @@ from typing import Any
 from irgym.core.capabilities import ideal_cost
 from irgym.core.cost import Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
@@ -81,9 +81,12 @@ class Original:
             seed: Seed of the inputs beside the example.
 
         Raises:
-            IrgymError: The results differ, or the program cannot be called.
+            IrgymError: The results differ, or the program fails when it is called.
         """
-        function = self.function(task, finding.state)
+        try:
+            function = self.function(task, finding.state)
+        except ProgramError as error:  # what is computed is right, and can be exported
+            return replace(finding, validation=_uncalled(finding.validation, error))
         called = self.environment.compare_called(self.program, self.inputs, function, seed)
         if not called.ok:
             raise IrgymError(
@@ -91,6 +94,13 @@ class Original:
                 f"else ({called.detail}): please report it as a bug of irgym"
             )
         return replace(finding, validation=_both(finding.validation, called))
+
+
+def _uncalled(validation: Validation | None, error: ProgramError) -> Validation | None:
+    """Return a comparison that says that the program cannot be called, where it was compared."""
+    if validation is None:
+        return None
+    return replace(validation, tolerance=f"{validation.tolerance}; it cannot be called: {error}")
 
 
 def _both(validation: Validation | None, called: Validation) -> Validation:

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from irgym.core.cost import Validation
 from irgym.core.errors import ProgramError
 from irgym.envs.hlo.lowering import jitted, portable, to_stablehlo
 from irgym.measure.called import Results, reference
-from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.numbers import Array, same_bits
 
 SEED = 20261128
 """Seed of the values of inputs that were given as shapes only."""
@@ -44,6 +45,48 @@ def in_place_of(function: Callable[..., Any], inputs: Sequence[Any], proto: byte
         ) from error
     code = portable(to_stablehlo(proto))
     return jax.jit(replace(frame, mlir_module_serialized=code).call)
+
+
+def refuse_unsteady(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
+    """Refuse a function that no module can stand for; what jax itself refuses is left to the lowering.
+
+    A function that is not jitted is traced twice: what jit would keep of its first trace, such as a random
+    number of numpy, the function itself would not.
+
+    Raises:
+        ProgramError: It has static arguments, draws random numbers outside jax or keeps state.
+    """
+    try:
+        traced = jitted(function).trace(*inputs)
+        again = traced if hasattr(function, "trace") else jax.jit(_afresh(function)).trace(*inputs)
+    except (TypeError, ValueError):
+        return
+    name = _name(function)
+    if len(jax.tree.leaves(traced.args_info)) != len(jax.tree.leaves(tuple(inputs))):
+        raise ProgramError(
+            f"{name} has static arguments, which a module does not take: bind them first, as in "
+            "jax.jit(functools.partial(f, n=3))"
+        )
+    first, second = traced.jaxpr, again.jaxpr
+    if str(first.jaxpr) != str(second.jaxpr) or not all(map(_alike, first.consts, second.consts)):
+        raise ProgramError(
+            f"{name} is another function when it is traced again, so it keeps state or draws random numbers "
+            "outside jax: make it a function of its arguments, or give jax.jit of it"
+        )
+
+
+def _afresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same function for jax, which has no trace of it yet."""
+
+    @wraps(function)
+    def again(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    return again
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return one is other or (jnp.shape(one) == jnp.shape(other) and same_bits(_array(one), _array(other)))
 
 
 def compare(
