@@ -1,7 +1,10 @@
 """What is reported of the result of a search: the program as written where nothing is better."""
 
+from dataclasses import replace
+
 import pytest
 
+from irgym.core import capabilities
 from irgym.core.schedule import Schedule
 from irgym.evaluation import finalists
 from irgym.evaluation.finalists import KEPT, Choice, confirm_best
@@ -51,3 +54,40 @@ def test_what_runs_as_the_baseline_is_kept_unless_costs_and_timings_in_turn_say_
     monkeypatch.setattr(finalists, "best_of", lambda *_: Choice(chosen, "as it runs it"))
     finding = confirm_best(environment, bench, task, result_of(chosen), Validator(bench, 3, 0))
     assert (finding.actions.text(task.space), finding.no_gain) == (schedule, said)
+
+
+@pytest.mark.parametrize(
+    ("found", "kept"), [("", False), ("set_0_3 set_1_3", False), ("set_0_1 set_1_1", True)]
+)
+def test_nothing_slower_than_a_baseline_that_an_ending_makes_is_the_result(
+    environment, bench, monkeypatch, found, kept
+):
+    """As written, 3000: slower than numpy, which takes 2000, however that came to be chosen."""
+    task = environment.task("toy://easy")
+    [ending] = Schedule.parse("set_0_2", task.space).actions
+    monkeypatch.setattr(type(environment), "reference_baseline", "numpy")
+    monkeypatch.setattr(capabilities, "ending_of", lambda task, name: ending)
+    chosen = Schedule.parse(found, task.space)
+    monkeypatch.setattr(finalists, "best_of", lambda *_: Choice(chosen))
+    finding = confirm_best(environment, bench, task, result_of(chosen), Validator(bench, 3, 0))
+    if kept:
+        assert finding.actions == chosen and finding.baseline_ratio > 1.0 and finding.baseline_noise is None
+    else:
+        assert finding.actions.text(task.space) == "set_0_2" and finding.is_baseline
+        assert finding.baseline_ratio is None
+        low, high = finding.baseline_noise
+        assert low <= finding.versus.ratio <= high
+
+
+def test_a_comparison_that_noise_spoilt_is_made_again(environment, bench, monkeypatch):
+    task = environment.task("toy://easy")
+    [ending] = Schedule.parse("set_0_2", task.space).actions
+    chosen = Schedule.parse("set_0_1 set_1_1", task.space)
+    monkeypatch.setattr(capabilities, "ending_of", lambda task, name: ending)
+    monkeypatch.setattr(type(environment), "reference_baseline", "numpy")
+    finding = finalists.confirm(environment, bench, task, chosen, Validator(bench, 3, 0))
+    spoilt = replace(finding, versus=replace(finding.versus, ratios=(0.9,)))
+    again = finalists._never_behind_baseline(
+        environment, bench, task, spoilt, Validator(bench, 3, 0), finalists.ENDLESS
+    )
+    assert again.actions == chosen and len(again.versus.ratios) > 1 and again.baseline_ratio > 1.0

@@ -22,7 +22,7 @@ from irgym.evaluation.history import History, Known, best_first
 from irgym.evaluation.patience import Checks, Patience, checks_bound, first_seconds
 from irgym.evaluation.policies import can_lead, policy_for, policy_name
 from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Validator, confirm, default_schedules, measure_anew
+from irgym.evaluation.tuning import Finding, Validator, confirm, default_schedules, measure_anew
 from irgym.evaluation.units import progress_text
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
@@ -71,7 +71,8 @@ def tune_task(
     if how.quick and known:
         how.tell(f"{task.uri}: checking and evaluating what was found before")
         result = SearchResult(known[0], (known[0],), math.inf, math.inf, 0, 0.0, ())
-        return tuned(home, bench, task, confirm_best(home, bench, task, result, validator), None, original)
+        finding = confirm_best(home, bench, task, result, validator)
+        return tuned(home, bench, task, _called(original, task, finding, how.seed), None, original)
     name, policy = _choose(home, task, how.search, how.policy)
     strategy = SEARCHES.load(name)()
     leader = None if policy is None else policy_for(home, policy, task)
@@ -99,7 +100,7 @@ def tune_task(
     patience = Patience(min(PATIENT * watch.bound_s, REPEATED * (how.limits.seconds or math.inf)))
     finding = confirm_best(home, bench, task, found, validator, patience)
     described = Search(name, led_by, found.evaluations, found.seconds, found.complete)
-    result = tuned(home, bench, task, finding, described, original)
+    result = tuned(home, bench, task, _called(original, task, finding, how.seed), described, original)
     late_s = 0.0 if how.limits.seconds is None else max(0.0, found.seconds - how.limits.seconds)
     took_s = time.monotonic() - patience.started + late_s
     result = replace(result, checks=Checks(took_s, watch.bound_s))
@@ -120,7 +121,13 @@ def replay_task(
     actions = Schedule.parse(schedule, task.space)
     validator = Validator(bench, home.validation_inputs, seed)
     tell(f"{task.uri}: checking and evaluating the schedule")
-    return tuned(home, bench, task, confirm(home, bench, task, actions, validator), None, original)
+    finding = confirm(home, bench, task, actions, validator)
+    return tuned(home, bench, task, _called(original, task, finding, seed), None, original)
+
+
+def _called(original: Original | None, task: Task[Any], finding: Finding, seed: int) -> Finding:
+    """Return a finding, confirmed by calls too where the program was made of an object."""
+    return finding if original is None else original.confirmed(task, finding, seed)
 
 
 class _Watch:

@@ -106,12 +106,12 @@ def _cells(comparison: Comparison, row: Row, raw: Row) -> list[str]:
     objective = comparison.objective
     if row.cost is None or row.best_seen is None:
         return ["failed"]
-    values = [row.baseline_ratio] if comparison.baseline else []
-    values += [row.reference_ratio, row.gain_ratio] if comparison.reference else []
+    values = [row.reference_ratio, row.gain_ratio] if comparison.reference else []
     return [
         cost_text(row.cost, objective) + (NO_GAIN if row.no_gain else ""),
         cost_text(row.best_seen, objective),
         "-" if row.speedup is None else f"{row.speedup:.2f}x",
+        *([row.ratio_text or "-"] if comparison.baseline else []),
         *("-" if value is None else f"{value:.2f}" for value in values),
         cell(raw),
         "-" if raw.seconds is None else f"{raw.seconds * 1e3:.1f} ms",

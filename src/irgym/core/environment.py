@@ -8,7 +8,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
-from irgym.core.cost import Call, Evaluator, Job, Measurement
+from irgym.core.cost import Call, Evaluator, Job, Measurement, Validation
 from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.recipe import Recipe
@@ -306,6 +306,23 @@ class Environment(ABC):
             IrgymError: Programs of this environment cannot be called from Python.
         """
         del program, inputs, task, state
+        raise IrgymError(f"programs of {self.name} cannot be called from Python: export the result")
+
+    def compare_called(
+        self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
+    ) -> Validation:
+        """Compare what `in_place_of` returned with the object itself, called as its user calls it.
+
+        Args:
+            program: The object that `program_of` took.
+            inputs: What it was given with: the first inputs that are tried.
+            function: What stands for it.
+            seed: Seed of further inputs.
+
+        Raises:
+            IrgymError: Programs of this environment cannot be called from Python.
+        """
+        del program, inputs, function, seed
         raise IrgymError(f"programs of {self.name} cannot be called from Python: export the result")
 
     def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:

@@ -35,6 +35,10 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         factor = max(result.baseline_ratio, 1 / result.baseline_ratio)
         rounds = f"median of {len(result.versus.ratios)} rounds"
         facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
+    if result.versus is not None and result.baseline_noise is not None:
+        low, high = result.baseline_noise
+        noise = f"timings of the two in turn differ by noise alone, {low:.2f} to {high:.2f}"
+        facts.append(("baseline", f"the baseline itself: {result.versus.detail}; {noise}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
     if result.no_gain:

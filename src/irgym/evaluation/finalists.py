@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
 from typing import Any
 
@@ -79,6 +79,44 @@ def confirm_best(
     Raises:
         IrgymError: The best gives wrong results, or does not run any more.
     """
+    finding = _confirmed(environment, bench, task, result, validator, patience)
+    return _never_behind_baseline(environment, bench, task, finding, validator, patience)
+
+
+def _never_behind_baseline(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    finding: Finding,
+    validator: Validator,
+    patience: Patience,
+) -> Finding:
+    """Return a finding, or the baseline itself where an ending makes that, and the finding is slower in turn.
+
+    Whatever led to the finding may have been noise, or patience may have been over before there was any
+    comparison. A single comparison may be noise too: one that says slower is made again, and both count.
+    """
+    name, versus = environment.reference_baseline, finding.versus
+    ending = None if name is None else capabilities.ending_of(task, name)
+    if name is None or ending is None or versus is None or finding.is_baseline or versus.ratio >= 1.0:
+        return finding
+    again: Versus = bench.call(capabilities.baseline_call(task, name, finding.state))
+    both = replace(versus, ratios=versus.ratios + again.ratios)
+    if both.ratio >= 1.0:
+        return replace(finding, versus=both)
+    choice = _as_baseline(environment, task, name, ending)
+    return confirm(environment, bench, task, choice.schedule, validator, choice.no_gain, patience)
+
+
+def _confirmed(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    result: SearchResult,
+    validator: Validator,
+    patience: Patience,
+) -> Finding:
+    """Return what `confirm_best` does, without a last look at the baseline."""
     best = best_of(environment, bench, task, result, patience)
     if best.no_gain:
         return _as_baseline_or_written(environment, bench, task, best, validator, patience)

@@ -151,7 +151,7 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
         row.method,
         cost(row.cost, comparison.objective),
         number(row.speedup, ".2f"),
-        *([number(row.baseline_ratio, ".2f")] if comparison.baseline else []),
+        *([row.ratio_text] if comparison.baseline else []),
         *(
             [number(row.reference_ratio, ".2f"), number(row.gain_ratio, ".2f")]
             if comparison.reference

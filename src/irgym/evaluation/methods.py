@@ -201,6 +201,7 @@ def outcome_of(
         trace: The course of a search.
     """
     gained = finding.speedup if speedup is None else speedup
+    low, high = finding.baseline_noise or (None, None)
     row = Row(
         program=task.uri,
         method=method,
@@ -213,6 +214,8 @@ def outcome_of(
         schedule=finding.actions.text(task.space),
         best_seen=best_seen,
         peak_share=finding.peak_share,
+        noise_low=low,
+        noise_high=high,
         detail=finding.no_baseline,
         no_gain=finding.no_gain,
         not_checkable="" if finding.validation is None else finding.validation.blind,

@@ -48,6 +48,8 @@ class Row:
         cost: Cost measured after the method ended, in the objective's unit; None where it failed.
         speedup: Cost of the program as written over `cost`.
         baseline_ratio: The baseline's time over ours; above 1, we are faster. None without a baseline.
+        noise_low: For the baseline itself, the least ratio of its timings in turn with itself; else None.
+        noise_high: The greatest such ratio.
         seconds: Wall-clock time that the method took, without the final measurement.
         evaluations: Candidates that it evaluated; for a policy, the states on its way that were measured.
         validated: Whether the results agree with the original program's, and wrong ones would not have.
@@ -77,6 +79,8 @@ class Row:
     detail: str = ""
     best_seen: CostOrNone = None
     peak_share: Ratio = None
+    noise_low: Ratio = None
+    noise_high: Ratio = None
     reference_ratio: Ratio = None
     gain_ratio: Annotated[float | None, Range(-VAST, VAST)] = None
     family: str = ""
@@ -84,3 +88,20 @@ class Row:
     no_gain: str = ""
     not_checkable: str = ""
     basis: Basis = field(default_factory=Basis)
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is the baseline itself."""
+        return self.noise_low is not None
+
+    @property
+    def mean_ratio(self) -> float | None:
+        """The ratio that counts in means: 1 for the baseline itself."""
+        return 1.0 if self.is_baseline else self.baseline_ratio
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio to the baseline in tables."""
+        if self.is_baseline:
+            return "itself"
+        return "" if self.baseline_ratio is None else f"{self.baseline_ratio:.2f}"

@@ -92,7 +92,7 @@ def _interval(values: Iterable[float | None], noise: float) -> Interval | None:
 def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float) -> Summary:
     solved = {row.program: row for row in rows if row.cost is not None}
     kinds = [
-        [row.baseline_ratio for row in solved.values()],
+        [row.mean_ratio for row in solved.values()],
         [row.reference_ratio for row in solved.values()],
         [row.speedup for row in solved.values()],
     ]

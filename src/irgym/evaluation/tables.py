@@ -144,7 +144,7 @@ def failures(comparison: Comparison) -> list[str]:
     no_baseline = [
         f"no ratio to {comparison.baseline} on {row.program}: {row.detail}"
         for row in comparison.rows
-        if comparison.baseline and row.cost is not None and row.baseline_ratio is None
+        if comparison.baseline and row.cost is not None and row.mean_ratio is None
     ]
     return [*failed, *dict.fromkeys([*unchecked, *no_baseline])]
 
@@ -156,9 +156,9 @@ def cell(row: Row | None) -> str:
     if row.cost is None:
         return "failed"
     speedup = "-" if row.speedup is None else f"{row.speedup:.2f}x"
-    beside = row.gain_ratio if row.baseline_ratio is None else row.baseline_ratio
+    beside = row.ratio_text or ("" if row.gain_ratio is None else f"{row.gain_ratio:.2f}")
     mark = NO_GAIN if row.no_gain else ""
-    return speedup + mark if beside is None else f"{speedup}{mark}  {beside:.2f}"
+    return f"{speedup}{mark}  {beside}" if beside else speedup + mark
 
 
 def ratio_headings(comparison: Comparison) -> list[str]:

@@ -1,15 +1,16 @@
 """The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from irgym.core.capabilities import ideal_cost
+from irgym.core.cost import Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import IrgymError
+from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.core.values import plain
@@ -63,6 +64,52 @@ class Original:
     inputs: Sequence[Any]
     environment: Environment
 
+    def function(self, task: Task[Any], state: Any) -> Callable[..., Any]:
+        """Return what computes a scheduled program and is called as the object.
+
+        Raises:
+            IrgymError: Its environment cannot call it.
+        """
+        return self.environment.in_place_of(self.program, self.inputs, task, state)
+
+    def confirmed(self, task: Task[Any], finding: Finding, seed: int) -> Finding:
+        """Return a finding whose validation covers calls in place of the object, compared with calls of it.
+
+        Args:
+            task: The program that was made of the object.
+            finding: What became of it.
+            seed: Seed of the inputs beside the example.
+
+        Raises:
+            IrgymError: The results differ, or the program fails when it is called.
+        """
+        try:
+            function = self.function(task, finding.state)
+        except ProgramError as error:  # what is computed is right, and can be exported
+            return replace(finding, validation=_uncalled(finding.validation, error))
+        called = self.environment.compare_called(self.program, self.inputs, function, seed)
+        if not called.ok:
+            raise IrgymError(
+                f"{task.uri} with this schedule, called in place of what it was made of, returns something "
+                f"else ({called.detail}): please report it as a bug of irgym"
+            )
+        return replace(finding, validation=_both(finding.validation, called))
+
+
+def _uncalled(validation: Validation | None, error: ProgramError) -> Validation | None:
+    """Return a comparison that says that the program cannot be called, where it was compared."""
+    if validation is None:
+        return None
+    return replace(validation, tolerance=f"{validation.tolerance}; it cannot be called: {error}")
+
+
+def _both(validation: Validation | None, called: Validation) -> Validation:
+    """Return what two comparisons come to, the first of programs, the second of calls."""
+    if validation is None or not (validation.inputs or validation.blind):
+        return called
+    tolerance = f"{validation.tolerance}; {called.tolerance} on {called.inputs} inputs"
+    return replace(validation, error=max(validation.error, called.error), tolerance=tolerance)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Finding):
@@ -100,16 +147,17 @@ class Tuned(Finding):
     original: Original | None = field(default=None, repr=False, compare=False)
     checks: Checks | None = None
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Compute the program, as the object that it was made of would.
 
         Args:
             inputs: As that takes them, of the shapes and types that it was tuned for.
+            named: Those that are given by their names.
 
         Raises:
             IrgymError: It was made of a URI or a file; its environment cannot call it; or inputs do not fit.
         """
-        return self._function(*inputs)
+        return self._function(*inputs, **named)
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
@@ -117,8 +165,7 @@ class Tuned(Finding):
             raise IrgymError(
                 f"{self.program} was given by its name, so there is nothing to call it like: export it"
             )
-        made = self.original
-        return made.environment.in_place_of(made.program, made.inputs, self.task, self.state)
+        return self.original.function(self.task, self.state)
 
     def versus_original(self, other: Callable[..., Any] | None = None, rounds: int = 15) -> Versus:
         """Time calls of this in turn with calls of what it was made of, in this process.
@@ -202,6 +249,7 @@ class Tuned(Finding):
                 "peak_share": self.peak_share,
                 "baseline": self.baseline,
                 "baseline_ratio": self.baseline_ratio,
+                "baseline_noise": self.baseline_noise,
                 "no_gain": self.no_gain or None,
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,

@@ -113,6 +113,7 @@ class Finding:
         no_gain: That nothing better than the program as written, or than the baseline, was found, so that
             this is the program as written, in the latter case to be run as the baseline runs it; empty where
             something was.
+        is_baseline: Whether this is the baseline itself, so that timings of the two in turn are noise.
     """
 
     actions: Schedule = field(repr=False)
@@ -126,6 +127,7 @@ class Finding:
     no_baseline: str = ""
     running: str = ""
     no_gain: str = ""
+    is_baseline: bool = False
 
     @property
     def speedup(self) -> float:
@@ -139,8 +141,15 @@ class Finding:
 
     @property
     def baseline_ratio(self) -> float | None:
-        """Median of the baseline's time over ours; above 1, irgym is faster."""
-        return None if self.versus is None else self.versus.ratio
+        """Median of the baseline's time over ours; above 1, irgym is faster. None for the baseline itself."""
+        return None if self.versus is None or self.is_baseline else self.versus.ratio
+
+    @property
+    def baseline_noise(self) -> tuple[float, float] | None:
+        """Least and greatest ratio of timings of the baseline in turn with itself; None for anything else."""
+        if self.versus is None or not self.is_baseline:
+            return None
+        return min(self.versus.ratios), max(self.versus.ratios)
 
     @property
     def peak_share(self) -> float | None:
@@ -315,4 +324,11 @@ def confirm(
         no_baseline,
         capabilities.running(task, state),
         no_gain,
+        baseline is not None and is_baseline(task, state, baseline),
     )
+
+
+def is_baseline(task: Task[Any], state: Any, baseline: str) -> bool:
+    """Say whether a state is the very program that a baseline runs, under the same options."""
+    ending = capabilities.ending_of(task, baseline)
+    return ending is not None and same_program(task, state, replay(task, Schedule((ending,))))

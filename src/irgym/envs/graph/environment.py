@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-from irgym.core.cost import Call
+from irgym.core.cost import Call, Validation
 from irgym.core.environment import (
     BackendStatus,
     Baseline,
@@ -161,15 +161,17 @@ class GraphEnvironment(Environment):
             IrgymError: ONNX Runtime refuses the model.
         """
         from irgym.envs.graph.opening import session_of_state
-        from irgym.measure.torch_modules import InPlace
+        from irgym.envs.graph.programs.standing import in_place_of
 
-        session = session_of_state(cast(GraphTask, task), state)
-        names = [one.name for one in session.get_inputs()]
+        return in_place_of(cast(Any, program), inputs, session_of_state(cast(GraphTask, task), state))
 
-        def run(arrays: Sequence[Any]) -> Sequence[Any]:
-            return session.run(None, dict(zip(names, arrays, strict=True)))
+    def compare_called(
+        self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
+    ) -> Validation:
+        """Compare a function with the module that it stands for; see `Environment.compare_called`."""
+        from irgym.measure.torch_calls import compare
 
-        return InPlace(cast(Any, program), inputs, run)
+        return compare(cast(Any, program), inputs, function, seed)
 
     def objectives(self) -> Sequence[Objective]:
         """Return the measured time, the time by a model, and the number of operators."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.catalogue import begins, mentions
+from irgym.core.cost import Validation
 from irgym.core.environment import (
     BackendStatus,
     Bench,
@@ -136,6 +137,15 @@ class HloEnvironment(Environment):
         assert isinstance(task, HloTask) and callable(program)
         proto: bytes = self.pool().call("proto", task.modules.file, state.path)
         return in_place_of(program, inputs, proto)
+
+    def compare_called(
+        self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
+    ) -> Validation:
+        """Compare a function with the one of JAX that it stands for; see `Environment.compare_called`."""
+        from irgym.envs.hlo.calling import compare
+
+        assert callable(program)
+        return compare(program, inputs, function, seed)
 
     def task_of_file(
         self, uri: str, file: Path, pool: Pool | None = None, code_for: Target | None = None

@@ -21,12 +21,15 @@ def program_of_function(function: Callable[..., Any], arguments: Sequence[Any]) 
 
     Raises:
         BackendError: jax is not installed.
-        ProgramError: jax cannot lower the function to one static HLO module.
+        ProgramError: jax cannot lower the function to one static HLO module; or it has static arguments,
+            draws random numbers outside jax or keeps state.
         StorageError: The cache folder cannot be written.
     """
     if not installed("jax"):
         raise BackendError(f"from_jax needs jax, which is not installed: run {INSTALL}")
+    from irgym.envs.hlo.calling import refuse_unsteady
     from irgym.envs.hlo.lowering import lower_function
 
+    refuse_unsteady(function, arguments)
     name = stem_of(getattr(function, "__name__", "function"))
     return f"hlo:{STORE.put(name, lower_function(function, tuple(arguments)))}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.catalogue import mentions
+from irgym.core.cost import Validation
 from irgym.core.environment import (
     BackendStatus,
     Baseline,
@@ -149,6 +150,14 @@ class LinalgEnvironment(Environment):
 
         assert isinstance(task, LinalgTask)
         return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
+
+    def compare_called(
+        self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
+    ) -> Validation:
+        """Compare a function with the module that it stands for; see `Environment.compare_called`."""
+        from irgym.measure.torch_calls import compare
+
+        return compare(cast(Any, program), inputs, function, seed)
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

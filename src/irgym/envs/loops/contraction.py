@@ -153,7 +153,7 @@ class Contraction:
         output = "".join(letters[axis.terms[0][0]] for axis in self.c)
         return f"{names[0]},{names[1]}->{output}", views[0], views[1]
 
-    def reference(self, a: Floats, b: Floats) -> NDArray[np.float64]:
+    def reference(self, a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the contraction computed by numpy in float64."""
         subscripts, left, right = self.einsum_operands(a.astype(np.float64), b.astype(np.float64))
         return np.einsum(subscripts, left, right, optimize=True)

@@ -9,7 +9,7 @@ from irgym.core.environment import Versus
 from irgym.core.errors import IrgymError
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
-from irgym.envs.loops.checking import TOLERANCE, prepared, tolerant
+from irgym.envs.loops.checking import TOLERANCE, Draw, prepared, tolerant
 from irgym.envs.loops.codegen.backends import Backend, backend, threads_of
 from irgym.envs.loops.codegen.executable import Executable
 from irgym.envs.loops.codegen.lower import CodeTooLarge
@@ -44,7 +44,7 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
     Returns:
         Samples in nanoseconds, or the outcome of what failed: the code is too large, or the result wrong.
     """
-    program = prepared(uri, SEED, whole=True)
+    program = prepared(uri, SEED, Draw.WHOLE)
     started = time.perf_counter()
     try:
         executable = _generator(backend_name, target).compile(program.contraction, nest)
@@ -62,16 +62,26 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
 
 
 def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: int, seed: int) -> Validation:
-    """Compare a nest with numpy in float64: on whole numbers, and last on standard-normal numbers."""
+    """Compare a nest with numpy in float64: on whole numbers, on standard-normal ones, and on special ones.
+
+    Args:
+        uri: The program.
+        nest: The nest.
+        backend_name: The back end.
+        target: What to make code for.
+        inputs: How many inputs, the special ones not counted.
+        seed: Seed of the first of them.
+    """
     problems: list[Problem] = []
     agreements: list[Agreement] = []
     with closing(_generator(backend_name, target).compile(parse_uri(uri), nest)) as executable:
-        for place in range(inputs):
-            program = prepared(uri, seed + place, whole=place + 1 < max(inputs, 2))
+        usual = [Draw.WHOLE if place + 1 < max(inputs, 2) else Draw.NORMAL for place in range(inputs)]
+        for place, draw in enumerate([*usual, Draw.SPECIAL]):
+            program = prepared(uri, seed + place, draw)
             program.buffers.blank()
             _bind(executable, program.buffers)(1)
             problems.append(program.problem)
-            agreements.append(program.judge())
+            agreements.append(program.judge(zeros=True))
     return validation(problems, agreements, TOLERANCE)
 
 
@@ -89,7 +99,7 @@ def compare(
     Raises:
         IrgymError: The baseline is not installed, or its result is wrong.
     """
-    program = prepared(uri, SEED, whole=True)
+    program = prepared(uri, SEED, Draw.WHOLE)
     contraction, (a, b) = program.contraction, program.buffers.inputs
     theirs = BASELINES[baseline](contraction, a, b, threads_of(backend_name))
     theirs.run(1)
@@ -111,7 +121,7 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, round
     Returns:
         Ratios that are shares of the peak; `baseline_ns` is the time of the nest's operations at the peak.
     """
-    program = prepared(uri, SEED, whole=True)
+    program = prepared(uri, SEED, Draw.WHOLE)
     contraction = program.contraction
     with (
         peak_kernel(target) as peak,

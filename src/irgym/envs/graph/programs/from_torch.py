@@ -17,7 +17,8 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
 
     Args:
         module: A `torch.nn.Module` in evaluation mode.
-        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        inputs: Tensors as it takes them: it is called with them, and compared with the model on these and
+            others like them.
         path: Where to write, *.onnx; in the user's cache folder, under a name made of its content, if None.
 
     Raises:
@@ -38,9 +39,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
     from irgym.envs.graph.programs.exporting import to_onnx
+    from irgym.envs.graph.programs.standing import refuse_other_results
+    from irgym.measure.torch_calls import copied, refuse_unsteady
 
     name = type(module).__name__
-    content = to_onnx(module, inputs, name).SerializeToString(deterministic=True)
+    refuse_unsteady(module, inputs)
+    content = to_onnx(module, copied(inputs), name).SerializeToString(deterministic=True)
+    refuse_other_results(module, inputs, content)
     if path is None:
         target = STORE.put(f"{stem_of(name)}-{digest(content)}", content)
     else:

@@ -1,8 +1,11 @@
 """From modules of torch to programs of linalg."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, ProgramError
@@ -14,6 +17,9 @@ from irgym.envs.linalg.programs.weights import ARCHIVE, archived
 from irgym.measure.isolation.child import Child
 from irgym.measure.store import digest, stem_of
 
+SEED = 20261128
+"""Seed of the inputs on which a program is compared with its module when it is imported."""
+
 
 def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
     """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
@@ -22,11 +28,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments, and
     their names in the module, `names`; and torch's own program, *.torch.pt2, which results are timed against.
 
-    torch traces the module in this process; torch-mlir lowers it in a process of its own.
+    torch traces the module in this process; torch-mlir lowers it in a process of its own, where the program
+    runs too, to be compared with the module.
 
     Args:
         module: A `torch.nn.Module` in evaluation mode.
-        inputs: Tensors as it takes them; only shapes and types of elements matter.
+        inputs: Tensors as it takes them: it is called with them, and compared with the program on these
+            and others like them.
         path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
 
     Raises:
@@ -50,23 +58,62 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
             "in a process that does not import tensorflow"
         )
     from irgym.envs.linalg.importing.torch_import import trace
+    from irgym.measure.torch_calls import copied, refuse_unsteady
 
     name = type(module).__name__
-    imported = trace(module, inputs)
+    refuse_unsteady(module, inputs)
+    imported = trace(module, copied(inputs))
     call = Call(
         "irgym.envs.linalg.importing.modules:program_of_torch", (imported.text, name, imported.tables)
     )
     with Child(LIMITS) as child:
         text, constants = answer(child, call, name)
-    arguments = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)} | constants
+        weights = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)}
+        arguments = weights | constants
+        _refuse_other_results(module, inputs, text, arguments, child)
     names = [one.removeprefix("module.") for one in imported.names]  # they are traced as those of a wrapper
-    weights, program = archived(arguments, names), imported.saved()
+    archive, program = archived(arguments, names), imported.saved()
     if path is None:
         target = STORE.put(
-            f"{stem_of(name)}-{digest(weights)}", text.encode(), {ARCHIVE: weights, TORCH: program}
+            f"{stem_of(name)}-{digest(archive)}", text.encode(), {ARCHIVE: archive, TORCH: program}
         )
     else:
         target = Path(path)
-        beside = {target.with_suffix(ARCHIVE): weights, target.with_suffix(TORCH): program}
+        beside = {target.with_suffix(ARCHIVE): archive, target.with_suffix(TORCH): program}
         write_files({**beside, target: text.encode()})
     return f"linalg:{target}"
+
+
+def _refuse_other_results(
+    module: Any, inputs: Sequence[Any], text: str, weights: Mapping[int, NDArray[Any]], child: Child
+) -> None:
+    """Refuse a program that computes something else than its module, as MLIR's own passes lower it.
+
+    Args:
+        module: The module.
+        inputs: What it was imported with.
+        text: The program.
+        weights: Values of arguments by their places.
+        child: Where to run the program.
+
+    Raises:
+        ProgramError: It returns something else than the module, or cannot be run.
+    """
+    from irgym.measure.torch_calls import compare
+    from irgym.measure.torch_modules import InPlace
+
+    name = type(module).__name__
+
+    def run(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        given = iter(arrays)
+        every = [
+            weights[place] if place in weights else next(given) for place in range(len(weights) + len(arrays))
+        ]
+        return answer(child, Call("irgym.envs.linalg.compiling.plain:computed", (text, every)), name)
+
+    found = compare(module, inputs, InPlace(module, inputs, run), SEED)
+    if not found.ok:
+        raise ProgramError(
+            f"what torch-mlir imports of {name} is not what the module computes ({found.detail}): write that "
+            "part with other operations"
+        )

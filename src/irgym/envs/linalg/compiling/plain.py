@@ -1,0 +1,138 @@
+"""A program as MLIR's own passes lower it, without any of ours: the reference of every check. In a child.
+
+Tensors go to memory, operations become loops in the order in which they are written, and LLVM makes code of
+these. No product and sum is fused to one operation, nothing is vectorised or reordered by us.
+"""
+
+import ctypes
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_passes
+from irgym.envs.linalg.compiling.executable import Executable
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
+from irgym.measure.arrays import aligned
+from irgym.measure.machine import restart_clock
+
+BRIEF = 3_000_000
+"""Arithmetic operations for each of linalg, on average, below which LLVM's optimisations take longer than
+the runs that they shorten."""
+
+TO_MEMORY = (
+    "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
+    "function-boundary-type-conversion=identity-layout-map}",
+    "buffer-results-to-out-params{modify-public-functions=true}",
+)
+
+TO_LLVM = (
+    "convert-linalg-to-loops",
+    "func.func(lower-affine)",
+    "convert-scf-to-cf",
+    "expand-strided-metadata",
+    "lower-affine",
+    "func.func(llvm-request-c-wrappers)",
+    "convert-vector-to-llvm",
+    "convert-math-to-llvm",
+    "convert-math-to-libm",
+    "arith-expand",
+    "convert-index-to-llvm",
+    "finalize-memref-to-llvm",
+    "convert-arith-to-llvm",
+    "convert-func-to-llvm",
+    "convert-cf-to-llvm",
+    "convert-ub-to-llvm",
+    "reconcile-unrealized-casts",
+)
+
+
+def lower_plainly(module: Any) -> None:
+    """Lower a program to LLVM's dialect in place, within `mlir`."""
+    function = function_of(module)
+    kept = ir.Attribute.parse("{bufferization.writable = false}")
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([kept] * len(function.arguments))
+    run_passes(module, ",".join((*TO_MEMORY, *TO_LLVM)))
+
+
+class _Unranked(ctypes.Structure):
+    """A buffer as MLIR passes it where its rank is not known: the rank, then where its descriptor lies."""
+
+    _fields_ = (("rank", ctypes.c_int64), ("descriptor", ctypes.POINTER(ctypes.c_int64)))
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(_Unranked), ctypes.POINTER(_Unranked))
+def _memref_copy(size: int, source: Any, target: Any) -> None:
+    """Copy a buffer, which MLIR leaves to the function `memrefCopy` of its runtime library."""
+    np.copyto(_viewed(target.contents, size), _viewed(source.contents, size))
+
+
+def _viewed(buffer: Any, size: int) -> NDArray[np.void]:
+    """Return a buffer as an array of elements of so many bytes.
+
+    Its descriptor has two addresses (allocated, aligned), an offset, sizes, and strides in elements.
+    """
+    rank, words = buffer.rank, buffer.descriptor
+    shape = tuple(words[3 : 3 + rank])
+    if not math.prod(shape):
+        return np.empty(shape, f"V{size}")
+    strides = [one * size for one in words[3 + rank : 3 + 2 * rank]]
+    last = sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
+    memory = (ctypes.c_char * (last + size)).from_address(words[1] + words[2] * size)
+    return np.ndarray(shape, f"V{size}", memoryview(memory), strides=strides)
+
+
+CALLS = {"memrefCopy": ctypes.cast(_memref_copy, ctypes.c_void_p)}
+"""Functions of MLIR's runtime library that lowered programs call."""
+
+
+class Plain:
+    """A program that runs on any arguments.
+
+    Args:
+        text: The program.
+        program: What it is made of.
+
+    Raises:
+        CompileError: MLIR or LLVM refuses it.
+    """
+
+    def __init__(self, text: str, program: Program) -> None:
+        self._program = program
+        restart_clock()
+        with mlir():
+            module = parse(text)
+            lower_plainly(module)
+            brief = program.flops < BRIEF * len(program.operations)
+            self._code = Executable(module, (), CALLS, level=0 if brief else 2)
+
+    def __call__(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return its results."""
+        restart_clock()
+        results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
+        self._code.on([*inputs, *results]).run(1)
+        return results
+
+
+@lru_cache(maxsize=1)
+def _plain(text: str) -> tuple[Plain, Program]:
+    program = describe(text)[1]
+    return Plain(text, program), program
+
+
+def computed(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the results of a program, which stays compiled until it is another one's turn.
+
+    Args:
+        text: The program.
+        inputs: Its arguments, of whatever strides.
+    """
+    run, program = _plain(text)
+    pairs = zip(inputs, program.arguments, strict=True)
+    # numpy makes a dimension of none.
+    return run([np.ascontiguousarray(one, ELEMENTS[kind]).reshape(shape) for one, (shape, kind) in pairs])

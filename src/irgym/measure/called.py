@@ -1,0 +1,305 @@
+"""Whether a function that stands for an object does what the object does: structure, types, shapes, values.
+
+The object itself, called as its user calls it, is the reference. Inputs are the example that it came with and
+fresh ones of the same kind. How far rounding may take a result comes from calls of the object on inputs (and
+with weights) that differ in their last bits.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Validation
+from irgym.measure.checking.agreement import Agreement, agreement
+from irgym.measure.checking.expected import Expected, rounded
+from irgym.measure.checking.numbers import Array, doubles, is_fractional, precision
+
+LEEWAY = 4.0
+"""Factor on what rounding may do: two libraries approximate functions in different ways."""
+
+NEAR_ZERO = 32.0
+"""Roundings of the median of a result's numbers by which any of them may be off."""
+
+ENOUGH_S = 0.25
+"""Seconds of the processor after which no further inputs are drawn."""
+
+PATIENCE_S = 2.0
+"""Seconds after which a function is not called any more: the example inputs come first."""
+
+NUDGE = 4.0
+"""Number of units in the last place by which inputs are moved to see what rounding does."""
+
+SHARE = 8
+"""One element in so many becomes a special number."""
+
+
+class Kind(Enum):
+    """Sorts of inputs: as the example, ten times as large, with infinities and NaN among them."""
+
+    USUAL = "usual"
+    LARGE = "large"
+    SPECIAL = "special"
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of a call as plain data.
+
+    Attributes:
+        structure: How they are nested; equal structures are equal objects.
+        kinds: Type and shape of each leaf in words, or the value of one that is no array.
+        arrays: Those leaves that are arrays, in order.
+    """
+
+    structure: object
+    kinds: tuple[str, ...]
+    arrays: tuple[Array, ...]
+
+
+Run = Callable[[Any, Sequence[Array]], Results]
+"""Calls a function on arrays in place of the leaves of its example inputs.
+
+It raises whatever the function raises.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs, and what the object makes of them.
+
+    Attributes:
+        inputs: The leaves.
+        wanted: The results.
+        expected: What the arrays among the results must be.
+        kind: What sort of inputs they are.
+    """
+
+    inputs: Sequence[Array]
+    wanted: Results
+    expected: tuple[Expected, ...]
+    kind: Kind = Kind.USUAL
+
+    @property
+    def special(self) -> bool:
+        """Whether infinities and NaN are among the inputs."""
+        return self.kind is Kind.SPECIAL
+
+    def judge(self, found: Results) -> Agreement:
+        """Compare results with what they must be."""
+        if found.structure != self.wanted.structure:
+            return Agreement(math.inf, f"it returns {found.structure} instead of {self.wanted.structure}")
+        for place, (ours, theirs) in enumerate(zip(found.kinds, self.wanted.kinds, strict=True)):
+            if ours != theirs:
+                result = f"result {place} is" if len(found.kinds) > 1 else "the result is"
+                return Agreement(math.inf, f"{result} {ours} instead of {theirs}")
+        return agreement(self.expected, found.arrays)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An object on some inputs.
+
+    Attributes:
+        name: Name of the object.
+        cases: What it makes of them; its example inputs come first.
+        run: Calls functions as the object is called.
+    """
+
+    name: str
+    cases: Sequence[Case]
+    run: Run
+
+    def judge(self, function: Callable[..., Any]) -> Validation:
+        """Compare a function with the object.
+
+        Where only infinities or NaN among the inputs tell the two apart, they are taken to agree, and the
+        tolerance says so: libraries differ there in what they promise.
+        """
+        agreements: list[Agreement] = []
+        apart = ""
+        started = time.monotonic()
+        for case in self.cases:
+            if agreements and time.monotonic() - started > PATIENCE_S:
+                break
+            found = case.judge(self.run(function, case.inputs))
+            if case.special and not found.ok:
+                apart = f" (not on infinities and NaN: {found.detail})"
+            else:
+                agreements.append(found)
+            if not found.ok and not case.special:
+                break
+        detail = next((one.detail for one in agreements if not one.ok), "")
+        return Validation(
+            ok=not detail,
+            error=max(one.error for one in agreements),
+            tolerance=f"called in place of {self.name} it agrees with that{apart}",
+            inputs=len(agreements),
+            detail=detail,
+        )
+
+
+def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any], seed: int) -> Reference:
+    """Call an object on its example inputs and on fresh ones.
+
+    Args:
+        name: Name of the object.
+        inputs: Leaves of the example inputs.
+        run: Calls functions as the object is called.
+        near: The object, then others that differ from it in the last bits of their weights.
+        seed: Seed of the fresh inputs.
+
+    Raises:
+        Exception: Whatever the object raises on its example inputs.
+    """
+    random = np.random.default_rng(seed)
+    started = time.process_time()
+    cases = [_case(run, near, inputs, random)]
+    for draw in (_fresh, _finite_specials, _large, _specials):
+        if time.process_time() - started > ENOUGH_S and len(cases) > 1:
+            break
+        drawn = [draw(one, random) for one in inputs]
+        if any(one is not None for one in drawn):
+            given = [old if new is None else new for old, new in zip(inputs, drawn, strict=True)]
+            kind = Kind.SPECIAL if draw is _specials else Kind.LARGE if draw is _large else Kind.USUAL
+            cases += _drawn_case(run, near, given, inputs, random, kind)
+    return Reference(name, cases, run)
+
+
+def _drawn_case(
+    run: Run,
+    near: Sequence[Any],
+    given: Sequence[Array],
+    example: Sequence[Array],
+    random: np.random.Generator,
+    kind: Kind,
+) -> list[Case]:
+    """Return the case of drawn inputs; none where the object refuses them."""
+    kept = [new if is_fractional(new.dtype) else old for old, new in zip(example, given, strict=True)]
+    for inputs in (given, kept):
+        try:
+            case = _case(run, near, inputs, random, kind)
+        except Exception:  # noqa: BLE001  # drawn inputs may break a rule that only the object knows
+            continue
+        return [case] if kind is Kind.SPECIAL or _tells(case) else []
+    return []
+
+
+def _tells(case: Case) -> bool:
+    """Say whether there is a finite number in each of the results that have numbers."""
+    arrays = [one for one in case.wanted.arrays if one.size and is_fractional(one.dtype)]
+    return all(bool(np.isfinite(one.astype(np.complex128)).any()) for one in arrays)
+
+
+def _case(
+    run: Run,
+    near: Sequence[Any],
+    inputs: Sequence[Array],
+    random: np.random.Generator,
+    kind: Kind = Kind.USUAL,
+) -> Case:
+    wanted = run(near[0], inputs)
+    moved = [nudged(one, random) for one in inputs]
+    others = [run(function, moved) for function in near]
+    expected: list[Expected] = []
+    for place, array in enumerate(wanted.arrays):
+        # Where sizes depend on values, only results of the same size tell how far rounding takes them.
+        samples = [one.arrays[place] for one in others if one.arrays[place].shape == array.shape]
+        expected.append(_expected(array, samples, kind))
+    return Case(inputs, wanted, tuple(expected), kind)
+
+
+def _expected(array: Array, samples: Sequence[Array], kind: Kind) -> Expected:
+    """Return what a result must be; what tells nothing on inputs of some kind is left out."""
+    found = rounded(array, samples)
+    if found.allowance is not None:
+        found = replace(found, allowance=LEEWAY * found.allowance + _near_zero(array))
+    if kind is Kind.USUAL or not array.size:
+        return found
+    if not is_fractional(array.dtype):
+        return replace(found, jumps=array.size, jump=math.inf) if kind is Kind.SPECIAL else found
+    unknown = ~np.isfinite(found.numbers)
+    return replace(found, ignored=unknown if found.ignored is None else unknown | found.ignored)
+
+
+def _near_zero(array: Array) -> float:
+    """Return how far sums may be from zero that are zero but for rounding, given the other numbers."""
+    sizes = np.abs(doubles(array))
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return NEAR_ZERO * precision(array.dtype)[0] * float(np.median(sizes)) if sizes.size else 0.0
+
+
+def nudged(array: Array, random: np.random.Generator) -> Array:
+    """Return floating-point numbers moved by a few of their last bits; whole ones and infinities stay."""
+    if not array.size or not is_fractional(array.dtype):
+        return array
+    step = NUDGE * precision(array.dtype)[0]
+    with np.errstate(all="ignore"):
+        moved = (array * random.choice([1.0 - step, 1.0 + step], array.shape)).astype(array.dtype)
+    # What was no whole number was rounded already; masks and exponents were not.
+    kept = ~np.isfinite(moved) | (array == np.round(array))
+    return np.where(kept, array, moved)
+
+
+def _fresh(array: Array, random: np.random.Generator) -> Array | None:
+    """Return other elements within the range of an array; standard normal ones where all are alike."""
+    if not array.size:
+        return None
+    if array.dtype.kind == "b":
+        return random.integers(0, 2, array.shape).astype(np.bool_)
+    if array.dtype.kind in "iu":
+        low, high = int(array.min()), int(array.max())
+        return None if low == high else random.integers(low, high, array.shape, array.dtype, endpoint=True)
+    if not is_fractional(array.dtype):  # whole numbers of fewer than 8 bits
+        return None
+    if array.dtype.kind == "c":
+        parts = [_fresh(np.asarray(part(array)), random) for part in (np.real, np.imag)]
+        real, imaginary = (np.zeros(array.shape) if part is None else part for part in parts)
+        return np.asarray(real + 1j * imaginary, array.dtype)
+    finite = array[np.isfinite(array)].astype(np.float64)
+    if not finite.size or finite.min() == finite.max():
+        drawn = random.standard_normal(array.shape)
+    else:
+        drawn = random.uniform(finite.min(), finite.max(), array.shape)
+    # Infinities of a mask stay where they are.
+    return np.where(np.isfinite(array), drawn, array).astype(array.dtype)
+
+
+def _large(array: Array, random: np.random.Generator) -> Array | None:
+    """Return fresh floating-point numbers ten times as large, an overflow of which tells nothing."""
+    drawn = _fresh(array, random) if is_fractional(array.dtype) else None
+    with np.errstate(all="ignore"):
+        return None if drawn is None else (drawn * 10).astype(array.dtype)
+
+
+def _finite_specials(array: Array, random: np.random.Generator) -> Array | None:
+    """Return fresh floating-point numbers, zeros of either sign, subnormal numbers and ties among them."""
+    if array.dtype.kind != "f":
+        return None
+    tiny = float(np.finfo(array.dtype).tiny)
+    return _mixed(array, random, (0.0, -0.0, tiny / 4, -tiny / 4, 1.0, -1.0))
+
+
+def _specials(array: Array, random: np.random.Generator) -> Array | None:
+    """Return fresh floating-point numbers with one infinity of each sign and one NaN among them."""
+    if array.dtype.kind != "f" or (drawn := _fresh(array, random)) is None:
+        return None
+    places = random.choice(drawn.size, min(3, drawn.size), replace=False)
+    drawn.reshape(-1)[places] = np.array([np.inf, -np.inf, np.nan])[: len(places)]
+    return drawn
+
+
+def _mixed(array: Array, random: np.random.Generator, numbers: Sequence[float]) -> Array | None:
+    drawn = _fresh(array, random)
+    if drawn is None:
+        return None
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+    allowed = [one for one in numbers if low <= one <= high]  # a logarithm takes no negative numbers
+    if not allowed:
+        return None
+    chosen = random.integers(0, SHARE, drawn.shape) == 0
+    return np.where(chosen, random.choice(np.array(allowed), drawn.shape), drawn).astype(array.dtype)

@@ -1,0 +1,240 @@
+"""Torch modules as the reference of what stands for them; imports torch."""
+
+# torch leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from irgym.core.cost import Validation
+from irgym.core.errors import ProgramError
+from irgym.measure.called import Reference, Results, nudged, reference
+from irgym.measure.checking.numbers import Array, same_bits
+from irgym.measure.torch_modules import array_of, kind_of, leaves_of, without_caches
+
+HEAVY = 1 << 30
+"""Bytes of weights from which on no second module with other weights is made."""
+
+HASHED = 1 << 20
+"""Elements of a tensor up to which it is compared by value, and beyond which by its address and version."""
+
+_DEEP = 4
+"""How deep attributes of a module are looked into."""
+
+_OWN = frozenset(vars(nn.Module()))
+"""Attributes that every module has."""
+
+
+def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
+    """Refuse a module that no program can stand for.
+
+    It is called twice with the same inputs, without gradients.
+
+    Args:
+        module: The module.
+        inputs: Example inputs; they stay as they are.
+
+    Raises:
+        ProgramError: It fails; its results are no tensors, or others the second time; it draws random
+            numbers, keeps state in itself, or changes its inputs.
+    """
+    name = type(module).__name__
+    _refuse_devices(module, inputs, name)
+    _refuse_unreadable(inputs, name, "takes")
+    given = copied(inputs)
+    with torch.random.fork_rng(devices=[]):
+        first = _called(module, given, name)
+        _refuse_changed(inputs, given, name)
+        before = _state(module)
+        second = _called(module, given, name)
+    changed = next((own for own, token in _state(module).items() if before.get(own) != token), None)
+    if changed in dict(module.named_buffers()):
+        raise ProgramError(
+            f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place "
+            f"({changed} is another after each call)"
+        )
+    if changed is not None:
+        raise ProgramError(
+            f"{name} changes its attribute {changed} whenever it is called, which a program would keep as it "
+            "is: keep no state in forward"
+        )
+    if first.structure != second.structure or first.kinds != second.kinds or not _alike(first, second):
+        raise ProgramError(
+            f"{name} draws random numbers or keeps state, since it returns something else when it is called "
+            "again with the same inputs: call .eval() on it, and compute from inputs and weights only"
+        )
+
+
+def copied(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Return inputs as tensors of their own, of which no two share memory: exporters make one of those."""
+    return pytree.tree_map(_copy, tuple(inputs))
+
+
+def compare(module: nn.Module, inputs: Sequence[Any], function: Callable[..., Any], seed: int) -> Validation:
+    """Compare a function with the module that it stands for, on the example inputs and on fresh ones.
+
+    Args:
+        module: The module.
+        inputs: Example inputs.
+        function: Takes and returns what the module does.
+        seed: Seed of the fresh inputs.
+
+    Raises:
+        IrgymError: The function refuses inputs that the module takes.
+    """
+    with torch.random.fork_rng(devices=[]):
+        return reference_of(module, inputs, seed).judge(function)
+
+
+def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Reference:
+    """Return what a module makes of its example inputs and of fresh ones."""
+    example, structure = pytree.tree_flatten(tuple(inputs))
+
+    def run(function: Callable[..., Any], arrays: Sequence[Array]) -> Results:
+        leaves = [_like(old, new) for old, new in zip(example, arrays, strict=True)]
+        with torch.no_grad(), without_caches(module):
+            return results_of(function(*pytree.tree_unflatten(leaves, structure)))
+
+    arrays = [array_of(leaf) for leaf in example]
+    weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    near: list[Callable[..., Any]] = [module]
+    if sum(one.nbytes for one in weights.values()) < HEAVY:
+        random = np.random.default_rng(seed)
+        moved = {own: _nudged(one, random) for own, one in weights.items()}
+
+        def other(*given: Any) -> Any:
+            return torch.func.functional_call(module, moved, given)
+
+        try:
+            run(other, arrays)
+        except Exception:  # noqa: BLE001  # some modules, such as those of torch.jit, let nothing be exchanged
+            other = module
+        near.append(other)
+    return reference(type(module).__name__, arrays, run, near, seed)
+
+
+def results_of(value: Any) -> Results:
+    """Return what a module returned as plain data, copied.
+
+    Raises:
+        TypeError: There is something in it that is neither a tensor nor a plain value.
+    """
+    leaves = leaves_of(value)
+    arrays = tuple(array_of(one).copy() for one in leaves if isinstance(one, Tensor))
+    kinds = tuple(kind_of(one) if isinstance(one, Tensor) else repr(one) for one in leaves)
+    return Results(pytree.tree_structure(value), kinds, arrays)
+
+
+def _called(module: nn.Module, inputs: Sequence[Any], name: str) -> Results:
+    with torch.no_grad(), without_caches(module):
+        try:
+            results = module(*inputs)
+        except Exception as error:
+            said = next(iter(str(error).splitlines()), "")
+            raise ProgramError(
+                f"{name} raises {type(error).__name__} on its example inputs ({said}): give inputs that it "
+                "takes"
+            ) from error
+    _refuse_unreadable(results, name, "returns")
+    return results_of(results)
+
+
+def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
+    """Refuse inputs or results that no program has."""
+    try:
+        for leaf in leaves_of(values):
+            if isinstance(leaf, Tensor):
+                array_of(leaf)
+    except TypeError as error:
+        raise ProgramError(
+            f"{name} {verb} something that no program does ({error}): wrap it in a module that takes and "
+            "returns dense tensors, of float32 for example, in tuples, lists or dicts"
+        ) from error
+
+
+def _refuse_devices(module: nn.Module, inputs: Sequence[Any], name: str) -> None:
+    tensors = [*module.parameters(), *module.buffers(), *pytree.tree_leaves(tuple(inputs))]
+    devices = {one.device.type for one in tensors if isinstance(one, Tensor)} - {"cpu"}
+    if "meta" in devices:
+        raise ProgramError(
+            f"{name} or its inputs are on the device meta, which holds no numbers: give them on the CPU"
+        )
+    if devices:
+        raise ProgramError(f"{name} or its inputs are on {devices.pop()}: call .cpu() on them")
+
+
+def _refuse_changed(inputs: Sequence[Any], given: Sequence[Any], name: str) -> None:
+    pairs = zip(pytree.tree_leaves(tuple(inputs)), pytree.tree_leaves(tuple(given)), strict=True)
+    if any(isinstance(old, Tensor) and not same_bits(array_of(old), array_of(new)) for old, new in pairs):
+        raise ProgramError(f"{name} changes its buffers or inputs: change nothing in place")
+
+
+def _copy(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def _like(example: Any, array: Array) -> Any:
+    """Return an array as a tensor that lies in memory as an example does, or the example that is none."""
+    if not isinstance(example, Tensor):
+        return example
+    return torch.empty_like(example, requires_grad=False).copy_(torch.from_numpy(np.array(array)))
+
+
+def _nudged(weight: Tensor, random: np.random.Generator) -> Tensor:
+    if not weight.is_floating_point() or weight.layout is not torch.strided:
+        return weight
+    # Of types that numpy lacks nothing is moved.
+    try:
+        array = array_of(weight)
+    except TypeError:
+        return weight
+    return torch.from_numpy(np.array(nudged(array, random))).to(weight.dtype)
+
+
+def _alike(first: Results, second: Results) -> bool:
+    return all(same_bits(one, other) for one, other in zip(first.arrays, second.arrays, strict=True))
+
+
+def _state(module: nn.Module) -> dict[str, object]:
+    """Return what tells whether a module changed: a token of each attribute and buffer, by its name."""
+    found: dict[str, object] = {}
+    for prefix, part in module.named_modules():
+        own = {name: value for name, value in vars(part).items() if name not in _OWN}
+        for name, value in (*own.items(), *part.named_buffers(recurse=False)):
+            found[f"{prefix}.{name}".lstrip(".")] = _token(value, _DEEP)
+    return found
+
+
+def _token(value: Any, deep: int) -> object:
+    """Return something that is equal for equal values, as far as can be told."""
+    if isinstance(value, Tensor):
+        if isinstance(value, nn.Parameter) or value.numel() > HASHED or value.layout is not torch.strided:
+            return id(value), value._version
+        return tuple(value.shape), value.dtype, _bytes(value)
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype, value.tobytes() if value.size <= HASHED else id(value)
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if not deep:
+        return type(value)
+    inside = partial(_token, deep=deep - 1)
+    if isinstance(value, Mapping):
+        return tuple((repr(own), inside(one)) for own, one in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return len(value), tuple(inside(one) for one in value)
+    if isinstance(value, nn.Module | type) or callable(value):
+        return type(value)
+    return type(value), inside(getattr(value, "__dict__", None))
+
+
+def _bytes(value: Tensor) -> bytes:
+    try:
+        return array_of(value).tobytes()
+    except TypeError:
+        return bytes(value.detach().reshape(-1).contiguous().view(torch.uint8).numpy())
