@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
 from irgym.envs.graph.programs.opsets import converted, first_line
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 
@@ -87,6 +88,7 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str
     """
     file = Path(path)
     model, beside = read(file)
+    check_expansion(model, path)
     try:
         weights = taken_out(model, file.parent, digests)
         if beside:
@@ -97,6 +99,7 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
+    check_inputs(model, path)
     model = converted(model, path)
     put_back(model, weights)
     return model.SerializeToString(deterministic=True)
