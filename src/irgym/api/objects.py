@@ -11,6 +11,7 @@ from typing import Any, cast
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.reading import check_size
 from irgym.core.uri import is_file
 
 EXPORTED = ".pt2"
@@ -85,7 +86,7 @@ def _module(name: str) -> object:
 
 def _exported(path: Path) -> tuple[object, Sequence[Any]]:
     """Return the module and the example inputs of a file of torch.export, of which only operators run."""
-    from irgym.measure.opening import Opener, check_size
+    from irgym.measure.opening import Opener
 
     size = check_size(path)
     with Opener("torch") as opener:

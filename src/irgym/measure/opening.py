@@ -6,12 +6,10 @@ one sentence.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from irgym.core.closing import Closing
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError, explained
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -28,52 +26,20 @@ MEMORY = 2 * GIB + GIB // 2
 TIMES = 6
 """How many times its own size a file may take besides."""
 
-LARGEST = 6 * GIB
-"""Most bytes of a program, with the files beside it that hold its weights."""
-
-LARGEST_TEXT = 1 << 28
-"""Most bytes of a program that is text."""
-
 STEP = 64 << 20
 """Sizes are rounded up to multiples of this many bytes, so that files of about one size share a child."""
 
 
-def limits_of(size: int) -> Limits:
-    """Return what a call on a program of so many bytes may take."""
-    rounded = -(-size // STEP) * STEP if size >= STEP else 0
-    memory = min(MEMORY + TIMES * rounded, 12 * GIB)
-    return Limits(timeout_s=SECONDS + rounded / SPEED, memory_bytes=memory, file_bytes=8 * GIB)
-
-
-def check_size(path: Path, largest: int = LARGEST) -> int:
-    """Return the bytes of a regular file.
+def limits_of(size: int, seconds: float = SECONDS) -> Limits:
+    """Return what a call on a program of so many bytes may take.
 
     Args:
-        path: The file.
-        largest: Most bytes that it may have.
-
-    Raises:
-        ProgramError: It is larger, cannot be read, or is none, such as a FIFO or a device.
+        size: The bytes.
+        seconds: Seconds that a call on a small file may take.
     """
-    with explained(f"cannot read {path}", "check the path and its permissions", ProgramError):
-        status = path.stat()
-        if not path.is_file():
-            raise ProgramError(f"{path} is no regular file: name one")
-    if status.st_size > largest:
-        size, most = (f"{count / (1 << 20):,.0f} MiB" for count in (status.st_size, largest))
-        raise ProgramError(f"{path} has {size}, and at most {most} are read: choose a smaller program")
-    return status.st_size
-
-
-def read_text_file(path: Path, largest: int = LARGEST_TEXT) -> bytes:
-    """Return the content of a program that is text, or small.
-
-    Raises:
-        ProgramError: As for `check_size`.
-    """
-    check_size(path, largest)
-    with explained(f"cannot read {path}", "check the path and its permissions", ProgramError):
-        return path.read_bytes()
+    rounded = -(-size // STEP) * STEP if size >= STEP else 0
+    memory = min(MEMORY + TIMES * rounded, 12 * GIB)
+    return Limits(timeout_s=seconds + rounded / SPEED, memory_bytes=memory, file_bytes=8 * GIB)
 
 
 class Opener(Closing):
@@ -85,9 +51,13 @@ class Opener(Closing):
     Args:
         by: What errors call the parser: "LLVM".
         remedy: What they advise where a file is too much for it.
+        seconds: Seconds that a call on a small file may take.
     """
 
-    def __init__(self, by: str, remedy: str = "choose a smaller or another program") -> None:
+    def __init__(
+        self, by: str, remedy: str = "choose a smaller or another program", seconds: float = SECONDS
+    ) -> None:
+        self._seconds = seconds
         self._by = by
         self._remedy = remedy
         self._child: Child | None = None
@@ -118,7 +88,7 @@ class Opener(Closing):
             child.close()
 
     def _for(self, size: int) -> Child:
-        limits = limits_of(size)
+        limits = limits_of(size, self._seconds)
         if self._child is None or self._child.limits != limits:
             self.close()
             self._child = Child(limits)
