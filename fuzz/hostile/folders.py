@@ -156,7 +156,7 @@ def _cache(statement: str, *values: object) -> Maker:
 
     def make(folder: Path, _: str) -> Opening:
         path = folder.parent / "cache" / "costs.sqlite"
-        path.parent.mkdir()
+        path.parent.mkdir(exist_ok=True)
         with sqlite3.connect(path) as database:
             database.execute(statement, values)
         return irgym("cache", refused=True)
@@ -167,7 +167,7 @@ def _cache(statement: str, *values: object) -> Maker:
 def _cache_pickle(folder: Path, payload: str) -> Opening:
     """Make a cost cache that is a pickle."""
     path = folder.parent / "cache" / "costs.sqlite"
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(pickled(payload))
     return irgym("cache", refused=True)
 

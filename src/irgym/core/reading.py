@@ -12,6 +12,15 @@ LARGEST_TEXT = 1 << 28
 """Most bytes of a program that is text."""
 
 
+def is_regular(path: Path) -> bool:
+    """Say whether a file is no folder, FIFO or device, which could be read without end.
+
+    Raises:
+        OSError: There is none, or nobody can tell.
+    """
+    return stat.S_ISREG(path.stat().st_mode)
+
+
 def check_size(path: Path, largest: int = LARGEST) -> int:
     """Return the bytes of a regular file.
 
