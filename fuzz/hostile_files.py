@@ -74,7 +74,7 @@ def opened(maker: Maker) -> Verdict:
 
 
 def _share_engine(cache: Path) -> None:
-    """Let a fresh cache folder have the engine of hlo that this machine has built, which takes half a minute."""
+    """Let a fresh cache folder have the engine of hlo of this machine's own: building it takes a minute."""
     built = cache_dir() / "hlo" / "engine"
     if built.is_dir():
         (cache / "hlo").mkdir(parents=True)

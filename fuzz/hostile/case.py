@@ -25,8 +25,10 @@ class Opening:
 
 
 Maker = Callable[[Path, str], Opening]
-"""Makes a file in an empty folder, and says how to open it. The text is a shell command: the payload, which must
-never run."""
+"""Makes a file in an empty folder, and says how to open it.
+
+The text is the payload, a shell command that must never run.
+"""
 
 
 def irgym(*arguments: object, refused: bool = False) -> Opening:
@@ -44,7 +46,7 @@ def python(lines: Sequence[str], *arguments: object) -> Opening:
     body = "\n".join(f"    {line}" for line in lines)
     script = (
         "import sys\nfrom irgym.core.errors import IrgymError\ntry:\n"
-        f"{body}\nexcept IrgymError as error:\n    sys.exit(f'error: {{error}}') if False else None\n"
-        "    print(f'error: {error}', file=sys.stderr)\n    sys.exit(2)\n"
+        f"{body}\nexcept IrgymError as error:\n"
+        "    print(f'irgym: {error}', file=sys.stderr)\n    sys.exit(2)\n"
     )
     return Opening((sys.executable, "-c", script, *map(str, arguments)))

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import torch
 
+import irgym as irgym_package
 from hostile.archives import pickled, torch_pickled
 from hostile.case import Maker, Opening, irgym, tune
 
-SHIPPED = Path(__import__("irgym").__file__).parent / "envs/loops/policies/contractions.pt"
+SHIPPED = Path(irgym_package.__file__).parent / "envs/loops/policies/contractions.pt"
 PROGRAM = "loops://mm/8x8x8"
 
 
@@ -47,6 +48,15 @@ def _edited(edit: Callable[[dict[str, bytes]], object], compression: int = zipfi
     return make
 
 
+def _pickled(content: bytes) -> Maker:
+    """Return what makes a policy with another pickle in its archive."""
+
+    def edit(entries: dict[str, bytes]) -> None:
+        entries[next(name for name in entries if name.endswith("data.pkl"))] = content
+
+    return _edited(edit)
+
+
 def _expanded(folder: Path, _: str) -> Opening:
     """Make a policy whose first tensor is expanded to 2 ** 40 elements of one number."""
     content = torch.load(SHIPPED, weights_only=True)
@@ -67,13 +77,13 @@ def _replace_first(value: object, tensor: torch.Tensor) -> bool:
 
 
 def _bomb(folder: Path, _: str) -> Opening:
-    """Make a policy that unpacks to 20 GiB."""
+    """Make a policy that unpacks to 5 GiB."""
     with zipfile.ZipFile(folder / "policy.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         with zipfile.ZipFile(SHIPPED) as shipped:
             for name in shipped.namelist():
                 archive.writestr(name, shipped.read(name))
         with archive.open("policy/data/999999", "w", force_zip64=True) as entry:
-            for _ in range(20 << 6):
+            for _ in range(5 << 6):
                 entry.write(bytes(1 << 24))
     return _followed(folder)
 
@@ -183,31 +193,11 @@ def _digits(_: str) -> str:
 CASES: Mapping[str, Maker] = {
     "policy_pickle": _policy(torch_pickled),
     "policy_plain_pickle": _policy(pickled),
-    "policy_pickle_in_archive": _edited(
-        lambda entries: entries.update(
-            {next(n for n in entries if n.endswith("data.pkl")): b"cos\nsystem\n(S'x'\ntR."}
-        )
-    ),
-    "policy_memo_bomb": _edited(
-        lambda entries: entries.update(
-            {next(n for n in entries if n.endswith("data.pkl")): b"\x80\x02]r\xff\xff\xff\x7f."}
-        )
-    ),
-    "policy_long_bomb": _edited(
-        lambda entries: entries.update(
-            {next(n for n in entries if n.endswith("data.pkl")): b"\x80\x02\x8b\xff\xff\xff\x7f."}
-        )
-    ),
-    "policy_nested_lists": _edited(
-        lambda entries: entries.update(
-            {
-                next(n for n in entries if n.endswith("data.pkl")): b"\x80\x02"
-                + b"]" * 100_000
-                + b"a" * 99_999
-                + b"."
-            }
-        )
-    ),
+    "policy_pickle_in_archive": _pickled(b"cos\nsystem\n(S'x'\ntR."),
+    "policy_memo_bomb": _pickled(b"\x80\x02]r\xff\xff\xff\x7f."),
+    "policy_long_bomb": _pickled(b"\x80\x02\x8b\xff\xff\xff\x7f."),
+    "policy_bytes_bomb": _pickled(b"\x80\x04\x8e\xff\xff\xff\xff\xff\xff\xff\x0f."),
+    "policy_nested_lists": _pickled(b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b"."),
     "policy_expanded_2_40": _expanded,
     "policy_bomb": _bomb,
     "policy_sizes_lie": _lying,

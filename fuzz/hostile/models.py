@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,8 @@ def _sparse(folder: Path, _: str) -> None:
         file.truncate(100 << 30)
 
 
-def _nodes(*nodes: onnx.NodeProto, **options: Any) -> Maker:
-    return lambda folder, _: _saved(_model(nodes, **options), folder)
+def _nodes(*nodes: onnx.NodeProto, refused: bool = True, **options: Any) -> Maker:
+    return lambda folder, _: _saved(_model(nodes, **options), folder, refused)
 
 
 def _expanding(depth: int) -> Maker:
@@ -124,7 +125,7 @@ def _looping(trips: int) -> Maker:
 
 
 def _nested(depth: int) -> Maker:
-    """Return what makes an If in an If in an If, in so many levels, by hand: Python's protobuf refuses them."""
+    """Return what makes an If in an If in an If, so many levels deep, byte by byte."""
 
     def make(folder: Path, _: str) -> Opening:
         def framed(tag: int, content: bytes) -> bytes:
@@ -161,7 +162,7 @@ def _many(count: int) -> Maker:
 
     def make(folder: Path, _: str) -> Opening:
         names = ["x", *(f"v{place}" for place in range(count - 1)), "y"]
-        nodes = [helper.make_node("Neg", [a], [b]) for a, b in zip(names, names[1:], strict=False)]
+        nodes = [helper.make_node("Neg", [a], [b]) for a, b in pairwise(names)]
         return _saved(_model(nodes), folder)
 
     return make
@@ -188,7 +189,7 @@ def _repeated(times: int) -> Maker:
     two = helper.make_tensor("two", TensorProto.INT64, (1,), [256])
     names = [f"c{place}" for place in range(times + 1)]
     seed = helper.make_tensor("c0", FLOAT, (1,), [1.0])
-    nodes = [helper.make_node("Tile", [a, "two"], [b]) for a, b in zip(names, names[1:], strict=False)]
+    nodes = [helper.make_node("Tile", [a, "two"], [b]) for a, b in pairwise(names)]
     nodes += [
         helper.make_node("ReduceSum", [names[-1]], ["sum"], keepdims=0),
         helper.make_node("Add", ["x", "sum"], ["y"]),
@@ -257,7 +258,7 @@ CASES: Mapping[str, Maker] = {
     "dimension_2_40": _nodes(NEG, shape=(1 << 40,)),
     "dimensions_product_overflow": _nodes(NEG, shape=(1 << 33, 1 << 33)),
     "dimension_negative": _nodes(NEG, shape=(-4, 4)),
-    "result_dimension_2_62": _nodes(NEG, result=(1 << 62, 4)),
+    "result_dimension_2_62": _nodes(NEG, refused=False, result=(1 << 62, 4)),
     "rank_100000": _nodes(NEG, shape=(1,) * 100_000),
     "weight_dims_lie": _lying(bytes(16), 1 << 40),
     "weight_dims_overflow": _lying(bytes(16), 1 << 32, 1 << 32),

@@ -1,4 +1,4 @@
-"""Hostile inputs that are no files: ids and keywords of Gymnasium, archives of packages, folders of core_root."""
+"""Hostile archives of source distributions, such as the data set `packages` of `cse` fetches."""
 
 from collections.abc import Mapping
 from pathlib import Path

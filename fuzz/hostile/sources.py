@@ -256,7 +256,7 @@ CASES: Mapping[str, Maker] = {
     "c_template_depth": _fixed(
         "hostile.c", "int g(void) { return " + "(" * 100_000 + "1" + ")" * 100_000 + "; }\n"
     ),
-    "c_functions_20000": _file("hostile.c", lambda _: _many_functions(20_000), refused=False),
+    "c_functions_20000": _file("hostile.c", lambda _: _many_functions(20_000), refused=False, function="#f7"),
     "c_fifo": _fifo("hostile.c"),
     "c_dev_zero": _linked("hostile.c", "/dev/zero"),
     "c_sparse_100_gib": _sparse("hostile.c"),
@@ -304,7 +304,7 @@ CASES: Mapping[str, Maker] = {
     "mlir_fifo": _fifo("hostile.mlir"),
     "mlir_dev_zero": _linked("hostile.mlir", "/dev/zero"),
     "mlir_sparse_100_gib": _sparse("hostile.mlir"),
-    "hlo_shape_2_40": _fixed("hostile.hlo", ADD.format(shape="f32[1099511627776]")),
+    "hlo_shape_2_40": _fixed("hostile.hlo", ADD.format(shape="f32[1099511627776]"), refused=False),
     "hlo_shape_2_62": _fixed("hostile.hlo", ADD.format(shape="f32[4611686018427387904,4]")),
     "hlo_shape_2_64": _fixed("hostile.hlo", ADD.format(shape="f32[99999999999999999999]")),
     "hlo_shape_negative": _fixed("hostile.hlo", ADD.format(shape="f32[-4]")),

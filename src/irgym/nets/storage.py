@@ -1,6 +1,7 @@
 """Files of tensors and plain values: written whole or not at all, and checked when read."""
 
 import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +42,9 @@ def read(path: Path, kind: str) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    content = torch.load(path, map_location="cpu", weights_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pickles that are not as torch writes them, which end in an error
+        content = torch.load(path, map_location="cpu", weights_only=True)
     _check_sizes(content)
     return content
 
