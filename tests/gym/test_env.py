@@ -338,6 +338,52 @@ def test_runs_in_a_vector_environment():
     envs.close()
 
 
+@pytest.mark.parametrize("mode", gymnasium.vector.AutoresetMode)
+def test_every_mask_of_a_vector_environment_has_an_action(mode: gymnasium.vector.AutoresetMode):
+    def build() -> gymnasium.Env[Any, Any]:
+        return gymnasium.make("irgym/Loops-v0", programs=PROGRAMS, evaluator=Invented(), peak_gflops=100.0)
+
+    envs = gymnasium.vector.SyncVectorEnv([build, build], autoreset_mode=mode)
+    _, info = envs.reset(seed=0)
+    ended = 0
+    for step in range(40):
+        actions = [
+            space.sample(mask.astype(np.int8))
+            for space, mask in zip([envs.single_action_space] * 2, info["action_mask"], strict=True)
+        ]
+        assert all(mask[action] for mask, action in zip(info["action_mask"], actions, strict=True))
+        stop = place(cast(TaskEnv, envs.envs[0].unwrapped), "stop")
+        *_, terminated, truncated, info = envs.step(
+            np.array([stop if step % 3 == 2 else actions[0], actions[1]])
+        )
+        ended += int((terminated | truncated).sum())
+        if mode is gymnasium.vector.AutoresetMode.DISABLED and (terminated | truncated).any():
+            _, reset = envs.reset(options={"reset_mask": terminated | truncated})
+            info["action_mask"] = np.stack(envs.call("action_masks"))
+            assert reset
+    assert ended >= 10
+    envs.close()
+
+
+def test_the_mask_after_an_end_has_an_action_that_changes_nothing(make: Make):
+    env = make()
+    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step(place(env, "stop"))
+    mask = info["action_mask"]
+    assert terminated and mask.sum() == 1 and mask[0]
+    after, reward, terminated, _, info = env.step(0)
+    np.testing.assert_array_equal(after, observation)
+    assert (reward, terminated, info["applied"]) == (0.0, True, False)
+
+
+@pytest.mark.parametrize("identity", sorted(name for name in gymnasium.registry if name.startswith("irgym/")))
+def test_unknown_keywords_are_refused_in_one_sentence(identity: str):
+    with pytest.raises(
+        IrgymError, match=r"takes no keyword 'tarket': did you mean target\? choose among .*target"
+    ):
+        gymnasium.make(identity, tarket="x86-64-v3")
+
+
 def test_measures_on_the_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
     env = gymnasium.make("irgym/Loops-v0", programs=["loops://mm/32x32x32"], observation="runtime")

@@ -1,6 +1,7 @@
 """The files that policies are kept in: what they hold, read without torch, which takes a second to import."""
 
 import io
+import math
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -16,9 +17,16 @@ from irgym.acting.layout import LAYOUTS, ActionLayout
 from irgym.core.actions import CAPACITY, ActionSpace
 from irgym.core.errors import StorageError
 from irgym.core.kinds import ActionKind
+from irgym.core.reading import is_regular
 
 FORMAT = 1
 """Of the files that this version reads."""
+
+SHARED = 4
+"""How many tensors may share a storage, on average."""
+
+LARGEST_CAPACITY = 1 << 20
+"""Most candidates that a policy may choose among."""
 
 Content = dict[str, Any]
 
@@ -35,7 +43,10 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
         StorageError: There is no such file, it is damaged, or it is something else.
     """
     try:
+        if not is_regular(path):
+            raise StorageError(f"{path} is no regular file: name one that irgym wrote")
         with zipfile.ZipFile(path) as archive:
+            _check_entries(archive, path.stat().st_size)
             damaged = archive.testzip()
         if damaged is not None:
             raise StorageError(f"{path} is damaged: restore it from a copy or train again")
@@ -44,13 +55,33 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
         raise StorageError(f"there is no {kind} at {path}: check the path or train one first") from None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except (zipfile.BadZipFile, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+    except _MALFORMED as error:
         raise StorageError(
             f"{path} is no {kind}, or it is truncated: restore it from a copy or train again"
         ) from error
     if not isinstance(content, dict) or cast(Content, content).get("kind") != kind:
         raise StorageError(f"{path} is not an irgym {kind}: choose a file that irgym wrote")
     return cast(Content, content)
+
+
+_MALFORMED = (
+    *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, RuntimeError),
+    *(AttributeError, IndexError, KeyError, TypeError, OverflowError, MemoryError),
+)
+"""What readers raise at files that were made or damaged so that nothing fits together."""
+
+
+def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
+    """Make sure that an archive holds no more than its file has bytes: what torch writes is not compressed.
+
+    Raises:
+        ValueError: It says that it does.
+    """
+    entries = archive.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("a compressed entry")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("entries that are larger than the file")
 
 
 class Finite(Protocol):
@@ -83,7 +114,7 @@ def restored(path: Path, content: Content, build: Callable[[Content], P]) -> P:
         )
     try:
         policy = build(content)
-    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+    except _MALFORMED as error:
         raise StorageError(
             f"{path} is an incomplete policy: restore it from a copy or train again"
         ) from error
@@ -125,7 +156,10 @@ class Head:
             )
             for name, slots, *more in content["space"]
         ]
-        space = ActionSpace(tuple(kinds), content.get("capacity", CAPACITY))
+        capacity = content.get("capacity", CAPACITY)
+        if capacity not in range(1, LARGEST_CAPACITY + 1):
+            raise ValueError(f"a capacity of {capacity}")
+        space = ActionSpace(tuple(kinds), capacity)
         return Head(
             environment=content["environment"],
             targets=tuple(map(str, content.get("targets", ()))),
@@ -147,7 +181,9 @@ def read_arrays(path: Path) -> Any:
         if order in archive.namelist() and archive.read(order) != b"little":
             raise ValueError("tensors of another byte order")
         return _Unpickler(
-            io.BytesIO(archive.read(pickled)), lambda key: archive.read(f"{folder}data/{key}")
+            io.BytesIO(archive.read(pickled)),
+            lambda key: archive.read(f"{folder}data/{key}"),
+            SHARED * path.stat().st_size,
         ).load()
 
 
@@ -160,34 +196,48 @@ _TYPES = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    """Knows tensors, ordered dictionaries and plain values, and refuses everything else."""
+class _Unpickler(pickle._Unpickler):  # pyright: ignore[reportPrivateUsage]
+    """Knows tensors, ordered dictionaries and plain values, and refuses everything else.
 
-    def __init__(self, file: io.BytesIO, bytes_of: Callable[[str], bytes]) -> None:
+    It is the one in Python: that in C makes room for as many values as a file says that there are.
+    """
+
+    def __init__(self, file: io.BytesIO, bytes_of: Callable[[str], bytes], most: int) -> None:
         super().__init__(file)
         self._bytes_of = bytes_of
+        self._left = most
 
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        if (module_name, global_name) == ("torch._utils", "_rebuild_tensor_v2"):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return _array
-        if (module_name, global_name) == ("collections", "OrderedDict"):
+        if (module, name) == ("collections", "OrderedDict"):
             return OrderedDict
-        if module_name == "torch" and global_name in _TYPES:
-            return _TYPES[global_name]
-        raise ValueError(f"{module_name}.{global_name} is neither a tensor nor a plain value")
+        if module == "torch" and name in _TYPES:
+            return _TYPES[name]
+        raise ValueError(f"{module}.{name} is neither a tensor nor a plain value")
 
     def persistent_load(self, pid: Any) -> NDArray[Any]:
         what, dtype, key, _, count = pid
         if what != "storage":
             raise ValueError(f"{what!r} is no storage")
-        return np.frombuffer(self._bytes_of(key), dtype, count)
+        content = self._bytes_of(key)
+        self._left -= len(content)
+        if self._left < 0:
+            raise ValueError("storages that are used again and again")
+        return np.frombuffer(content, dtype, count)
 
 
 def _array(
     storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *others: Any
 ) -> NDArray[Any]:
-    """Return a tensor as an array of its own."""
+    """Return a tensor as an array of its own.
+
+    Raises:
+        ValueError: It repeats what its storage holds once, as expanded tensors do.
+    """
     del others
+    if math.prod(shape) > storage.size:
+        raise ValueError(f"{math.prod(shape)} elements in a storage of {storage.size}")
     steps = [stride * storage.itemsize for stride in strides]
     view = np.ndarray(tuple(shape), storage.dtype, storage, offset * storage.itemsize, steps)
     return view.copy()

@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.core.catalogue import ENVIRONMENTS
+from irgym.core.cost import Call
 from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.core.reading import check_size
 from irgym.core.uri import is_file
 
 EXPORTED = ".pt2"
@@ -84,27 +85,23 @@ def _module(name: str) -> object:
 
 
 def _exported(path: Path) -> tuple[object, Sequence[Any]]:
-    """Return the module and the example inputs of a file of torch.export."""
-    try:
-        torch: Any = importlib.import_module("torch")
-    except ImportError as error:
-        raise BackendError(
-            f"{path} needs torch, which is not installed: run pip install 'irgym[learn]'"
-        ) from error
-    log = logging.getLogger("torch.export")
-    disabled, log.disabled = log.disabled, True  # it shows the traceback of what is an exception anyway
-    try:
-        program: Any = torch.export.load(path)
-    except Exception as error:
-        raise ProgramError(
-            f"torch.export cannot load {path} ({error}): write it with torch.export.save"
-        ) from error
-    finally:
-        log.disabled = disabled
-    if not program.example_inputs or not program.example_inputs[0]:
-        raise ProgramError(f"{path} has no example inputs: export it with some")
-    inputs: tuple[Sequence[Any], dict[str, Any]] = program.example_inputs
-    arguments, keywords = inputs
+    """Return the module and the example inputs of a file of torch.export, of which only operators run."""
+    from irgym.measure.opening import Opener
+
+    size = check_size(path)
+    with Opener("torch") as opener:
+        opener.start(("torch",), size)  # which takes as long here as there
+        try:
+            importlib.import_module("torch")
+        except ImportError as error:
+            raise BackendError(
+                f"{path} needs torch, which is not installed: run pip install 'irgym[learn]'"
+            ) from error
+        opener.call(Call("irgym.measure.pt2.loading:try_out", (path,)), str(path), size)
+    from irgym.measure.pt2.loading import inputs_of, load
+
+    program = load(path)
+    arguments, keywords = inputs_of(program, path)
     if keywords:
         raise ProgramError(f"{path} takes arguments by keyword ({', '.join(keywords)}): export it without")
     return program.module(), arguments

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from irgym.core.errors import PluginError, ProgramError, explained
+from irgym.core.reading import content_of_program
 from irgym.core.registry import Registry
 from irgym.core.uri import is_file
 
@@ -132,10 +133,9 @@ def mentions(path: Path, *words: str) -> bool:
     """Say whether a file's content has one of some words, for `Environment.program_of`.
 
     Raises:
-        StorageError: It cannot be read.
+        ProgramError: It cannot be read, or is too large for a text.
     """
-    with explained(f"{path} cannot be read", "check its permissions"):
-        content = path.read_bytes()
+    content = content_of_program(path)
     return any(word.encode() in content for word in words)
 
 

@@ -3,7 +3,7 @@
 import math
 import pickle
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import gymnasium
 import numpy as np
@@ -21,8 +21,8 @@ from irgym.core.reward import EpisodeCosts, Reward, asks
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.gym.arguments import check_number, program_option, texts_of
-from irgym.gym.spaces import action_of, gym_mask, gym_space
+from irgym.gym.arguments import check_number, program_option, refuse_unknown, texts_of
+from irgym.gym.spaces import action_of, gym_mask, gym_space, with_a_choice
 
 
 class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
@@ -33,7 +33,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     for nothing. Where states have candidates, places after those of `flat` stand for them. An action that
     does not apply changes nothing and costs a step; `action_masks()` and `info["action_mask"]` say which
     apply. An episode ends (`terminated`) by a terminal action and is cut off
-    (`truncated`) at the horizon.
+    (`truncated`) at the horizon. Some action is shown as one that applies even then, since vector
+    environments ask for one more: it changes nothing.
 
     `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
     `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
@@ -78,7 +79,9 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         render_mode: str | None = None,
         objective: str | None = None,
         target: Target | str | None = None,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown(unknown, TaskEnv)
         self._arguments = {
             "environment": environment,
             "programs": programs,
@@ -205,8 +208,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
 
         Shape [actions]. Where actions are vectors, which choices each of their numbers may be, shape [sum of
         the sizes]: a vector of such choices applies.
+
+        Where an episode has ended and none applies, the first action is shown as one that does: it changes
+        nothing. Vector environments ask for an action there, before they reset, and no learner can draw one
+        from a mask that is all false.
         """
-        return gym_mask(self._task.space, self._mask)
+        return with_a_choice(self._task.space, gym_mask(self._task.space, self._mask))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -29,6 +29,17 @@ def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
     return list_mask(space, mask) if space.listable or space.has_candidates else space.vector_mask(mask)
 
 
+def with_a_choice(space: ActionSpace, mask: BoolArray) -> BoolArray:
+    """Return a mask of `gym_mask` in which each dimension has a choice: the first where none applies."""
+    sizes = [len(mask)] if space.listable or space.has_candidates else space.dimensions
+    starts = np.cumsum([0, *sizes[:-1]])
+    empty = starts[~np.logical_or.reduceat(mask, starts)]
+    if len(empty):
+        mask = mask.copy()
+        mask[empty] = True
+    return mask
+
+
 def action_of(space: ActionSpace, value: np.int64 | int | IntArray, mask: Mask | None = None) -> Action:
     """Return the action that an element of `gym_space` stands for.
 

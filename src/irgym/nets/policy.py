@@ -148,6 +148,11 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
     spec = spec_from_dict(cast(dict[str, Any], content["encoder"]))
     ensemble = partial(QEnsemble, members=content.get("members", 1))
     networks = {Actor.kind: Actor, QNetwork.kind: QNetwork, QEnsemble.kind: ensemble}
-    network = networks[content["network"]](spec, head.layout, head.observation)
+    build = partial(networks[content["network"]], spec, head.layout, head.observation)
+    with torch.device("meta"):  # sizes that are told, and not those of the weights, might fill the memory
+        shapes = {name: value.shape for name, value in build().state_dict().items()}
+    if shapes != {name: value.shape for name, value in content["weights"].items()}:
+        raise ValueError("weights of other sizes than the network's")
+    network = build()
     network.load_state_dict(content["weights"])
     return TorchPolicy(network, head.environment, head.targets)

@@ -1,8 +1,10 @@
 """Files of tensors and plain values: written whole or not at all, and checked when read."""
 
 import io
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -36,4 +38,30 @@ def read(path: Path, kind: str) -> dict[str, Any]:
     Raises:
         StorageError: There is no such file, it is damaged, or it is something else.
     """
-    return checked(path, kind, lambda path: torch.load(path, map_location="cpu", weights_only=True))
+    return checked(path, kind, _read)
+
+
+def _read(path: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pickles that are not as torch writes them, which end in an error
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    _check_sizes(content)
+    return content
+
+
+def _check_sizes(value: Any) -> None:
+    """Make sure that no tensor repeats what its storage holds once: a copy of it might fill the memory.
+
+    Raises:
+        ValueError: One does.
+    """
+    if isinstance(value, torch.Tensor):
+        held = value.untyped_storage().nbytes()
+        if value.numel() * value.element_size() > held:
+            raise ValueError(f"{value.numel()} elements in a storage of {held} bytes")
+    elif isinstance(value, dict):
+        for part in cast(dict[Any, Any], value).values():
+            _check_sizes(part)
+    elif isinstance(value, list | tuple):
+        for part in cast(Sequence[Any], value):
+            _check_sizes(part)

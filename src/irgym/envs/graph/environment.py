@@ -26,11 +26,10 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
-from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, LIMITS, Sources, answer
+from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.session_options import LEVELS
 from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
-from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.sources import digest_of
@@ -80,7 +79,6 @@ class GraphEnvironment(Environment):
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
-        self._reader: Child | None = None
         self._models: dict[str, tuple[str, Any]] = {}
 
     def backends(self) -> list[BackendStatus]:
@@ -113,16 +111,13 @@ class GraphEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        path, graph = self._read(str(self._sources.file(program)), program.uri)
+        path, graph = self._read(self._sources, str(self._sources.file(program)), program.uri)
         return under(GraphTask(program.uri, path, graph, made_for, threads, versions), objective)
 
-    def _read(self, file: str, uri: str) -> tuple[str, Any]:
+    def _read(self, sources: Sources, file: str, uri: str) -> tuple[str, Any]:
         if file not in self._models:
-            if self._reader is None:
-                self._reader = Child(LIMITS)
-                weakref.finalize(self, self._reader.close)
             call = Call("irgym.envs.graph.running.keeping:kept", (file, uri))
-            path, graph, fixed = answer(self._reader, call, uri)
+            path, graph, fixed = sources.opened(call, uri, Path(file))
             if fixed:
                 print(
                     f"irgym: callers of {uri} may override the initializers {', '.join(fixed)}: here, and in "

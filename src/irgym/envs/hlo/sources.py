@@ -6,18 +6,22 @@ from functools import cache
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, IrgymError, ProgramError, explained
+from irgym.core.errors import BackendError
+from irgym.core.reading import check_size, content_of_program
 from irgym.core.uri import ProgramUri
-from irgym.envs.hlo.pool import failed_check
 from irgym.envs.hlo.toolchain import INSTALL, installed
-from irgym.measure.evaluators import error_of
+from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import GIB, Crashed, Limits, Raised, Returned
+from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.opening import Opener
 from irgym.measure.store import Store, content_digest, digest, stem_of
 from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What lowering a model may take."""
+"""What lowering a model of a family may take."""
+
+LARGEST = 1 << 30
+"""Most bytes of a file."""
 
 STORE = Store("hlo/programs", ".pb")
 """Programs as HloModuleProtos."""
@@ -28,6 +32,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._child = Child(LIMITS)
+        self._opener = Opener("XLA")
 
     def file(self, program: ProgramUri) -> Path:
         """Return the file of a program, lowering or converting it where that was not done before.
@@ -43,18 +48,14 @@ class Sources:
         if not installed("jax"):
             raise BackendError(f"hlo reads programs with jax, which is not installed: run {INSTALL}")
         call = Call("irgym.envs.hlo.lowering:lower", (program.uri,))
-        reply = self._child.call(call)
-        if isinstance(reply, Returned):
-            return reply.value
-        if isinstance(reply, Raised):
-            raise error_of(call, reply)
-        if isinstance(reply, Crashed) and program.path is not None:
-            raise ProgramError(f"{program.path}: XLA aborted while reading it: {failed_check(reply.detail)}")
-        raise IrgymError(f"{program.uri} cannot be lowered here ({reply}): choose a smaller program")
+        if program.path is not None:
+            return self._opener.call(call, program.uri, check_size(program.path))
+        return answered(self._child, call, program.uri, "XLA")
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
         self._child.close()
+        self._opener.close()
 
 
 def content_of(file: Path) -> str:
@@ -68,8 +69,7 @@ def _name(program: ProgramUri) -> str:
     reader = (_models(), versions, keyed(os.environ))
     if program.path is None:
         return f"{program.family}-{digest(program.uri, *reader)}"
-    with explained(f"cannot read {program.path}", "check the path and its permissions", ProgramError):
-        content = program.path.read_bytes()
+    content = content_of_program(program.path, LARGEST)
     return f"{stem_of(program.path.stem)}-{digest(program.path.suffix, content, *reader)}"
 
 

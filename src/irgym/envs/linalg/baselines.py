@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BaselineError
+from irgym.core.errors import BaselineError, ProgramError
 from irgym.envs.linalg.programs.lattice import lattice
 from irgym.envs.linalg.programs.operators import EPSILON, Operator
 from irgym.envs.linalg.programs.uris import TORCH, WEIGHTS, File, Network, Source
 from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
 from irgym.measure.machine import threads_text
+from irgym.measure.pt2.loading import load
 
 Arrays = Sequence[NDArray[Any]]
 
@@ -138,11 +139,11 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
 
         return as_function(origin.name, dict(origin.options))
     if isinstance(origin, File) and not origin.function and origin.path.with_suffix(TORCH).exists():
-        return _exported(torch, origin.path.with_suffix(TORCH))
+        return _exported(origin.path.with_suffix(TORCH))
     raise BaselineError(f"torch has no function that computes {source.uri}: leave it out of comparisons")
 
 
-def _exported(torch: Any, path: Path) -> Callable[..., Any]:
+def _exported(path: Path) -> Callable[..., Any]:
     """Return what computes the first result of a module that `from_torch` imported, given weights and inputs.
 
     It calls the operators that the module calls, one after the other, without what torch checks around them.
@@ -151,9 +152,9 @@ def _exported(torch: Any, path: Path) -> Callable[..., Any]:
         raise BaselineError("torch could not save the module, so that it cannot be timed: leave it out")
     files = {WEIGHTS: ""}
     try:
-        program = torch.export.load(path, extra_files=files)
-    except Exception as error:
-        raise BaselineError(f"torch cannot load {path} ({error}): import the module again") from error
+        program = load(path, files)
+    except ProgramError as error:
+        raise BaselineError(str(error)) from error
     if not files[WEIGHTS]:
         raise BaselineError(f"{path} was not written by irgym: import the module again")
     order: dict[str, int] = {name: place for place, name in enumerate(json.loads(files[WEIGHTS]))}

@@ -103,6 +103,28 @@ def test_a_method_that_cannot_be_compiled_is_drawn_no_more():
         env.reset()
 
 
+def test_a_refused_method_ends_the_episode_and_leaves_the_environment_whole():
+    env = gymnasium.make("irgym/JitCse-v0", methods=["some"], compiler=Table)
+    with pytest.raises(IrgymError, match="no method can be compiled"):
+        env.reset(options={"method": "broken"})
+    with pytest.raises(IrgymError, match="no episode has begun"):
+        env.step(3)
+    assert env.reset(seed=0)[1]["method_index"] == "some"
+    assert env.step(3)[1] == 1.0
+    with pytest.raises(IrgymError, match="no method can be compiled"):
+        env.reset(options={"method": "broken"})
+    with pytest.raises(IrgymError, match="no episode has begun"):
+        env.step(3)
+
+
+def test_a_mask_always_has_an_action(env: JitCseEnv):
+    env.reset()
+    for action in (*range(5), 16):
+        env.step(action)
+        assert env.action_masks().any()
+    assert env.action_masks()[16]
+
+
 def test_draws_are_the_environments_own():
     def drawn(seed: int) -> list[str]:
         env = JitCseEnv([f"m{n}" for n in range(50)], Table)

@@ -7,7 +7,7 @@ types have no type, and the bounds of the observation hold.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Never
 
 import gymnasium
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from irgym.core.errors import IrgymError
 from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
+from irgym.gym.arguments import refuse_unknown
 
 MIN_CSE, MAX_CSE = 3, 16
 """Methods have so many candidates."""
@@ -58,7 +59,9 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         compiler: Callable[[], Compiler] | None = None,
         target: str | None = None,
         stop_at_once: bool = False,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown(unknown, JitCseEnv)
         if methods is None:
             from irgym.envs.cse.datasets import dataset
 
@@ -89,6 +92,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
             IrgymError: None of the methods that were drawn can be compiled with 3 to 16 candidates.
         """
         super().reset(seed=seed)
+        self.last_info = None  # where no method can be begun, the episode before is over all the same
         named = (options or {}).get("method")
         for _ in range(1 if named is not None else FAILURES):
             if not self.methods:
@@ -163,11 +167,17 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return rows
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions apply, shape [MAX_CSE + 1], as sb3-contrib's maskable learners ask for."""
+        """Return which actions apply, shape [MAX_CSE + 1], as sb3-contrib's maskable learners ask for.
+
+        Where none does, as after an episode's end, stop is shown as one that does: vector environments ask
+        for an action there, before they reset.
+        """
         if self.last_info is None:
             raise IrgymError("no episode has begun: call reset before action_masks")
         current: CompiledMethod = self.last_info["current"]
-        return np.array([self._valid(one, current) for one in (*range(MAX_CSE), None)])
+        mask = np.array([self._valid(action, current) for action in (*range(MAX_CSE), None)])
+        mask[MAX_CSE] |= not mask.any()
+        return mask
 
     def _valid(self, action: int | None, method: CompiledMethod) -> bool:
         if action is None:

@@ -15,6 +15,9 @@ from irgym.measure.store import Store
 TIMEOUT_S = 60.0
 """Seconds that the server may be silent."""
 
+LARGEST = 1 << 28
+"""Most bytes of an archive that are read; one with more has another hash than the pinned one."""
+
 STORE = Store("cse/packages", ".tar.gz")
 """Archives."""
 
@@ -35,7 +38,7 @@ def unpacked(package: Package) -> Path:
 def _fetched(package: Package) -> bytes:
     try:
         with urllib.request.urlopen(package.url, timeout=TIMEOUT_S) as reply:
-            content: bytes = reply.read()
+            content: bytes = reply.read(LARGEST)
     except (OSError, HTTPException) as error:
         raise StorageError(f"cannot fetch {package.url} ({error}): connect to the network") from error
     found = hashlib.sha256(content).hexdigest()

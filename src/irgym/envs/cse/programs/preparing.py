@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from irgym.core.errors import ProgramError, explained
+from irgym.core.errors import ProgramError
+from irgym.core.reading import content_of_program
 from irgym.envs.cse.programs.clang import compiled
 from irgym.envs.cse.programs.uris import C
 from irgym.envs.cse.scoring import llvm
@@ -29,11 +30,8 @@ def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
         ProgramError: The file cannot be read, compiled, or read by LLVM.
     """
     file = Path(path)
-    if file.suffix.lower() == C:
-        content = compiled(file, target, options)
-    else:
-        with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
-            content = file.read_bytes()
+    is_source = file.suffix.lower() == C
+    content = compiled(file, target, options) if is_source else content_of_program(file)
     module = llvm.read(content if content.startswith(BITCODE) else _text(content, file), file.name)
     text = str(module)
     if _UNTOUCHED.search(text):

@@ -6,23 +6,22 @@ from pathlib import Path
 
 from irgym.core.closing import Closing
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError, explained
+from irgym.core.errors import ProgramError
+from irgym.core.reading import check_size, content_of_program
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.programs.clang import FLAGS, included, preprocessed
+from irgym.envs.cse.programs.clang import FLAGS, included
 from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.uris import function_of, listed, member_of
 from irgym.envs.cse.toolchain import clang_version, llvm_version
-from irgym.measure.answers import answered
-from irgym.measure.isolation.child import Child
-from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.opening import Opener
 from irgym.measure.sources import digest_of
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
-LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What making a module may take."""
+SECONDS = 30.0
+"""Seconds that the preprocessor, or clang and LLVM, may take for a small file: it may include large ones."""
 
 CODE = ("envs/cse/programs", "envs/cse/scoring")
 """The sources that prepare modules."""
@@ -38,10 +37,10 @@ class Sources(Closing):
     """Makes modules of programs. Close it, or let it go with the process."""
 
     def __init__(self) -> None:
-        self._child = Child(LIMITS)
+        self._opener = Opener("clang or LLVM", seconds=SECONDS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
         self._named: dict[Path, list[str]] = {}
-        self._included = _Included()
+        self._included = _Included(self._opener)
 
     def module(self, source: SourceFile, target: str) -> Path:
         """Return the file of a module, making it where that was not done before.
@@ -56,8 +55,7 @@ class Sources(Closing):
             StorageError: The cache folder cannot be written.
         """
         file = source.path
-        with explained(f"cannot read {file}", "check the path and its permissions", ProgramError):
-            content = file.read_bytes()
+        content = content_of_program(file)
         if source.compiled and not source.pinned:
             content = self._included.content(source, target)
         made_by = [clang_version(), *FLAGS, *source.options] if source.compiled else []
@@ -68,7 +66,7 @@ class Sources(Closing):
     def _made(self, source: SourceFile, target: str) -> bytes:
         file = source.path
         call = Call("irgym.envs.cse.programs.preparing:prepared", (str(file), target, source.options))
-        return answered(self._child, call, str(file), "LLVM")
+        return self._opener.call(call, str(file), check_size(file))
 
     def function(self, program: ProgramUri, module: Path) -> Analysed:
         """Return what is known of the function that a program names.
@@ -111,13 +109,14 @@ class Sources(Closing):
 
     def close(self) -> None:
         """End the child process."""
-        self._child.close()
+        self._opener.close()
 
 
 class _Included:
     """What files of C consist of with all that they include, as long as none of these changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
         self._known: dict[tuple[SourceFile, str], tuple[Mapping[str, int], str]] = {}
 
     def content(self, file: SourceFile, target: str) -> str:
@@ -129,7 +128,8 @@ class _Included:
         """
         changed, found = self._known.get((file, target), ({}, ""))
         if not found or any(_changed(one) != when for one, when in changed.items()):
-            text = preprocessed(file.path, target, file.options)
+            call = Call("irgym.envs.cse.programs.clang:preprocessed", (file.path, target, file.options))
+            text = self._opener.call(call, str(file.path), check_size(file.path))
             changed, found = {one: _changed(one) for one in included(text)}, content_digest(text)
             self._known[file, target] = changed, found
         return found

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.core.errors import ProgramError, StorageError
+from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
 from irgym.envs.graph.programs.metadata import PREFIX, write_ranges
 from irgym.envs.graph.programs.opsets import first_line
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
@@ -102,6 +103,7 @@ def bound(
     """
     file = Path(path)
     model, beside = read(file)
+    check_expansion(model, path)
     try:
         weights = taken_out(model, file.parent, digests)
         if beside:
@@ -112,6 +114,7 @@ def bound(
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
+    check_inputs(model, path)
     _note_ranges(model, dict(ranges), path)
     put_back(model, weights)
     return model.SerializeToString(deterministic=True)

@@ -4,15 +4,18 @@ import os
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from irgym.core.cost import Call
 from irgym.core.errors import BackendError
+from irgym.core.reading import check_size
 from irgym.core.uri import ProgramUri
 from irgym.envs.graph.programs.families import PACKAGES
 from irgym.envs.graph.programs.uris import SUFFIX
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.opening import Opener
 from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
@@ -21,7 +24,7 @@ answer = partial(answered, by="onnx or torch")
 """Returns what a call returns in a child; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=8 * GIB)
-"""What making a program may take."""
+"""What making a program of a family may take."""
 
 STORE = Store("graph/programs", SUFFIX)
 """Programs: models of ONNX with fixed shapes of inputs, and everything inside but large weights in files."""
@@ -35,6 +38,9 @@ INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
 INSTALL_PEERS = "pip install 'irgym[graph,graph-peers]'"
 """The command that installs onnxslim and onnxsim."""
 
+SECONDS = 50.0
+"""Seconds that opening a small file may take: the model is read and run once."""
+
 RECIPE = ("envs/graph/ir/outside.py", "envs/graph/programs")
 """What makes programs."""
 
@@ -44,6 +50,8 @@ class Sources:
 
     def __init__(self) -> None:
         self._child = Child(LIMITS)
+        self._opener = Opener("onnx or ONNX Runtime", seconds=SECONDS)
+        self._sizes: dict[Path, int] = {}
 
     def file(self, program: ProgramUri) -> Path:
         """Return the file of a program; it is made first where there is none.
@@ -63,17 +71,32 @@ class Sources:
             call = Call("irgym.envs.graph.programs.exporting:export", (program.uri,))
         else:
             installed = _version("onnx", program.uri, INSTALL)
-            own, beside = _digests(program.path)
+            files = Call("irgym.envs.graph.programs.digests:files", (program.path,))
+            own, beside, size = self._opener.call(files, program.uri, check_size(program.path))
             given = f"{program.bindings} {program.ranges}"
             parts = (own, str(beside), given, installed, *common)
             name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
             arguments = (str(program.path), program.bindings, beside, program.ranges)
             call = Call("irgym.envs.graph.programs.files:bound", arguments)
+            file = STORE.get(name, lambda: self._opener.call(call, program.uri, size))
+            self._sizes[file] = size
+            return file
         return STORE.get(name, lambda: answer(self._child, call, program.uri))
 
+    def opened(self, call: Call, uri: str, file: Path) -> Any:
+        """Return what a call returns that opens a file which `file` returned; raises what `Opener.call` does.
+
+        Args:
+            call: The function and its arguments.
+            uri: What errors call the program.
+            file: The file.
+        """
+        return self._opener.call(call, uri, self._sizes.get(file) or check_size(file))
+
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
         self._child.close()
+        self._opener.close()
 
 
 def _package(family: str) -> tuple[str, ...]:
@@ -86,14 +109,6 @@ def _version(package: str, what: str, install: str) -> str:
         return f"{package} {version(package)}"
     except PackageNotFoundError as error:
         raise BackendError(f"{what} needs {package}, which is not installed: run {install}") from error
-
-
-def _digests(path: Path) -> tuple[str, dict[str, str]]:
-    """Return the digest of a model's own file, and those of the files with its weights, by file."""
-    from irgym.envs.graph.ir.reading import content_of
-    from irgym.envs.graph.programs.files import read
-
-    return content_of(path), {str(file): content_of(file) for file in read(path)[1]}
 
 
 @cache

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import onnx
 from onnx import helper
-from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+from onnx.external_data_helper import uses_external_data
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.outside import refer, size_of, stays_outside
+from irgym.envs.graph.programs.external import place_of
 
 INSIDE = (1 << 31) - (1 << 20)
 """Bytes of weights that a model may have inside of its own file: the format holds less than 2 GiB."""
@@ -54,16 +55,7 @@ def files_of(model: onnx.ModelProto, path: Path, inside: int = INSIDE) -> list[P
     for tensor in _tensors(model):
         if not uses_external_data(tensor):
             continue
-        location = ExternalDataInfo(tensor).location
-        file = (folder / location).resolve()
-        if not file.is_relative_to(folder):
-            raise ProgramError(
-                f"{path} has weights in {location}, outside its folder: save it anew with them inside"
-            )
-        if not file.is_file():
-            raise ProgramError(
-                f"{path} has weights in {location}, which is not there: put it beside the model"
-            )
+        file = place_of(tensor, folder, str(path)).file
         found.add(file)
         held += 0 if tensor.name in apart else size_of(tensor)
     size = sum(file.stat().st_size for file in found) + path.stat().st_size
@@ -129,13 +121,12 @@ def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
     Raises:
         ValueError: The file is too small.
     """
-    info = ExternalDataInfo(tensor)
-    file, offset, length = (folder / info.location).resolve(), info.offset or 0, size_of(tensor)
-    if info.length not in (None, length):
-        raise ValueError(f"{tensor.name} has {length} bytes, and {info.length} in {info.location}")
-    if offset < 0 or offset + length > file.stat().st_size:
-        raise ValueError(f"{info.location} ends before {tensor.name} does")
-    return file, offset, length
+    place, length = place_of(tensor, folder.resolve(), "the model"), size_of(tensor)
+    if place.length not in (None, length):
+        raise ValueError(f"{tensor.name} has {length} bytes, and {place.length} in {place.location}")
+    if place.offset + length > place.file.stat().st_size:
+        raise ValueError(f"{place.location} ends before {tensor.name} does")
+    return place.file, place.offset, length
 
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

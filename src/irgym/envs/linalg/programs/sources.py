@@ -6,13 +6,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.core.errors import BackendError, ProgramError
+from irgym.core.reading import content_of_program
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.opening import Opener
 from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
@@ -21,7 +23,7 @@ answer = partial(answered, by="the compiler", remedy="write it in another way")
 """Returns what a call returns in a child; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What importing a program may take."""
+"""What importing a network may take."""
 
 STORE = Store("linalg/programs", SUFFIX)
 """Programs as MLIR, linalg on tensors."""
@@ -35,6 +37,7 @@ class Sources:
 
     def __init__(self) -> None:
         self._child = Child(LIMITS)
+        self._opener = Opener("the compiler", "write it in another way")
 
     def file(self, source: Source) -> Path:
         """Return the file of a program, writing or importing it where that was not done before.
@@ -53,11 +56,13 @@ class Sources:
             call = Call("irgym.envs.linalg.importing.torch_import:network_program", (source.uri,))
         else:
             content, sizes = _content(origin.path), dict(origin.sizes)
+            opened = partial(self._opener.call, what=source.uri, size=len(content))
             name = f"{stem_of(origin.path.stem)}-{digest(content, origin.function, str(sizes), *reader)}"
             call = Call(
                 "irgym.envs.linalg.importing.modules:program_of_file",
                 (content, str(origin.path), origin.function, sizes),
             )
+            return STORE.get(name, lambda: opened(call).encode())
         return STORE.get(name, lambda: answer(self._child, call, source.uri).encode())
 
     def text(self, source: Source) -> str:
@@ -65,15 +70,14 @@ class Sources:
         return _content(self.file(source))
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
         self._child.close()
+        self._opener.close()
 
 
 def _content(path: Path) -> str:
     try:
-        return path.read_text()
-    except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        return content_of_program(path).decode()
     except UnicodeDecodeError as error:
         raise ProgramError(f"{path} is no text: write MLIR in its textual form") from error
 

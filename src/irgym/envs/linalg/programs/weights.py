@@ -67,5 +67,5 @@ def _read(origin: File, take: Callable[[Mapping[str, NDArray[Any]]], _T]) -> _T:
     try:
         with np.load(path) as archive:
             return take(archive)
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
+    except (OSError, KeyError, ValueError, TypeError, EOFError, MemoryError, BadZipFile) as error:
         raise StorageError(f"{path} cannot be read ({error}): import the module again") from error

@@ -1,0 +1,1 @@
+"""Files that are made to do harm, and the watchdog under which irgym opens them."""

@@ -1,0 +1,101 @@
+"""One command under a watchdog: how it ended, how long it took, how much memory its processes held."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+SECONDS = 60.0
+"""Most seconds that opening a file may take."""
+
+BYTES = 4 << 30
+"""Most memory that the processes of a command may hold together, counted as Linux's proportional set size."""
+
+GRACE = 2.0
+"""How many times `SECONDS` the watchdog waits before it kills a command."""
+
+PERIOD_S = 0.1
+"""Seconds between two looks at the memory."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code; negative for a signal.
+        seconds: How long it took.
+        peak: Most bytes that its processes held together.
+        said: What it wrote to standard error.
+        killed: Whether the watchdog killed it.
+    """
+
+    code: int
+    seconds: float
+    peak: int
+    said: str
+    killed: bool
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Ending:
+    """Run a command in a folder, and watch it and all its descendants."""
+    output = folder / "stderr.txt"
+    begun = time.monotonic()
+    with output.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd=folder,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        peak, killed = 0, False
+        while process.poll() is None:
+            family = _family(process.pid)
+            peak = max(peak, sum(map(_held, family)))
+            killed = time.monotonic() - begun > GRACE * SECONDS or peak > 2 * BYTES
+            if killed:
+                _kill(family)
+            time.sleep(PERIOD_S)
+    return Ending(
+        process.wait(),
+        time.monotonic() - begun,
+        peak,
+        output.read_text(errors="replace"),
+        killed,
+    )
+
+
+def _family(root: int) -> list[int]:
+    """Return a process and its descendants; children of irgym are in sessions of their own."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [root]
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
+def _held(process: int) -> int:
+    """Return the bytes of a process, of shared pages its share; 0 where it is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+def _kill(processes: Sequence[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
