@@ -18,6 +18,7 @@ $inline = comdat any
 @mine = thread_local global i32 7, align 4
 @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @begin, ptr null }]
 @other = alias i32 (i32), ptr @inline
+@same = alias i32 (i32, i32), ptr @tables
 @again = weak alias i32, ptr @seen
 @fast = ifunc i32 (i32), ptr @resolve
 

@@ -18,7 +18,8 @@ def branching(first: str, second: str, arguments: str = "i32 %a, i32 %b, ptr %p,
     text = (
         f"define void @f({arguments}, i1 %c) {{\nentry:\n{first}  br i1 %c, label %then, label %end\n"
         f"then:\n{second}  br label %end\nend:\n  ret void\n}}\n"
-        "declare i32 @llvm.abs.i32(i32, i1) #0\ndeclare i32 @pure(i32) #0\n"
+        "declare i32 @llvm.abs.i32(i32, i1) #0\ndeclare i32 @constant(i32) #0\n"
+        "define i32 @pure(i32 %a) #0 {\nentry:\n  %r = freeze i32 %a\n  ret i32 %r\n}\n"
         "declare i1 @llvm.is.constant.i32(i32) #0\n"
         "attributes #0 = { nounwind willreturn memory(none) }\n"
     )
@@ -116,6 +117,14 @@ def test_what_may_differ_is_equal_to_nothing(repeated: str) -> None:
         f"{guess.format(2)}  %x2 = {repeated.format(2)}\n  %y2 = add i32 %x2, 1\n",
     )
     assert "y" not in names(function)
+
+
+def test_calls_of_constant_functions_elsewhere_are_equal() -> None:
+    function = branching(
+        "  %x = call i32 @constant(i32 %a)\n  %y = add i32 %x, 1\n",
+        "  %x2 = call i32 @constant(i32 %a)\n  %y2 = add i32 %x2, 1\n",
+    )
+    assert {*names(function)} == {"x", "y"}
 
 
 def test_a_coroutine_calls_each_function_anew() -> None:

@@ -33,7 +33,7 @@ def measure_many(requests: Sequence[Request]) -> list[Measurement]:
 def validate(module: str, function: str, shared: tuple[int, ...]) -> Validation:
     """Have LLVM's verifier look at a choice, where code is for another machine than this."""
     said = verified(module, function, shared)
-    blind = "code for another machine is not run: LLVM's verifier alone has looked at it"
+    blind = "code for another machine is not run"
     return Validation(not said, 0.0, "LLVM's verifier", 0, said, "" if said else blind)
 
 

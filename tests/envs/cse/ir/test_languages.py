@@ -122,6 +122,10 @@ def test_symbols_lose_what_ties_them_to_others(line: str, wanted: str):
     assert unlinked(line, "@a", whole=False) == wanted
 
 
+def test_an_alias_names_the_function_behind_it():
+    assert task_of("same").analysed.function.name == "@tables"
+
+
 def test_a_body_without_its_function_is_a_bug():
     with pytest.raises(ValueError, match="no function that begins with"):
         with_bodies("define void @f() {\n  ret void\n}\n", {"define void @g() {": []})

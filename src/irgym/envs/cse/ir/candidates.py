@@ -3,6 +3,10 @@
 Expressions are equal whose operations are and whose operands are equal in turn; loads, whose addresses are
 equal and between which nothing writes memory. An occurrence may be dropped for one that dominates it: that
 is executed before, with the same operands.
+
+Flags and metadata under which a result is poison make no difference to equality: `Sharing` weakens all that
+a shared expression is made of. Results that may differ although their operands are the same are equal to
+nothing: two `freeze` of one poison value, and calls of functions that may freeze one.
 """
 
 from collections.abc import Sequence

@@ -53,11 +53,12 @@ class Effects:
     def repeats(self, instruction: Instruction) -> bool:
         """Say whether a pure instruction or a load has the same result wherever its operands are the same.
 
-        Two `freeze` of one poison value may differ. So may two calls of a function that freezes one, or two
-        answers that depend on what LLVM knows there.
+        Two `freeze` of one poison value may differ. So may two calls of a function whose code is here and may
+        freeze one, or two answers that depend on what LLVM knows there.
         """
+        callee = instruction.callee
         if instruction.opcode == "call":
-            return instruction.callee.startswith("@llvm.") and not instruction.callee.startswith(_GUESSES)
+            return callee in self._module.declared and not callee.startswith(_GUESSES)
         return instruction.opcode != "freeze"
 
     def loads(self, instruction: Instruction) -> bool:

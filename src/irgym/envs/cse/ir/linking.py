@@ -2,10 +2,18 @@
 
 import re
 
-from irgym.envs.cse.ir.syntax import NAME, listed
+from irgym.envs.cse.ir.syntax import NAME, globals_in, listed
 
 _COMDAT = re.compile(rf", comdat(?:\(\${NAME}\))?(?=(?:, align \d+)?(?:, ![-\w.$]+ !\d+)*(?: #\d+)?$)")
 _INDIRECT = re.compile(rf"@{NAME} = (?:[\w()]+ )*?(?P<kind>alias|ifunc) (?P<rest>.*)")
+
+
+def aliasee(line: str) -> str:
+    """Return the symbol behind an alias, sigil included; empty where a line defines no alias."""
+    found = _INDIRECT.match(line)
+    if found is None or found["kind"] != "alias":
+        return ""
+    return (globals_in(found["rest"]) or [""])[0]
 
 
 def unlinked(line: str, name: str, whole: bool) -> str:

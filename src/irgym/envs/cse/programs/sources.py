@@ -10,6 +10,7 @@ from irgym.core.errors import ProgramError
 from irgym.core.reading import check_size, content_of_program
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.ir.analysis import Analysed, analysed
+from irgym.envs.cse.ir.linking import aliasee
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.programs.clang import FLAGS, included
@@ -84,6 +85,11 @@ class Sources(Closing):
         if not name:
             raise ProgramError(f"{program.uri} names no function: write one after #, of {_listed(text)}")
         names = {bare(one): one for one in text.functions}
+        names |= {
+            bare(alias): symbol
+            for alias, line in text.entries.items()
+            if (symbol := aliasee(line)) in text.functions
+        }
         if name not in names:
             raise ProgramError(f"{file} defines no function {name!r}: choose among {_listed(text)}")
         return analysed(text, names[name])

@@ -151,8 +151,8 @@ class Terms:
             return self._typed(text.removeprefix("splat (").removesuffix(")")) * len(widths)
         if text.startswith("<") and kind.startswith("<"):
             return sum((self._typed(one) for one in listed(text[1:-1])), start=())
-        if "undef" in text or "poison" in text:
-            raise UnsupportedError(f"the constant {text}")
+        if "undef" in text or "poison" in text or text.startswith("addrspace("):
+            raise UnsupportedError(f"the operand {text}")
         # An address, an expression or a floating-point number: the same text is the same value.
         return tuple(
             Scalar(z3.BitVec(f"{kind} {text} {place}", width), no) for place, width in enumerate(widths)
@@ -258,6 +258,8 @@ class Terms:
     def _returned(self, call: Instruction) -> Value:
         kind = _result_of(call)
         head, _, rest = call.rest.partition(f"{call.callee}(")
+        if not call.callee or rest.endswith("]"):
+            raise UnsupportedError("a call with bundles of operands, or through a pointer")
         taken: list[Scalar] = []
         shape = [head, call.callee]
         for argument in listed(rest[: rest.rindex(")")]):
