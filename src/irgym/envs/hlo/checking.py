@@ -15,12 +15,13 @@ No candidate is to blame for what that takes: each compilation and each run has 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 
-from irgym.core.errors import ProgramError
+from irgym.core.errors import ProgramError, explained
 from irgym.envs.hlo.engine import load_engine
-from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module
+from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module, compile_stablehlo
 from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments, turned, without_greatest
 from irgym.envs.hlo.rounding import Exactness
 from irgym.envs.hlo.special import with_special_numbers
@@ -215,6 +216,31 @@ def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
 def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Special]:
     """Return problems of special numbers; see `Original.special`."""
     return _original(proto, passes).special(seed)
+
+
+@lru_cache(maxsize=1)
+def check_source(source: str, proto: bytes, seed: int) -> None:
+    """Make sure that a program computes what the user's file does, compiled by jaxlib as it is.
+
+    Args:
+        source: A file of StableHLO.
+        proto: HloModuleProto of the program that was read from it.
+        seed: Seed of the arguments.
+
+    Raises:
+        ProgramError: It computes something else.
+        CompileFailure: XLA:CPU refuses the file.
+        StorageError: The file cannot be read.
+    """
+    with explained(f"cannot read {source}", "check the path and its permissions"):
+        content = Path(source).read_bytes()
+    restart_clock()
+    executable = compile_stablehlo(content, proto)
+    special = [one.problem for one in special_problems_of(proto, seed, True)]
+    for one in (problem_of(proto, seed, True), *special):
+        found = one.judge(executable.run(one.inputs))
+        if not found.ok:
+            raise ProgramError(f"{source} computes something else than the module read from it ({found.detail})")
 
 
 def compiled_alike(proto: bytes, passes: bool, special: Special) -> Problem:

@@ -29,6 +29,7 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "devices": (c_int64, (c_void_p,)),
     "note_devices": (None, (c_void_p, c_int64, c_int64)),
     "dynamic": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "execute": (c_void_p, (c_void_p, c_char_p, c_size_t, POINTER(c_size_t))),
     "open_loops": (c_int64, (c_void_p,)),
     "delete": (None, (c_void_p,)),
     "clone": (c_void_p, (c_void_p,)),
@@ -227,6 +228,27 @@ class Module:
     def dynamic(self) -> str:
         """Return the first operation whose size is known at run time only; empty where there is none."""
         return self._engine.buffer("dynamic", self._handle).decode(errors="replace")
+
+    def execute(self, arguments: bytes) -> bytes:
+        """Run the module on XLA:CPU as it is.
+
+        Args:
+            arguments: All arrays that it takes, in row-major order, one after the other.
+
+        Returns:
+            All arrays of its results in the same way.
+
+        Raises:
+            PassFailure: XLA:CPU refuses it.
+        """
+        size = c_size_t()
+        pointer = self._library.irgym_execute(self._handle, arguments, len(arguments), byref(size))
+        if not pointer:
+            raise PassFailure(f"XLA:CPU refuses the module: {self._engine.failure()}")
+        try:
+            return ctypes.string_at(pointer, size.value)
+        finally:
+            self._library.irgym_free(pointer)
 
     def open_loops(self) -> int:
         """Return how many loops run a number of times that XLA cannot tell beforehand.

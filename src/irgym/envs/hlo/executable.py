@@ -136,11 +136,11 @@ def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) 
     return _load(_converted(proto), wanted, disabled, quickly=quickly)
 
 
-def compile_stablehlo(text: str, proto: bytes) -> Executable:
+def compile_stablehlo(text: str | bytes, proto: bytes) -> Executable:
     """Compile StableHLO as it is, quickly.
 
     Args:
-        text: The StableHLO.
+        text: The StableHLO, as text, bytecode or portable artifact.
         proto: HloModuleProto of a module that takes the same arguments.
 
     Raises:
@@ -172,11 +172,11 @@ def _converted(proto: bytes) -> str:
         raise CompileFailure(f"jaxlib cannot convert the module: {_first_line(error)}") from error
 
 
-def _load(module: str, wanted: list[Parameter], disabled: str, *, quickly: bool = False) -> Executable:
+def _load(module: str | bytes, wanted: list[Parameter], disabled: str, *, quickly: bool = False) -> Executable:
     """Compile StableHLO.
 
     Args:
-        module: Its text.
+        module: Its text, bytecode or portable artifact.
         wanted: The arrays that it takes.
         disabled: Passes of XLA:CPU to leave out.
         quickly: Whether to generate code quickly: LLVM does not optimise it, and fusions are emitted by
@@ -189,7 +189,7 @@ def _load(module: str, wanted: list[Parameter], disabled: str, *, quickly: bool 
         debug.xla_backend_optimization_level = 0
         options.env_option_overrides = [("xla_cpu_use_fusion_emitters", False)]
     devices = _jax.DeviceList((_device(),))
-    if "custom_call" in module:
+    if (b"custom_call" if isinstance(module, bytes) else "custom_call") in module:
         # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no
         # address. It imports scipy, which takes as long as to compile a small module.
         _lapack.initialize()

@@ -3,7 +3,10 @@
 from irgym.core.uri import Files, Grammar, ProgramUri
 from irgym.envs.hlo.families import FAMILIES
 
-SUFFIXES = (".hlo", ".txt", ".pb", ".mlir", ".stablehlo", ".mlirbc", ".bc")
+STABLEHLO = (".mlir", ".stablehlo", ".mlirbc", ".bc")
+"""Last suffixes of files of StableHLO, as text, bytecode or portable artifact."""
+
+SUFFIXES = (".hlo", ".txt", ".pb", *STABLEHLO)
 """Last suffixes of the files that are read: HLO text (two), HLO proto, StableHLO text or bytecode."""
 
 GRAMMAR = Grammar("hlo", FAMILIES, Files(SUFFIXES), "hlo://FAMILY?name=value&... or hlo:FILE")
@@ -21,3 +24,9 @@ def parse_program(uri: str) -> ProgramUri:
             or names a file that is not there or of no known kind.
     """
     return GRAMMAR.parse(uri)
+
+
+def stablehlo_file(uri: str) -> str:
+    """Return the user's file of StableHLO that a URI names; empty where it names something else."""
+    path = parse_program(uri).path
+    return str(path.resolve()) if path is not None and path.suffix.lower() in STABLEHLO else ""

@@ -1,8 +1,7 @@
 """What the measuring child runs: modules after their passes, on XLA:CPU."""
 
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.errors import IrgymError
-from irgym.envs.hlo.checking import problem_of, special_problems_of
+from irgym.envs.hlo.checking import check_source, problem_of, special_problems_of
 from irgym.envs.hlo.engine import PassFailure
 from irgym.envs.hlo.execution import CompileFailure, compare, time_module
 from irgym.envs.hlo.store import read_program, store
@@ -40,25 +39,34 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
         return Measurement(Outcome.CRASH, detail=str(failure))
 
 
-def prepare(program: str, seed: int) -> None:
+def prepare(program: str, seed: int, source: str = "") -> None:
     """Compile and run a program as written and load the engine, so that `validate` has these at hand.
 
     Raises:
-        IrgymError: It does not compile, or does not run.
+        IrgymError: It does not compile, does not run, or is not what its file computes.
     """
     original = read_program(program)
     problem_of(original, seed, True)
     special_problems_of(original, seed, True)
+    if source:
+        check_source(source, original, seed)
     store().module(program, ())
 
 
-def validate(program: str, path: tuple[int, ...], inputs: int, seed: int) -> Validation:
+def validate(program: str, path: tuple[int, ...], inputs: int, seed: int, source: str = "") -> Validation:
     """Run a program as written and after passes on random inputs, and compare the results.
 
+    Args:
+        program: File of its HloModuleProto.
+        path: Kinds of the passes.
+        inputs: Number of inputs.
+        seed: Seed of the first.
+        source: The user's file of StableHLO that the program was read from; empty where there is none.
+
     Raises:
-        IrgymError: One of them does not compile.
+        IrgymError: One of them does not compile or run, or the program is not what its file computes.
     """
-    try:
-        return compare(read_program(program), optimised(program, path), inputs, seed)
-    except CompileFailure as failure:
-        raise IrgymError(f"XLA:CPU cannot compile the module, so it is not validated: {failure}") from failure
+    original = read_program(program)
+    if source:
+        check_source(source, original, seed)
+    return compare(original, optimised(program, path), inputs, seed)

@@ -31,8 +31,8 @@ INSTALL = "pip install 'irgym[hlo]'"
 
 SOURCE = Path(__file__).with_name("engine.cc")
 
-HEADERS = (SOURCE.with_name("equality.h"),)
-"""Included by the source."""
+HEADERS = (SOURCE.with_name("equality.h"), SOURCE.with_name("execution.h"))
+"""Files that the source includes."""
 
 FLAGS = (
     "-std=c++17",

@@ -86,6 +86,7 @@
 #include "xla/service/while_loop_simplifier.h"
 
 #include "equality.h"
+#include "execution.h"
 
 #define IRGYM_API extern "C" __attribute__((visibility("default")))
 
@@ -565,6 +566,13 @@ IRGYM_API char* irgym_dynamic(void* module, size_t* size) {
     }
   }
   return Copied("", size);
+}
+
+// Runs the module on the bytes of its arguments and returns those of its results; null where it does not run.
+IRGYM_API char* irgym_execute(void* module, const char* arguments, size_t length, size_t* size) {
+  auto results = irgym::Execute(*AsModule(module), absl::string_view(arguments, length));
+  *size = 0;
+  return Failed(results) ? nullptr : Copied(*results, size);
 }
 
 // How many loops run until something that is computed ends them, and not a number of times that XLA can tell.
