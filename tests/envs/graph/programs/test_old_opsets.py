@@ -4,8 +4,14 @@ import onnx
 import pytest
 from graph_old_opsets import OPSETS, Options, main
 from graph_reading.operators import samples
+from odd_models import text
+from onnx import helper
 
+from irgym.core.errors import ProgramError
+from irgym.envs.graph.programs.opsets import converted
 from irgym.envs.graph.programs.upgrading import REWRITES
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18, "local" : 1]> '
 
 RANDOM = {"Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 TEXTS = {"StringNormalizer", "TfIdfVectorizer"}
@@ -33,3 +39,17 @@ def test_old_operators_compute_what_the_files_do(
     assert main(Options(operators, every=every)) == 0
     said = capsys.readouterr().out.splitlines()[-1]
     assert int(said.partition(" right")[0].split()[-1]) >= 20, said
+
+
+@pytest.mark.parametrize(("own", "said"), [(18, None), (17, None), (11, "and its function f of opset 11")])
+def test_functions_of_other_opsets_are_inlined_where_they_mean_the_same(own: int, said: str | None):
+    model = text("g (float[3,4] x) => (float[3,4] y) { y = local.f(x) }", HEAD)
+    body = [helper.make_node("Softmax", ["a"], ["b"], axis=0)]
+    model.functions.append(
+        helper.make_function("local", "f", ["a"], ["b"], body, [helper.make_opsetid("", own)])
+    )
+    if said:
+        with pytest.raises(ProgramError, match=said):
+            converted(model, "m.onnx")
+    else:
+        assert [one.op_type for one in converted(model, "m.onnx").graph.node] == ["Softmax"]

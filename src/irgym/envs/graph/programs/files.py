@@ -104,6 +104,7 @@ def bound(
     file = Path(path)
     model, beside = read(file)
     check_expansion(model, path)
+    listed = {value.name for value in model.graph.input}
     try:
         weights = taken_out(model, file.parent, digests)
         if beside:
@@ -116,7 +117,7 @@ def bound(
     bind(model, dict(bindings), path)
     check_inputs(model, path)
     _note_ranges(model, dict(ranges), path)
-    put_back(model, weights)
+    put_back(model, weights, listed)
     return model.SerializeToString(deterministic=True)
 
 
