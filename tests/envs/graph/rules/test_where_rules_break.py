@@ -9,7 +9,7 @@ import pytest
 
 from irgym.envs.graph.actions import RULES
 
-INSTANCES = 8
+INSTANCES = 5
 """Odd instances of each rule."""
 
 SEQUENCES = 60
@@ -34,7 +34,7 @@ def test_rules_keep_what_odd_instances_compute(check: graph_rules.Checker, part:
             assert result.fault is None, f"{rule.name}\n{said}"
             valid += result.valid
             applied += result.sites
-    assert valid > 100 and applied > 50
+    assert valid > 80 and applied > 40
 
 
 def test_an_unsound_rule_is_found_and_its_instance_made_smaller():
