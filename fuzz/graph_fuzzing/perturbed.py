@@ -273,9 +273,12 @@ def _watched(odd: Odd, rng: Rng) -> Odd:
 
 
 def aliased(instance: Instance, rng: Rng) -> Instance:
-    """Return an instance in which one input or weight stands for another of its type, too."""
+    """Return an instance in which one input or weight stands for another of its type, too.
+
+    Whole numbers are shapes and axes, on which types depend: they stay.
+    """
     graph = instance.graph
-    leaves = [*graph.inputs, *graph.weights]
+    leaves = [name for name in (*graph.inputs, *graph.weights) if "int" not in graph.types[name].dtype]
     pairs = [(a, b) for a in leaves for b in leaves if a != b and graph.types[a] == graph.types[b]]
     if not pairs:
         return instance
