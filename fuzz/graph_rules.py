@@ -17,16 +17,19 @@ import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import tyro
 from graph_fuzzing.apart import Apart, Died
-from graph_fuzzing.perturbed import Odd, perturbed, plain
+from graph_fuzzing.odd import Odd, plain
+from graph_fuzzing.perturbed import perturbed
 from graph_fuzzing.rule_checks import Checked, Fault, built, checked
 
 from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.task import block_of
 from irgym.measure.target import target_of
@@ -89,13 +92,18 @@ def instance(rule: Rule, seed: int, number: int, ways: int | None = None) -> Odd
 
 
 class Checker:
-    """Checks instances of rules in a process of its own."""
+    """Checks instances of rules in a process of its own.
 
-    def __init__(self) -> None:
+    Args:
+        rules: The rules.
+    """
+
+    def __init__(self, rules: Sequence[Rule] = RULES) -> None:
+        self._rules = {rule.name: rule for rule in rules}
         self._apart = Apart(self._check)
 
     def _check(self, note: Callable[[str], None], name: str, *which: int | None) -> Checked:
-        rule = next(rule for rule in RULES if rule.name == name)
+        rule = self._rules[name]
         return checked(note, rule, instance(rule, *which), BLOCK)
 
     def close(self) -> None:
@@ -170,7 +178,7 @@ def shown(odd: Odd, fault: Fault, number: int) -> str:
     return "\n".join([*parts, f"  weights: {few}"])
 
 
-def _types(graph, one):
+def _types(graph: Graph, one: Node) -> list[TensorType]:
     return [graph.types[name] for name in (*one.operands, *one.results) if name in graph.types]
 
 

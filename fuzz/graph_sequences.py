@@ -21,10 +21,10 @@ import numpy as np
 import tyro
 from graph_fuzzing.apart import Apart, Died
 from graph_fuzzing.narrowed import narrowed
-from graph_fuzzing.perturbed import Array
+from graph_fuzzing.odd import Array
 from graph_fuzzing.programs import HEAVY, PROGRAMS
 from graph_fuzzing.random_graphs import Maker
-from graph_fuzzing.rule_checks import Refused, in_runtime, instance_in
+from graph_fuzzing.rule_checks import Refused, in_runtime, instance_in, runs
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.actions import RULES
@@ -165,7 +165,9 @@ class Sequences:
             return self._family(self._uris[int(rng.integers(len(self._uris)))])
         if share < FAMILIES + INSTANCES:
             found = instance_in(RULES[int(rng.integers(len(RULES)))], rng)
-            return None if found is None else Program("instance", found.graph, found.feeds, found.weights)
+            if found is None or not runs(found):
+                return None
+            return Program("instance", found.graph, found.feeds, found.weights)
         maker = Maker(np.random.default_rng(int(rng.integers(1 << 30))))
         graph = maker.graph(int(rng.integers(4, 20)))
         return Program("random", *narrowed(graph, maker.feeds()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from graph_fuzzing.doubles import DOUBLE, SINGLE
-from graph_fuzzing.perturbed import Array, cast
+from graph_fuzzing.odd import Array, cast
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, weight_of

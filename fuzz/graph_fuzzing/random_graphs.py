@@ -45,6 +45,7 @@ class Maker:
         return name
 
     def constant(self, *numbers: int) -> str:
+        """Return a new weight of whole numbers."""
         name = f"v{len(self.types)}"
         self.weights[name] = literal(numbers, "int64")
         self.types[name] = self.weights[name].type
@@ -77,12 +78,14 @@ class Maker:
         return self.types[name].dtype == "int64" and name in self.weights
 
     def axis(self, name: str) -> int:
+        """Return an axis of a value, counted from the front or from the end."""
         rank = len(self.types[name].shape)
         return int(self.rng.integers(-rank, rank))
 
     def add(
         self, operator: str, inputs: list[str], outputs: int = 1, **attributes: Attribute
     ) -> list[str] | None:
+        """Add a node and return its results; None where its operands do not fit."""
         if not self._in_range(operator, inputs, attributes):
             return None
         known = [one.array if isinstance(one := self.weights.get(name), Literal) else None for name in inputs]
@@ -123,6 +126,7 @@ class Maker:
         return self.leaf(self.types[name].shape)
 
     def graph(self, count: int) -> Graph:
+        """Return a graph of so many nodes."""
         while len(self.nodes) < count:
             STEPS[int(self.rng.integers(len(STEPS)))](self)
         used = {value for one in self.nodes for value in one.inputs}
@@ -131,6 +135,7 @@ class Maker:
         return Graph.of(self.nodes, self.types, self.weights, self.inputs, outputs, [("", 20)])
 
     def feeds(self) -> dict[str, Any]:
+        """Return random inputs of the graph."""
         kinds = {name: self.types[name] for name in self.inputs}
         return {
             name: np.asarray(

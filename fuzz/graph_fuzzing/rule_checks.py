@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from graph_fuzzing.perturbed import Odd, perturbed, plain
+from graph_fuzzing.odd import Odd, plain
+from graph_fuzzing.perturbed import perturbed
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
@@ -227,6 +228,15 @@ class _Doubled(Weights):
 
     def array(self, weight: Any) -> Array:
         return _doubled(self._of.array(weight))
+
+
+def runs(instance: Instance) -> bool:
+    """Say whether ONNX Runtime runs an instance."""
+    try:
+        in_runtime(instance.graph, [dict(instance.feeds)], instance.weights)
+    except Refused:
+        return False
+    return True
 
 
 def instance_in(rule: Rule, rng: np.random.Generator) -> Instance | None:

@@ -45,9 +45,6 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
         state: The state before.
         place: The rule's place.
         sites: Sites of the rule in the state.
-
-    Raises:
-        ScheduleError: The rule does not apply there.
     """
     graph, rewrites = applied(finder, state, place, sites)
     if not rewrites:
@@ -69,9 +66,6 @@ def applied(
         state: The state before.
         place: The rule's place.
         sites: Sites of the rule in the state.
-
-    Raises:
-        ScheduleError: The rule does not apply there.
     """
     if len(sites) == 1:
         after, rewrite = _rewrite(finder, state.graph, place, sites[0])

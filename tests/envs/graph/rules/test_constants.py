@@ -216,6 +216,12 @@ def test_a_rule_that_forgets_its_condition_is_guarded():
     assert reassociates(careless.before, careless.after) and computes(careless.before, careless.after)
 
 
+def test_weights_that_are_no_numbers_take_no_part_in_merged_layers():
+    """A first step whose state is zero needs no weights of the state; with others it would be 0 times NaN."""
+    names = ("merge-lstm", "merge-gru", "append-lstm", "lstm-cell", "gru-cell", "associate-left", "merge-sum")
+    assert all(BY_NAME[name].moves_products for name in names)
+
+
 def test_rules_that_only_move_are_not_guarded():
     for name in ("cancel-transposes", "concat-unary", "conv-relu", "reorder-mul"):
         assert not BY_NAME[name].moves_products

@@ -1,6 +1,7 @@
 """All rules on odd instances, in ONNX Runtime and in numpy: a short run of `fuzz/graph_rules.py`."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import graph_rules
 import graph_sequences
@@ -8,7 +9,7 @@ import pytest
 
 from irgym.envs.graph.actions import RULES
 
-INSTANCES = 8
+INSTANCES = 5
 """Odd instances of each rule."""
 
 SEQUENCES = 60
@@ -33,23 +34,25 @@ def test_rules_keep_what_odd_instances_compute(check: graph_rules.Checker, part:
             assert result.fault is None, f"{rule.name}\n{said}"
             valid += result.valid
             applied += result.sites
-    assert valid > 100 and applied > 50
+    assert valid > 80 and applied > 40
 
 
-def test_an_unsound_rule_is_found_and_made_smaller(check: graph_rules.Checker):
-    """The rules of a sum, as they were: they hold the sum's shape to be the convolution's."""
-    from dataclasses import replace
-
-    rule = next(rule for rule in RULES if rule.name == "conv-sum")
-    careless = replace(rule, where="z.shape == y.shape")
-    faults = []
-    for number in range(400):
-        odd = graph_rules.instance(careless, 1, number)
-        fault = graph_rules.checked(lambda _: None, careless, odd, graph_rules.BLOCK).fault
-        faults += [] if fault is None else [fault]
-        if faults:
-            break
-    assert faults and faults[0].kind in ("error", "refused", "type", "result")
+def test_an_unsound_rule_is_found_and_its_instance_made_smaller():
+    """A rule that does not ask for a rank: ONNX Runtime refuses what it makes of a single number."""
+    rule = next(rule for rule in RULES if rule.name == "fast-gelu")
+    careless = replace(rule, where="x.floating")
+    checker = graph_rules.Checker([careless])
+    try:
+        for number in range(300):
+            fault = checker(careless, 0, number).fault
+            if fault is not None:
+                break
+        assert fault is not None and fault.kind == "refused"
+        odd, smaller = graph_rules.smallest(checker, careless, 0, number, fault)
+    finally:
+        checker.close()
+    assert len(odd.steps) <= len(graph_rules.instance(careless, 0, number).steps)
+    assert [kind.shape for kind in smaller.graph.types.values()] == [(), ()]
 
 
 def test_random_sequences_end_without_failures():

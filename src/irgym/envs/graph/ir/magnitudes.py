@@ -101,9 +101,12 @@ def magnitude_of(array: Any) -> Magnitude:
         if math.isnan(most):
             return Magnitude(0.0, math.inf, True, flat.size)
         greatest = max(greatest, most)
-        there = part[part != 0]
-        zeros = zeros or there.size < part.size
-        least = min(least, float(there.min())) if there.size else least
+        low = float(part.min())
+        if low == 0:
+            zeros = True
+            there = part[part != 0]
+            low = float(there.min()) if there.size else math.inf
+        least = min(least, low)
     return Magnitude(least, greatest, zeros, flat.size)
 
 

@@ -335,9 +335,9 @@ def _several(bound: Bound) -> tuple[str, ...]:
 def _in_precision(graph: Graph, values: Sequence[str], roots: Iterable[str], precision: str) -> bool:
     """Say whether the values that are made, and all floating-point ones but weights, are of a type.
 
-    None may be empty: ONNX Runtime's own operators refuse such tensors, or kill the process.
+    None of these may be empty: ONNX Runtime's own operators refuse such tensors, or kill the process.
     """
-    if any("float" in graph.types[one].dtype and not graph.types[one].size for one in values if one):
-        return False
-    used = {graph.types[value].dtype for value in values if value and value not in graph.weights}
-    return {one for one in used if "float" in one} | {graph.types[one].dtype for one in roots} == {precision}
+    used = {graph.types[value] for value in values if value and value not in graph.weights}
+    floating = {one for one in used if "float" in one.dtype}
+    kinds = {one.dtype for one in floating} | {graph.types[one].dtype for one in roots}
+    return kinds == {precision} and all(one.size for one in floating)
