@@ -27,10 +27,12 @@ ALLOWED = {
 }
 TORCH_LAYERS = {"nets", "agents"}
 TORCH_PROGRAMS = {
+    Path("measure/torch_calls.py"),
     Path("measure/torch_modules.py"),
     Path("envs/linalg/programs/networks.py"),
     Path("envs/linalg/importing/torch_import.py"),
     Path("envs/graph/programs/exporting.py"),
+    Path("envs/graph/programs/standing.py"),
     *(path.relative_to(ROOT) for path in (ROOT / "envs/graph/programs/models").glob("*.py")),
 }  # imported on use only
 

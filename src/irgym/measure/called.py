@@ -34,7 +34,7 @@ PATIENCE_S = 2.0
 NUDGE = 4.0
 """Number of units in the last place by which inputs are moved to see what rounding does."""
 
-SHARE = 8
+SHARE = 4
 """One element in so many becomes a special number."""
 
 
@@ -273,7 +273,16 @@ def _large(array: Array, random: np.random.Generator) -> Array | None:
     """Return fresh floating-point numbers ten times as large, an overflow of which tells nothing."""
     drawn = _fresh(array, random) if is_fractional(array.dtype) else None
     with np.errstate(all="ignore"):
-        return None if drawn is None else (drawn * 10).astype(array.dtype)
+        return None if drawn is None else (_half(drawn, upper=True) * 10).astype(array.dtype)
+
+
+def _half(drawn: Array, upper: bool) -> Array:
+    """Return numbers in the upper or lower half of their range, so that sums get another size or sign."""
+    finite = drawn[np.isfinite(drawn)]
+    if drawn.dtype.kind == "c" or not finite.size:
+        return drawn
+    end = finite.max() if upper else finite.min()
+    return np.where(np.isfinite(drawn), (drawn + end) / 2, drawn).astype(drawn.dtype)
 
 
 def _finite_specials(array: Array, random: np.random.Generator) -> Array | None:
@@ -298,8 +307,11 @@ def _mixed(array: Array, random: np.random.Generator, numbers: Sequence[float]) 
     if drawn is None:
         return None
     low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
+    drawn = _half(drawn, upper=False)
     allowed = [one for one in numbers if low <= one <= high]  # a logarithm takes no negative numbers
     if not allowed:
         return None
-    chosen = random.integers(0, SHARE, drawn.shape) == 0
-    return np.where(chosen, random.choice(np.array(allowed), drawn.shape), drawn).astype(array.dtype)
+    count = max(drawn.size // SHARE, min(len(allowed), drawn.size // 2))
+    mixed = drawn.reshape(-1).copy()
+    mixed[random.choice(drawn.size, count, replace=False)] = np.resize(allowed, count)
+    return mixed.reshape(drawn.shape)

@@ -86,10 +86,7 @@ def to_onnx(
         ProgramError: torch cannot export it, or it has too many weights, draws random numbers, or changes
             its buffers or inputs.
     """
-    if any(not isinstance(value, Tensor) for value in inputs):
-        raise ProgramError(
-            f"the inputs of {name} must be tensors: wrap it in a module that takes tensors only"
-        )
+    refuse_other_than_tensors(inputs, name)
     with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
         warnings.simplefilter("ignore")  # torch and its exporter warn of their own deprecated calls
         try:
@@ -115,6 +112,18 @@ def to_onnx(
             raise ProgramError(f"{name} draws random numbers ({node.op_type}): call .eval() on it")
     _strip(model)
     return model
+
+
+def refuse_other_than_tensors(inputs: Sequence[Any], name: str) -> None:
+    """Refuse inputs of which some are no tensors.
+
+    Raises:
+        ProgramError: There are some.
+    """
+    if any(not isinstance(value, Tensor) for value in inputs):
+        raise ProgramError(
+            f"the inputs of {name} must be tensors: wrap it in a module that takes tensors only"
+        )
 
 
 def _strip(model: onnx.ModelProto) -> None:

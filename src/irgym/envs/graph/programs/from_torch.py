@@ -38,11 +38,12 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
-    from irgym.envs.graph.programs.exporting import to_onnx
+    from irgym.envs.graph.programs.exporting import refuse_other_than_tensors, to_onnx
     from irgym.envs.graph.programs.standing import refuse_other_results
     from irgym.measure.torch_calls import copied, refuse_unsteady
 
     name = type(module).__name__
+    refuse_other_than_tensors(inputs, name)
     refuse_unsteady(module, inputs)
     content = to_onnx(module, copied(inputs), name).SerializeToString(deterministic=True)
     refuse_other_results(module, inputs, content)
