@@ -44,7 +44,7 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
     """
     try:
         if not is_regular(path):
-            raise StorageError(f"{path} is no regular file: name one that irgym wrote")
+            raise StorageError(f"cannot read {path}, which is no regular file: name one that irgym wrote")
         with zipfile.ZipFile(path) as archive:
             _check_entries(archive, path.stat().st_size)
             damaged = archive.testzip()

@@ -19,7 +19,7 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError
+from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
@@ -46,6 +46,9 @@ DIALECTS = ("stablehlo.", "vhlo.", "mhlo.", "chlo.")
 
 BYTECODE = b"ML\xefR"
 """What MLIR's bytecode begins with."""
+
+INSTRUCTIONS = 100_000
+"""Most instructions of a module: on more, a pass takes longer than it may."""
 
 BENCH_LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 """What compiling and running a module on XLA:CPU may take."""
@@ -153,9 +156,13 @@ class HloEnvironment(Environment):
         """Return the task of a file that holds an HloModuleProto."""
         if str(file) not in self._modules:
             self._modules[str(file)] = ProgramModules(uri, file, content_of(file), pool or self.pool())
-        task = HloTask(self._modules[str(file)], code_for=code_for)
-        task.initial()  # a module that XLA cannot read is refused here
-        return task
+        modules = self._modules[str(file)]
+        if modules.root.total > INSTRUCTIONS:  # a module that XLA cannot read is refused here
+            raise ProgramError(
+                f"{uri} has {modules.root.total:,} instructions, and at most {INSTRUCTIONS:,} are handled: "
+                "split the module"
+            )
+        return HloTask(modules, code_for=code_for)
 
     def pool(self) -> Pool:
         """Return the processes that passes run in, started on first use.

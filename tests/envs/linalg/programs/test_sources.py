@@ -162,7 +162,7 @@ def test_a_file_that_goes_away_is_named(sources: Sources, tmp_path: Path):
     file.write_text(_function())
     source = parse_uri(f"linalg:{file}")
     file.unlink()
-    with pytest.raises(StorageError, match=r"cannot read .*mine\.mlir"):
+    with pytest.raises(ProgramError, match=r"cannot read .*mine\.mlir"):
         sources.file(source)
 
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from irgym.core.cost import Call
+from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.sources import answer
 from irgym.envs.linalg.scheduling.operations import Program
@@ -16,6 +17,9 @@ from irgym.measure.store import Store, digest
 
 STORE = Store("linalg/descriptions", ".pickle")
 """What was read of programs."""
+
+OPERATIONS = 5_000
+"""Most operations of a program: compiling more takes longer than a candidate may."""
 
 READING = ("envs/linalg/compiling", "envs/linalg/importing", "envs/linalg/scheduling")
 """What reads them."""
@@ -40,11 +44,17 @@ class Reader:
             uri: What errors call it.
 
         Raises:
-            ProgramError: It is no valid MLIR, has nothing to schedule, or is too much for MLIR.
+            ProgramError: It is no valid MLIR, has nothing to schedule, or is too large.
             StorageError: The cache folder cannot be read or written.
         """
         if text not in self._programs:
-            self._programs[text] = self._read("description:describe", text, uri)
+            numbered, program = self._read("description:describe", text, uri)
+            if len(program.operations) > OPERATIONS:
+                raise ProgramError(
+                    f"{uri} has {len(program.operations):,} operations, and at most {OPERATIONS:,} are "
+                    "scheduled: split the program"
+                )
+            self._programs[text] = numbered, program
         return self._programs[text]
 
     def parts(self, text: str, turns: Sequence[int], uri: str) -> list[str]:
