@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.programs.metadata import PREFIX, read_ranges
-from irgym.envs.graph.programs.ranges import derived_range
+from irgym.envs.graph.programs.ranges import derived_range, wraps
 
 MASK = (0, 2)
 """The range of masks."""
@@ -83,6 +83,16 @@ def draw(
         one.name: _draw(one, ranges, np.random.default_rng((seed, place)))
         for place, one in enumerate(model_inputs)
     }
+
+
+def wrapping(model: onnx.ModelProto) -> frozenset[str]:
+    """Return the inputs of whole numbers that are indices, of which negative ones count from the end.
+
+    Those whose range stands in the model's metadata keep to it.
+    """
+    known = read_ranges(model)
+    signed = [one.name for one in inputs_of(model) if np.issubdtype(one.dtype, np.signedinteger)]
+    return frozenset(name for name in signed if name not in known and wraps(model, name))
 
 
 def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:

@@ -4,22 +4,28 @@ That is found out by the original itself, with inputs and weights that differ in
 operator adds up in another order, which does no more than that.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.core.cost import Validation
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weight, Weights
 from irgym.envs.graph.ir.writing import used_weights
-from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
+from irgym.envs.graph.programs.extremes import Style, extremes
+from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError, Program
-from irgym.measure.checking.expected import rounded
-from irgym.measure.checking.problem import Problem, best_problem, problem
+from irgym.measure.checking.agreement import Agreement
+from irgym.measure.checking.expected import Expected, rounded
+from irgym.measure.checking.numbers import finite
+from irgym.measure.checking.problem import Problem, best_problem, problem, untelling, validation
 
 Array = NDArray[Any]
 
@@ -55,11 +61,16 @@ class _Nudged(Weights):
         return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
 
 
-def nudged(array: Array, seed: tuple[int, int]) -> Array:
+def nudged(array: Array, seed: tuple[int, int], parts: int = 1) -> Array:
     """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
 
     Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
     those that were moved the same way would hide what rounding does to their difference.
+
+    Args:
+        array: The numbers.
+        seed: What their ways depend on.
+        parts: Of 1; multiples of one stay too.
     """
     if array.dtype.kind != "f":
         return array
@@ -74,7 +85,8 @@ def nudged(array: Array, seed: tuple[int, int]) -> Array:
         with np.errstate(over="ignore"):
             np.multiply(part, factors.take(up.view(np.uint8)), moved)
         # Masks hold the greatest number there is: one that became infinite would say nothing.
-        kept = ~np.isfinite(moved) | (part == np.trunc(part))
+        with np.errstate(over="ignore", invalid="ignore"):
+            kept = ~np.isfinite(moved) | (part * parts == np.trunc(part * parts))
         moved[kept] = part[kept]
     return found
 
@@ -96,9 +108,15 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
     Raises:
         ProgramError: Nobody can tell which numbers an input may hold, or the model as written does not run.
     """
-    drawn = feeds_of(path, seed)
+    with _as_written():
+        return _ordinary(path, seed, _Runners(path))
+
+
+@contextmanager
+def _as_written() -> Generator[None]:
+    """Say that it is the model as written that does not run."""
     try:
-        return _checked_on(path, seed, drawn)
+        yield
     except CompileError as error:
         raise ProgramError(
             f"the model does not run as it is written ({error}): give its open dimensions sizes that fit, or "
@@ -106,26 +124,152 @@ def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
         ) from error
 
 
-def _checked_on(path: str, seed: int, drawn: Mapping[str, Array]) -> tuple[Problem, Mapping[str, Array]]:
-    loaded = model_at(path)
-    original = _runner(loaded.graph, loaded.weights)
-    # Two that move the same way keep their difference: several ways are tried.
-    moved = [_runner(loaded.graph, _Nudged(loaded.weights, seed + way)) for way in range(WAYS)]
+class _Runners:
+    """A model as written, and with weights that differ in their last bits.
 
-    def tried(scale: float) -> Problem:
-        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results, other = original(feeds, feeds_of(path, seed + 1))
-        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
-        near = [*moved[0](others, feeds), *(results for one in moved[1:] for results in one(feeds))]
-        expected = [
+    Args:
+        path: The model as it was read.
+    """
+
+    def __init__(self, path: str) -> None:
+        loaded = model_at(path)
+        self.original = _runner(loaded.graph, loaded.weights)
+        # Two that move the same way keep their difference: several ways are tried.
+        self._moved = [_runner(loaded.graph, _Nudged(loaded.weights, SEED + way)) for way in range(WAYS)]
+
+    def expected(
+        self, feeds: Mapping[str, Array], results: Sequence[Array], others: Mapping[str, Array]
+    ) -> list[Expected]:
+        """Return what results must be.
+
+        Args:
+            feeds: The inputs.
+            results: The results there.
+            others: The inputs, moved by their last bits.
+        """
+        near = [*self._moved[0](others, feeds), *(one for moved in self._moved[1:] for one in moved(feeds))]
+        return [
             # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
             rounded(one, [close for close in closest if close.shape == one.shape])
             for one, *closest in zip(results, *near, strict=True)
         ]
+
+
+def _ordinary(path: str, seed: int, runners: _Runners) -> tuple[Problem, Mapping[str, Array]]:
+    """Return what results must be on ordinary inputs, and the inputs by name."""
+    drawn = feeds_of(path, seed)
+
+    def tried(scale: float) -> Problem:
+        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
+        results, other = runners.original(feeds, feeds_of(path, seed + 1))
+        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
+        expected = runners.expected(feeds, results, others)
         return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
 
     found = best_problem(tried)
     return found, dict(zip(drawn, found.inputs, strict=True))
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """Inputs of an unusual kind, and what a model makes of them.
+
+    Attributes:
+        name: What they are, in words.
+        feeds: The inputs by name.
+        problem: What the results must be; None where the model as written has none there.
+        why: Why it has none, in words.
+    """
+
+    name: str
+    feeds: Mapping[str, Array]
+    problem: Problem | None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """All that a result is checked on.
+
+    Attributes:
+        ordinary: Random inputs by name, and what the results must be there.
+        extremes: Inputs of unusual kinds.
+    """
+
+    ordinary: Sequence[tuple[Problem, Mapping[str, Array]]]
+    extremes: Sequence[Extreme]
+
+    def judge(self, run: Callable[[Mapping[str, Array]], Sequence[Array]]) -> Validation:
+        """Compare a model with the one as written; it ends at the first difference.
+
+        Args:
+            run: Returns the model's results on inputs.
+        """
+        problems = [one for one, _ in self.ordinary]
+        said = list[Agreement]()
+        for where, checked, feeds in self._all():
+            said.append(checked.judge(run(feeds)))
+            if not said[-1].ok:
+                said[-1] = replace(said[-1], detail=f"{where}{said[-1].detail}")
+                break
+        found = validation(problems, said, "; ".join([ALLOWED, *self._left_out()]))
+        told = [*problems, *(one.problem for one in self.extremes if one.problem is not None)]
+        return replace(found, inputs=len(told), blind=found.blind or untelling(told))
+
+    def _all(self) -> Iterator[tuple[str, Problem, Mapping[str, Array]]]:
+        yield from (("", checked, feeds) for checked, feeds in self.ordinary)
+        for one in self.extremes:
+            if one.problem is not None:
+                yield f"on {one.name}: ", one.problem, one.feeds
+
+    def _left_out(self) -> Iterator[str]:
+        """Yield the inputs that tell nothing, in words."""
+        by_reason: dict[str, list[str]] = {}
+        for one in self.extremes:
+            if one.problem is None:
+                by_reason.setdefault(one.why, []).append(one.name)
+        for why, names in by_reason.items():
+            yield f"left out: {', '.join(names)}, {why}"
+
+
+@lru_cache(maxsize=1)
+def checks_on(path: str, inputs: int, seed: int) -> Checks:
+    """Return all that a result is checked on.
+
+    Args:
+        path: The model as it was read.
+        inputs: How many ordinary inputs.
+        seed: What inputs depend on.
+
+    Raises:
+        ProgramError: Nobody can tell which numbers an input may hold, or the model as written does not run.
+    """
+    with _as_written():
+        runners = _Runners(path)
+        ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
+    return Checks(ordinary, _extremes(path, seed, runners))
+
+
+def _extremes(path: str, seed: int, runners: _Runners) -> list[Extreme]:
+    """Return what results must be on inputs of unusual kinds."""
+    proto = model_at(path).proto
+    inputs, ranges = inputs_of(proto), ranges_of(proto)
+    drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed)
+    return [_extreme(style, feeds, seed, runners) for style, feeds in drawn]
+
+
+def _extreme(style: Style, feeds: dict[str, Array], seed: int, runners: _Runners) -> Extreme:
+    others = {
+        name: nudged(array, (seed, place), parts=2) for place, (name, array) in enumerate(feeds.items())
+    }
+    try:
+        [results] = runners.original(feeds)
+        expected = runners.expected(feeds, results, others)
+    except CompileError as error:
+        return Extreme(style.name, feeds, None, f"on which the model as written does not run ({error})")
+    if not any(finite(one).any() for one in results):
+        return Extreme(style.name, feeds, None, "of which the model as written makes no finite number")
+    return Extreme(style.name, feeds, Problem(list(feeds.values()), expected))
 
 
 def _runner(graph: Graph, weights: Weights) -> Callable[..., list[list[Array]]]:
