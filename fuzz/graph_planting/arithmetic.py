@@ -35,7 +35,7 @@ KINDS = (
     Kind("branches of Where exchanged at ties", XY, "c = Less(a, b) y = Where(c, neg, one)", "c = LessOrEqual(a, b) y = Where(c, neg, one)", {**ONE, "neg": -1.0}),
     Kind("Max as a choice (no number on the left)", XY, "y = Max(a, b)", "c = Greater(a, b) y = Where(c, a, b)"),
     Kind("Min that drops what is no number", XY, "y = Min(a, b)", "n = IsNaN(a) m = Min(a, b) y = Where(n, b, m)"),
-    Kind("maximum over an axis without what is no number", X, "y = ReduceMax(x, last)", "n = IsNaN(x) c = Where(n, low, x) y = ReduceMax(c, last)", {"last": [-1], "low": -INF}),
+    Kind("product over an axis without what is no number", X, "y = ReduceProd(x, last)", "n = IsNaN(x) c = Where(n, one, x) y = ReduceProd(c, last)", {"last": [-1], **ONE}),
     Kind("IsNaN for what is infinite too", X, "n = IsNaN(x) y = Where(n, zero, x)", "n = IsNaN(x) i = IsInf(x) o = Or(n, i) y = Where(o, zero, x)", ONE),
     Kind("IsInf for the negative one alone", X, "n = IsInf(x) y = Where(n, zero, x)", "n = IsInf<detect_positive=0>(x) y = Where(n, zero, x)", ONE),
     Kind("x / x as 1", X, "y = Div(x, x)", "z = Sub(x, x) o = Mul(z, zero) y = Add(one, o)", {**ONE}),
@@ -58,6 +58,6 @@ KINDS = (
     Kind("bias of 1e-7 left out", X, "h = MatMul(x, w) y = Add(h, b)", "y = MatMul(x, w)", {"w": (8, 8), "b": 1e-7}),
     Kind("residual of a thousandth left out", X, "h = MatMul(x, w) r = Mul(x, k) y = Add(h, r)", "y = MatMul(x, w)", {"w": (8, 8), "k": 1e-3}),
     Kind("residual of a millionth left out after a bounded function", X, "t = Tanh(x) r = Mul(x, k) y = Add(t, r)", "y = Tanh(x)", {"k": 1e-6}),
-    Kind("numbers of the wrong sort in a large sum", "float[4,8] x, int64[4] i", "g = Gather(t, i) y = Add(x, g)", "g = Gather(u, i) y = Add(x, g)", {"t": np.arange(72, dtype=np.float32).reshape(9, 8), "u": np.concatenate([np.arange(64, dtype=np.float32).reshape(8, 8), np.zeros((1, 8), np.float32)])}),
+    Kind("the last row of a table as the one before", "float[4,8] x, int64[4] i", "g = Gather(t, i) y = Add(x, g)", "j = Min(i, seven) g = Gather(t, j) y = Add(x, g)", {"t": np.arange(72, dtype=np.float32).reshape(9, 8), "seven": np.array(7, np.int64)}),
 )
 """Kinds of faults."""

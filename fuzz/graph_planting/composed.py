@@ -102,7 +102,7 @@ KINDS = (
     Kind("LayerNormalization over another axis", "float[8,8] x", "y = LayerNormalization<axis=1>(x, g, b)", "t = Transpose(x) u = LayerNormalization<axis=1>(t, g, b) y = Transpose(u)", LAYER),
     Kind("LayerNormalization over two axes for one", "float[4,8] x", "y = LayerNormalization<axis=1>(x, s)", "y = LayerNormalization<axis=0>(x, s)", {"s": np.ones((8,), np.float32)}),
     Kind("RMS without epsilon", X, "q = Mul(x, x) a = ReduceMean(q, last) c = Add(a, e) r = Sqrt(c) y = Div(x, r)", "q = Mul(x, x) a = ReduceMean(q, last) r = Sqrt(a) y = Div(x, r)", LAYER),
-    Kind("L2 normalisation without the lower bound", X, "n = ReduceL2(x, last) c = Max(n, e) y = Div(x, c)", "n = ReduceL2(x, last) y = Div(x, n)", LAYER),
+    Kind("L2 normalisation without the lower bound", X, "l = ReduceL2(x, last) c = Max(l, e) y = Div(x, c)", "l = ReduceL2(x, last) y = Div(x, l)", LAYER),
     Kind("Gelu by tanh", X, "y = Gelu(x)", 'y = Gelu<approximate="tanh">(x)', opset=20),
     Kind("Gelu by a sigmoid", X, "y = Gelu(x)", "s = Mul(x, k) g = Sigmoid(s) y = Mul(x, g)", {"k": 1.702}, opset=20),
     Kind("sigmoid that overflows", X, "y = Sigmoid(x)", "e = Exp(x) o = Add(e, one) y = Div(e, o)", {"one": 1.0}),

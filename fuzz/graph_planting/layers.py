@@ -18,7 +18,7 @@ KINDS = (
     Kind("asymmetric pads swapped", IMAGE, "y = Conv<kernel_shape=[3,3], pads=[0,1,2,1]>(x, w, b)", "y = Conv<kernel_shape=[3,3], pads=[2,1,0,1]>(x, w, b)", CONV),
     Kind("pads and dilation exchanged", IMAGE, "y = Conv<kernel_shape=[3,3], pads=[2,2,2,2], dilations=[2,2]>(x, w, b)", "y = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(x, w, b)", CONV),
     Kind("groups exchanged", IMAGE, "y = Conv<kernel_shape=[3,3], group=2>(x, w2, b)", "h = Gather<axis=1>(x, o) y = Conv<kernel_shape=[3,3], group=2>(h, w2, b)", {**CONV, "o": [2, 3, 0, 1]}),
-    Kind("a kernel that is turned over", IMAGE, "y = Conv<kernel_shape=[3,3]>(x, w, b)", "f = Transpose<perm=[0,1,3,2]>(w) y = Conv<kernel_shape=[3,3]>(x, f, b)", CONV),
+    Kind("a kernel that is turned over", IMAGE, "y = Conv<kernel_shape=[3,3]>(x, w, b)", "t = Transpose<perm=[0,1,3,2]>(x) u = Conv<kernel_shape=[3,3]>(t, w, b) y = Transpose<perm=[0,1,3,2]>(u)", CONV),
     Kind("SAME_LOWER for SAME_UPPER", IMAGE, 'y = Conv<kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_UPPER">(x, w, b)', 'y = Conv<kernel_shape=[3,3], strides=[2,2], auto_pad="SAME_LOWER">(x, w, b)', CONV),
     Kind("small bias of a convolution left out", IMAGE, "y = Conv<kernel_shape=[3,3]>(x, w, small)", "y = Conv<kernel_shape=[3,3]>(x, w)", CONV),
     Kind("output padding on the other side", IMAGE, "y = ConvTranspose<kernel_shape=[3,3], strides=[2,2], pads=[1,1,0,0]>(x, w, b)", "y = ConvTranspose<kernel_shape=[3,3], strides=[2,2], pads=[0,0,1,1]>(x, w, b)", CONV),

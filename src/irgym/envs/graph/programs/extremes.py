@@ -1,7 +1,7 @@
 """Unusual inputs of a model: large, small and equal numbers, zeros, masked rows, negative indices, NaN.
 
-Ordinary draws stay within 3 to 5 in size, hold no two equal numbers, and leave something open in each row of a
-mask. A softmax that forgets to subtract the maximum is right on all of them.
+Ordinary draws stay within 3 to 5 in size, hold no two equal numbers, and leave something open in each row of
+a mask. A softmax that forgets to subtract the maximum is right on all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +35,7 @@ class Style:
         floats: Makes floats of ordinary ones; None: they stay ordinary.
         wholes: Makes whole numbers of ordinary ones, given the values at the ends of their range.
         masks: Makes masks, which hold 0 and 1, of ordinary ones.
+        large: Whether floats are large enough for a model to overflow or to saturate.
         special: Whether infinities or NaN are among the floats.
     """
 
@@ -42,6 +43,7 @@ class Style:
     floats: Callable[[Array, Random], Array] | None = None
     wholes: Callable[[Array, Sequence[int], Random], Array] | None = None
     masks: Callable[[Array, Random], Array] | None = None
+    large: bool = False
     special: bool = False
 
     def concerns(self, one: Input, ranges: Mapping[str, tuple[int, int]]) -> bool:
@@ -89,7 +91,8 @@ class Style:
 
 
 def _times(factor: float) -> Callable[[Array, Random], Array]:
-    return lambda values, _: values * factor
+    # A number of half precision has little room: its square overflows from 256 on.
+    return lambda values, _: values * (min(factor, 10.0) if values.dtype == np.float16 else factor)
 
 
 def _tied(values: Array, random: Random) -> Array:
@@ -120,6 +123,15 @@ def _closed(values: Array, random: Random) -> Array:
     return found
 
 
+def _narrow(values: Array, random: Random) -> Array:
+    """Leave one place of each row open."""
+    found = np.zeros(values.shape)
+    if found.size:
+        rows = found.reshape(-1, found.shape[-1] if found.ndim else 1)
+        rows[np.arange(len(rows)), random.integers(0, rows.shape[1], len(rows))] = 1
+    return found
+
+
 def _opened(values: Array, random: Random) -> Array:
     return np.ones(values.shape)
 
@@ -135,9 +147,9 @@ def _repeated(values: Array, ends: Sequence[int], random: Random) -> Array:
 
 
 STYLES = (
-    Style("inputs of ten times the usual size", _times(10.0), masks=_closed),
-    Style("inputs of a hundred times the usual size", _times(100.0), masks=_opened),
-    Style("inputs of a millionth of the usual size", _times(1e-6)),
+    Style("inputs of ten times the usual size", _times(10.0), masks=_closed, large=True),
+    Style("inputs of a hundred times the usual size", _times(100.0), masks=_narrow, large=True),
+    Style("inputs of a millionth of the usual size", _times(1e-6), masks=_opened),
     Style("positive inputs", lambda values, _: np.abs(values), _ends),
     Style("inputs with equal numbers", _tied, _repeated, _closed),
     Style("inputs of zeros", lambda values, _: np.zeros(values.shape)),

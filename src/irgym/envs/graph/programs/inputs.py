@@ -15,6 +15,9 @@ from irgym.envs.graph.programs.ranges import derived_range, wraps
 MASK = (0, 2)
 """The range of masks."""
 
+FREE = (-8, 8)
+"""The range of inputs that may hold any whole number."""
+
 
 @dataclass(frozen=True)
 class Input:
@@ -55,7 +58,9 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
     for one in inputs_of(model):
         if not np.issubdtype(one.dtype, np.integer):
             continue
-        found = known.get(one.name) or derived_range(model, one.name) or _all_of(one.dtype)
+        whole = _all_of(one.dtype)
+        free = whole or (FREE if np.issubdtype(one.dtype, np.signedinteger) else (0, FREE[1]))
+        found = known.get(one.name) or derived_range(model, one.name, free) or whole
         if found is None:
             raise ProgramError(
                 f"nobody can tell which numbers the input {one.name} may hold: "

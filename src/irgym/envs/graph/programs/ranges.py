@@ -31,24 +31,33 @@ _LOOKUPS = {"Gather", "GatherElements", "GatherND"}
 _INDEXED = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"}
 _COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor"}
 # What asks of values only which is which, or nothing: any range will do.
-_HARMLESS = _COMPARISONS | {"ArgMax", "ArgMin", "Shape", "Size"}
+_UNCONCERNED = {"ArgMax", "ArgMin", "Shape", "Size"}
+_HARMLESS = _COMPARISONS | _UNCONCERNED
 
 
-def derived_range(model: onnx.ModelProto, name: str) -> tuple[int, int] | None:
+def derived_range(
+    model: onnx.ModelProto, name: str, free: tuple[int, int] = (0, 2)
+) -> tuple[int, int] | None:
     """Return the least value of an input of whole numbers and the one after the greatest; None: not known.
 
     - Where it chooses in tables, it is below the length of the shortest one.
     - Where it is only compared, made truth values of, subtracted from a constant, or multiplied with itself
       or with computed values, it is a mask: 0 or 1.
+    - Where it is only passed on, it may hold any number.
 
     Where anything else happens to it, nothing is known.
 
     Args:
         model: Its shapes need not be known.
         name: The input.
+        free: The range of an input that may hold any number.
     """
     found = _followed(model, name)
-    return None if found is None else (0, min(found.bounds, default=2))
+    if found is None:
+        return None
+    if not found.bounds and not found.masks:
+        return free
+    return 0, min(found.bounds, default=2)
 
 
 def wraps(model: onnx.ModelProto, name: str) -> bool:
@@ -64,10 +73,12 @@ class _Found:
     Attributes:
         bounds: Lengths of the tables in which it chooses.
         multiplied: Whether it is multiplied with itself or with computed values.
+        masks: Whether anything else is done with it than to choose or to be passed on.
     """
 
     bounds: list[int]
     multiplied: bool
+    masks: bool
 
 
 def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
@@ -75,6 +86,7 @@ def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
     graph = _Graph(model)
     bounds: list[int] = []
     products: list[onnx.NodeProto] = []
+    masks = False
     waiting = [(name, False)]
     seen = set(waiting)
     while waiting:
@@ -87,7 +99,9 @@ def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
                 bounds.append(use)
             elif use == "product":
                 products.append(node)
-            elif use != "end":
+            elif use == "end":
+                masks |= node.op_type not in _UNCONCERNED
+            else:
                 following = {(output, use == "weight") for output in node.output} - seen
                 waiting += sorted(following)
                 seen |= following
@@ -98,7 +112,7 @@ def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
             following = {(output, True) for node in products for output in node.output} - seen
             waiting += sorted(following)
             seen |= following
-    return _Found(bounds, bool(products))
+    return _Found(bounds, bool(products), masks or bool(products))
 
 
 class _Graph:
