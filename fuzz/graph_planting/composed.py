@@ -1,4 +1,4 @@
-"""Faults in softmax, attention, normalisation and activations, which models write out in several operators."""
+"""Faults in softmax, attention, normalisation and activations, written out in several operators or not."""
 
 import numpy as np
 
@@ -30,7 +30,12 @@ KINDS = (
         "h = MatMul(x, w) e = Exp(h) s = ReduceSum(e, last) y = Div(e, s)",
         {**AXIS, "w": (8, 8)},
     ),
-    Kind("softmax over another axis of the same size", "float[8,8] x", "y = Softmax<axis=1>(x)", "y = Softmax<axis=0>(x)"),
+    Kind(
+        "softmax over another axis of the same size",
+        "float[8,8] x",
+        "y = Softmax<axis=1>(x)",
+        "y = Softmax<axis=0>(x)",
+    ),
     Kind("logarithm of softmax in place of LogSoftmax", X, "y = LogSoftmax(x)", "p = Softmax(x) y = Log(p)"),
     Kind(
         "LogSumExp without subtracting the maximum",
@@ -39,8 +44,20 @@ KINDS = (
         "e = Exp(x) s = ReduceSum(e, last) y = Log(s)",
         AXIS,
     ),
-    Kind("Hardmax that marks all maxima", X, "y = Hardmax(x)", "m = ReduceMax(x, last) t = Equal(x, m) y = Cast<to=1>(t)", AXIS),
-    Kind("attention with the scale of the whole width", QKV, f"{SCORES} m = Identity(z) {ATTEND}", f"{SCORES} m = Mul(z, near) {ATTEND}", SCALE),
+    Kind(
+        "Hardmax that marks all maxima",
+        X,
+        "y = Hardmax(x)",
+        "m = ReduceMax(x, last) t = Equal(x, m) y = Cast<to=1>(t)",
+        AXIS,
+    ),
+    Kind(
+        "attention with the scale of the whole width",
+        QKV,
+        f"{SCORES} m = Identity(z) {ATTEND}",
+        f"{SCORES} m = Mul(z, near) {ATTEND}",
+        SCALE,
+    ),
     Kind(
         "causal mask one later",
         QKV,
@@ -83,7 +100,13 @@ KINDS = (
         "t = Transpose(keep) c = Cast<to=9>(t) z = Where(c, s, low) y = Softmax(z)",
         {"low": -1e9},
     ),
-    Kind("LayerNormalization with a smaller epsilon", X, "y = LayerNormalization<epsilon=1e-5>(x, g, b)", "y = LayerNormalization<epsilon=1e-6>(x, g, b)", LAYER),
+    Kind(
+        "LayerNormalization with a smaller epsilon",
+        X,
+        "y = LayerNormalization<epsilon=1e-5>(x, g, b)",
+        "y = LayerNormalization<epsilon=1e-6>(x, g, b)",
+        LAYER,
+    ),
     Kind(
         "epsilon outside of the root",
         X,
@@ -98,29 +121,114 @@ KINDS = (
         VARIANCE + "a = ReduceSum(q, last) c = Div(a, n) y = Sqrt(c)",
         LAYER,
     ),
-    Kind("normalisation without subtracting the mean", X, "y = LayerNormalization(x, g, b)", "q = Mul(x, x) a = ReduceMean(q, last) c = Add(a, e) r = Sqrt(c) n0 = Div(x, r) n1 = Mul(n0, g) y = Add(n1, b)", LAYER),
-    Kind("LayerNormalization over another axis", "float[8,8] x", "y = LayerNormalization<axis=1>(x, g, b)", "t = Transpose(x) u = LayerNormalization<axis=1>(t, g, b) y = Transpose(u)", LAYER),
-    Kind("LayerNormalization over two axes for one", "float[4,8] x", "y = LayerNormalization<axis=1>(x, s)", "y = LayerNormalization<axis=0>(x, s)", {"s": np.ones((8,), np.float32)}),
-    Kind("RMS without epsilon", X, "q = Mul(x, x) a = ReduceMean(q, last) c = Add(a, e) r = Sqrt(c) y = Div(x, r)", "q = Mul(x, x) a = ReduceMean(q, last) r = Sqrt(a) y = Div(x, r)", LAYER),
-    Kind("L2 normalisation without the lower bound", X, "l = ReduceL2(x, last) c = Max(l, e) y = Div(x, c)", "l = ReduceL2(x, last) y = Div(x, l)", LAYER),
+    Kind(
+        "normalisation without subtracting the mean",
+        X,
+        "y = LayerNormalization(x, g, b)",
+        "q = Mul(x, x) a = ReduceMean(q, last) c = Add(a, e) r = Sqrt(c) "
+        "n0 = Div(x, r) n1 = Mul(n0, g) y = Add(n1, b)",
+        LAYER,
+    ),
+    Kind(
+        "LayerNormalization over another axis",
+        "float[8,8] x",
+        "y = LayerNormalization<axis=1>(x, g, b)",
+        "t = Transpose(x) u = LayerNormalization<axis=1>(t, g, b) y = Transpose(u)",
+        LAYER,
+    ),
+    Kind(
+        "LayerNormalization over two axes for one",
+        "float[4,8] x",
+        "y = LayerNormalization<axis=1>(x, s)",
+        "y = LayerNormalization<axis=0>(x, s)",
+        {"s": np.ones((8,), np.float32)},
+    ),
+    Kind(
+        "RMS without epsilon",
+        X,
+        "q = Mul(x, x) a = ReduceMean(q, last) c = Add(a, e) r = Sqrt(c) y = Div(x, r)",
+        "q = Mul(x, x) a = ReduceMean(q, last) r = Sqrt(a) y = Div(x, r)",
+        LAYER,
+    ),
+    Kind(
+        "L2 normalisation without the lower bound",
+        X,
+        "l = ReduceL2(x, last) c = Max(l, e) y = Div(x, c)",
+        "l = ReduceL2(x, last) y = Div(x, l)",
+        LAYER,
+    ),
     Kind("Gelu by tanh", X, "y = Gelu(x)", 'y = Gelu<approximate="tanh">(x)', opset=20),
-    Kind("Gelu by a sigmoid", X, "y = Gelu(x)", "s = Mul(x, k) g = Sigmoid(s) y = Mul(x, g)", {"k": 1.702}, opset=20),
-    Kind("sigmoid that overflows", X, "y = Sigmoid(x)", "e = Exp(x) o = Add(e, one) y = Div(e, o)", {"one": 1.0}),
-    Kind("softplus that overflows", X, "y = Softplus(x)", "e = Exp(x) o = Add(e, one) y = Log(o)", {"one": 1.0}),
-    Kind("tanh of exponentials that overflow", X, "y = Tanh(x)", "e = Exp(x) n = Neg(x) f = Exp(n) u = Sub(e, f) l = Add(e, f) y = Div(u, l)"),
+    Kind(
+        "Gelu by a sigmoid",
+        X,
+        "y = Gelu(x)",
+        "s = Mul(x, k) g = Sigmoid(s) y = Mul(x, g)",
+        {"k": 1.702},
+        opset=20,
+    ),
+    Kind(
+        "sigmoid that overflows",
+        X,
+        "y = Sigmoid(x)",
+        "e = Exp(x) o = Add(e, one) y = Div(e, o)",
+        {"one": 1.0},
+    ),
+    Kind(
+        "softplus that overflows", X, "y = Softplus(x)", "e = Exp(x) o = Add(e, one) y = Log(o)", {"one": 1.0}
+    ),
+    Kind(
+        "tanh of exponentials that overflow",
+        X,
+        "y = Tanh(x)",
+        "e = Exp(x) n = Neg(x) f = Exp(n) u = Sub(e, f) l = Add(e, f) y = Div(u, l)",
+    ),
     Kind("Relu6 without its upper bound", X, "y = Clip(x, lo, hi)", "y = Relu(x)", {"lo": 0.0, "hi": 6.0}),
     Kind("clipping at 20 left out", X, "y = Clip(x, lo, hi)", "y = Identity(x)", {"lo": -20.0, "hi": 20.0}),
-    Kind("Clip for Relu with a bound of 100", X, "y = Relu(x)", "y = Clip(x, lo, hi)", {"lo": 0.0, "hi": 100.0}),
-    Kind("bounds of Clip negated and swapped", X, "y = Clip(x, lo, hi)", "y = Clip(x, lo2, hi2)", {"lo": -1.0, "hi": 2.0, "lo2": -2.0, "hi2": 1.0}),
+    Kind(
+        "Clip for Relu with a bound of 100", X, "y = Relu(x)", "y = Clip(x, lo, hi)", {"lo": 0.0, "hi": 100.0}
+    ),
+    Kind(
+        "bounds of Clip negated and swapped",
+        X,
+        "y = Clip(x, lo, hi)",
+        "y = Clip(x, lo2, hi2)",
+        {"lo": -1.0, "hi": 2.0, "lo2": -2.0, "hi2": 1.0},
+    ),
     Kind("LeakyRelu with another slope", X, "y = LeakyRelu<alpha=0.01>(x)", "y = LeakyRelu<alpha=0.02>(x)"),
     Kind("Elu with another alpha", X, "y = Elu<alpha=1.0>(x)", "y = Elu<alpha=1.01>(x)"),
     Kind("Selu for Elu", X, "y = Elu(x)", "y = Selu(x)"),
     Kind("HardSigmoid with 1/6 for 0.2", X, "y = HardSigmoid(x)", "y = HardSigmoid<alpha=0.1666667>(x)"),
-    Kind("HardSwish without its bounds", X, "y = HardSwish(x)", "a = Mul(x, six) c = Add(a, half) y = Mul(x, c)", {"six": 1 / 6, "half": 0.5}),
-    Kind("PRelu with its slopes reversed", X, "y = PRelu(x, a)", "y = PRelu(x, r)", {"a": np.linspace(0.1, 0.2, 8, dtype=np.float32), "r": np.linspace(0.2, 0.1, 8, dtype=np.float32)}),
-    Kind("ThresholdedRelu with >= for >", X, "y = ThresholdedRelu<alpha=1.0>(x)", "c = GreaterOrEqual(x, one) y = Where(c, x, zero)", {"one": 1.0, "zero": 0.0}),
-    Kind("Shrink with its bias left out", X, "y = Shrink<lambd=1.0, bias=0.5>(x)", "y = Shrink<lambd=1.0>(x)"),
-    Kind("softsign written with the square", X, "y = Softsign(x)", "q = Mul(x, x) o = Add(q, one) r = Sqrt(o) y = Div(x, r)", {"one": 1.0}),
+    Kind(
+        "HardSwish without its bounds",
+        X,
+        "y = HardSwish(x)",
+        "a = Mul(x, six) c = Add(a, half) y = Mul(x, c)",
+        {"six": 1 / 6, "half": 0.5},
+    ),
+    Kind(
+        "PRelu with its slopes reversed",
+        X,
+        "y = PRelu(x, a)",
+        "y = PRelu(x, r)",
+        {"a": np.linspace(0.1, 0.2, 8, dtype=np.float32), "r": np.linspace(0.2, 0.1, 8, dtype=np.float32)},
+    ),
+    Kind(
+        "ThresholdedRelu with >= for >",
+        X,
+        "y = ThresholdedRelu<alpha=1.0>(x)",
+        "c = GreaterOrEqual(x, one) y = Where(c, x, zero)",
+        {"one": 1.0, "zero": 0.0},
+    ),
+    Kind(
+        "Shrink with its bias left out", X, "y = Shrink<lambd=1.0, bias=0.5>(x)", "y = Shrink<lambd=1.0>(x)"
+    ),
+    Kind(
+        "softsign written with the square",
+        X,
+        "y = Softsign(x)",
+        "q = Mul(x, x) o = Add(q, one) r = Sqrt(o) y = Div(x, r)",
+        {"one": 1.0},
+    ),
     Kind("Celu with alpha 1", X, "y = Celu<alpha=2.0>(x)", "y = Celu<alpha=1.0>(x)"),
 )
 """Kinds of faults."""

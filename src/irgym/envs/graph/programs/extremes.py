@@ -114,22 +114,26 @@ def _with(special: Sequence[float]) -> Callable[[Array, Random], Array]:
     return made
 
 
+def _rows(values: Array) -> tuple[int, int]:
+    """Return the shape of values as rows: how many there are, and how long they are."""
+    length = values.shape[-1] if values.ndim else 1
+    return values.size // max(length, 1), length
+
+
 def _closed(values: Array, random: Random) -> Array:
     """Close one whole row, and let the others begin with anything."""
-    found = random.integers(0, 2, values.shape)
-    if found.size:
-        rows = found.reshape(-1, found.shape[-1] if found.ndim else 1)
+    rows = random.integers(0, 2, _rows(values))
+    if rows.size:
         rows[int(random.integers(len(rows)))] = 0
-    return found
+    return rows.reshape(values.shape)
 
 
 def _narrow(values: Array, random: Random) -> Array:
     """Leave one place of each row open."""
-    found = np.zeros(values.shape)
-    if found.size:
-        rows = found.reshape(-1, found.shape[-1] if found.ndim else 1)
+    rows = np.zeros(_rows(values))
+    if rows.size:
         rows[np.arange(len(rows)), random.integers(0, rows.shape[1], len(rows))] = 1
-    return found
+    return rows.reshape(values.shape)
 
 
 def _opened(values: Array, random: Random) -> Array:

@@ -108,7 +108,7 @@ def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.G
     else:
         return np.asarray(random.standard_normal(one.shape)).astype(one.dtype)
     values = np.asarray(random.integers(*bounds, one.shape))
-    if bounds == MASK and len(one.shape) > 1:
+    if bounds == MASK and len(one.shape) > 1 and one.shape[-1]:
         values[..., 0] = 1
     return values.astype(one.dtype)
 
