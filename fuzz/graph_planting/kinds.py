@@ -75,6 +75,6 @@ def array_of(constant: Constant, place: int) -> Array:
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Return all kinds."""
-    from graph_planting import arithmetic, composed, layers, selecting
+    from graph_planting import arithmetic, composed, further, layers, selecting
 
-    return (*arithmetic.KINDS, *composed.KINDS, *layers.KINDS, *selecting.KINDS)
+    return (*arithmetic.KINDS, *composed.KINDS, *further.KINDS, *layers.KINDS, *selecting.KINDS)

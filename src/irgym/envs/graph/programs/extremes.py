@@ -16,8 +16,8 @@ from irgym.envs.graph.programs.inputs import MASK, Input
 Array = NDArray[Any]
 Random = np.random.Generator
 
-INFINITIES = (np.inf, -np.inf)
-"""Floats that overflowed."""
+INFINITIES = (np.inf, -np.inf, 1e30, 1e-30)
+"""Floats that overflowed, or whose squares do."""
 
 NO_NUMBERS = (np.nan, -0.0, 0.0)
 """Floats that compare unlike others: NaN with nothing, the two zeros as equals."""
@@ -32,7 +32,7 @@ class Style:
 
     Attributes:
         name: What the inputs are, as messages say it.
-        floats: Makes floats of ordinary ones; None: they stay ordinary.
+        floats: Makes floats of ordinary ones, given those that the model compares with; None: they stay.
         wholes: Makes whole numbers of ordinary ones, given the values at the ends of their range.
         masks: Makes masks, which hold 0 and 1, of ordinary ones.
         large: Whether floats are large enough for a model to overflow or to saturate.
@@ -40,7 +40,7 @@ class Style:
     """
 
     name: str
-    floats: Callable[[Array, Random], Array] | None = None
+    floats: Callable[[Array, Sequence[float], Random], Array] | None = None
     wholes: Callable[[Array, Sequence[int], Random], Array] | None = None
     masks: Callable[[Array, Random], Array] | None = None
     large: bool = False
@@ -61,6 +61,7 @@ class Style:
         ordinary: Array,
         ranges: Mapping[str, tuple[int, int]],
         wrapping: bool,
+        compared: Sequence[float],
         random: Random,
     ) -> Array:
         """Return an input of this style.
@@ -70,6 +71,7 @@ class Style:
             ordinary: Ordinary values of it.
             ranges: Least value, and the one after the greatest, of each input of whole numbers.
             wrapping: Whether it is an index of which negative values count from the end.
+            compared: Numbers that the model compares with.
             random: What the values depend on.
         """
         changes = self._changes(one, ranges)
@@ -78,7 +80,8 @@ class Style:
         if changes is self.wholes:
             assert self.wholes is not None
             low, high = ranges[one.name]
-            ends = (low, high - 1, *((-1, -high) if wrapping else ()))
+            known = [int(value) for value in compared if low <= value < high]
+            ends = (low, high - 1, *((-1, -high) if wrapping else ()), *known)
             made = self.wholes(ordinary, ends, random)
         elif changes is self.masks:
             assert self.masks is not None
@@ -86,25 +89,31 @@ class Style:
         else:
             assert self.floats is not None
             with np.errstate(over="ignore"):
-                made = self.floats(ordinary, random)
+                made = self.floats(ordinary, compared, random)
         return np.asarray(made).astype(one.dtype)
 
 
-def _times(factor: float) -> Callable[[Array, Random], Array]:
+def _times(factor: float) -> Callable[[Array, Sequence[float], Random], Array]:
     # A number of half precision has little room: its square overflows from 256 on.
-    return lambda values, _: values * (min(factor, 10.0) if values.dtype == np.float16 else factor)
+    return lambda values, compared, random: (
+        values * (min(factor, 10.0) if values.dtype == np.float16 else factor)
+    )
 
 
-def _tied(values: Array, random: Random) -> Array:
-    """Replace half of the numbers by multiples of 1/2, so that equal ones, halves and zeros are common."""
-    halves = random.integers(-4, 5, values.shape) / 2.0
-    return np.where(random.integers(0, 2, values.shape) == 1, halves, np.clip(values, -1.9, 1.9))
+def _tied(values: Array, compared: Sequence[float], random: Random) -> Array:
+    """Replace half of the numbers by multiples of 1/2, so that equal ones, halves and zeros are common.
+
+    A quarter become numbers that the model compares with.
+    """
+    kinds = random.integers(0, 4, values.shape)
+    found = np.where(kinds < 2, random.integers(-4, 5, values.shape) / 2.0, np.clip(values, -1.9, 1.9))
+    return np.where(kinds == 3, random.choice(compared, values.shape), found) if compared else found
 
 
-def _with(special: Sequence[float]) -> Callable[[Array, Random], Array]:
+def _with(special: Sequence[float]) -> Callable[[Array, Sequence[float], Random], Array]:
     """Put special numbers in the place of some, and of at least one."""
 
-    def made(values: Array, random: Random) -> Array:
+    def made(values: Array, compared: Sequence[float], random: Random) -> Array:
         found = values.copy()
         flat = found.reshape(-1)
         places = random.permutation(flat.size)[: max(1, flat.size // SHARE)]
@@ -154,9 +163,9 @@ STYLES = (
     Style("inputs of ten times the usual size", _times(10.0), masks=_closed, large=True),
     Style("inputs of a hundred times the usual size", _times(100.0), masks=_narrow, large=True),
     Style("inputs of a millionth of the usual size", _times(1e-6), masks=_opened),
-    Style("positive inputs", lambda values, _: np.abs(values), _ends),
+    Style("positive inputs", lambda values, compared, random: np.abs(values), _ends),
     Style("inputs with equal numbers", _tied, _repeated, _closed),
-    Style("inputs of zeros", lambda values, _: np.zeros(values.shape)),
+    Style("inputs of zeros", lambda values, compared, random: np.zeros(values.shape)),
     Style("inputs with infinities", _with(INFINITIES), special=True),
     Style("inputs with NaN", _with(NO_NUMBERS), special=True),
 )
@@ -169,6 +178,7 @@ def extremes(
     ranges: Mapping[str, tuple[int, int]],
     wrapping: frozenset[str],
     seed: int,
+    compared: Sequence[float] = (),
 ) -> list[tuple[Style, dict[str, Array]]]:
     """Return inputs in each style that changes one of them; the same seed gives the same.
 
@@ -178,6 +188,7 @@ def extremes(
         ranges: Least value, and the one after the greatest, of each input of whole numbers.
         wrapping: Indices of which negative values count from the end.
         seed: What the values depend on.
+        compared: Numbers that the model compares with.
     """
     return [
         (
@@ -188,6 +199,7 @@ def extremes(
                     ordinary[one.name],
                     ranges,
                     one.name in wrapping,
+                    compared,
                     np.random.default_rng((seed, number, place)),
                 )
                 for place, one in enumerate(inputs)

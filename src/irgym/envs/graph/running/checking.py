@@ -4,7 +4,7 @@ That is found out by the original itself, with inputs and weights that differ in
 operator adds up in another order, which does no more than that.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -67,24 +67,64 @@ SPREADING = frozenset(
 )
 """Operators whose inputs rules take for finite: they multiply by zeros that were not there, or by masks."""
 
+COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+"""Operators whose results change from one number to the next."""
+
+THRESHOLDS = {"ThresholdedRelu": "alpha", "Shrink": "lambd"}
+"""Operators with such a number among their attributes, by its name."""
+
+GREATEST = 1e7
+"""The greatest number that is taken for a threshold; masks hold greater ones."""
+
+COMPARED = 8
+"""Numbers of a constant that is taken for a threshold, at most."""
+
 ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
 """What is allowed, in words."""
 
 
 class _Nudged(Weights):
-    """Weights that differ from others in their last bits."""
+    """Weights that differ from others in their last bits.
 
-    def __init__(self, weights: Weights, seed: int) -> None:
+    Args:
+        weights: The others.
+        seed: What their ways depend on.
+        kept: Digests of those that stay.
+    """
+
+    def __init__(self, weights: Weights, seed: int, kept: Collection[str]) -> None:
         super().__init__({})
         self._of = weights
         self._seed = seed
+        self._kept = kept
 
     def array(self, weight: Weight) -> Array:
         """Return a weight's array, moved."""
+        if weight.digest in self._kept:
+            return self._of.array(weight)
         return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
 
 
-def nudged(array: Array, seed: tuple[int, int], parts: int = 1) -> Array:
+def _thresholds(graph: Graph) -> dict[str, Weight]:
+    """Return the small constants that a graph compares with, by name."""
+    used = {name for one in graph.nodes.values() if one.operator in COMPARISONS for name in one.inputs}
+    return {
+        name: graph.weights[name]
+        for name in used
+        if name in graph.weights and graph.weights[name].type.size <= COMPARED
+    }
+
+
+def _compared(graph: Graph, weights: Weights) -> list[float]:
+    """Return the finite numbers that a graph compares with."""
+    found = {float(value) for one in _thresholds(graph).values() for value in weights.array(one).flat}
+    for one in graph.nodes.values():
+        value = one.attribute(THRESHOLDS.get(one.operator, ""))
+        found |= {value, -value} if isinstance(value, float) else set()
+    return sorted(value for value in found if np.isfinite(value) and abs(value) <= GREATEST)
+
+
+def nudged(array: Array, seed: tuple[int, int], parts: int = 1, fixed: Sequence[float] = ()) -> Array:
     """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
 
     Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
@@ -94,6 +134,7 @@ def nudged(array: Array, seed: tuple[int, int], parts: int = 1) -> Array:
         array: The numbers.
         seed: What their ways depend on.
         parts: Of 1; multiples of one stay too.
+        fixed: Other numbers that stay.
     """
     if array.dtype.kind != "f":
         return array
@@ -110,6 +151,8 @@ def nudged(array: Array, seed: tuple[int, int], parts: int = 1) -> Array:
         # Masks hold the greatest number there is: one that became infinite would say nothing.
         with np.errstate(over="ignore", invalid="ignore"):
             kept = ~np.isfinite(moved) | (part * parts == np.trunc(part * parts))
+        if fixed:
+            kept |= np.isin(part, np.array(fixed, array.dtype))
         moved[kept] = part[kept]
     return found
 
@@ -158,7 +201,9 @@ class _Runners:
         loaded = model_at(path)
         self.original = _runner(loaded.graph, loaded.weights)
         # Two that move the same way keep their difference: several ways are tried.
-        self._moved = [_runner(loaded.graph, _Nudged(loaded.weights, SEED + way)) for way in range(WAYS)]
+        kept = {one.digest for one in _thresholds(loaded.graph).values()}
+        ways = [_Nudged(loaded.weights, SEED + way, kept) for way in range(WAYS)]
+        self._moved = [_runner(loaded.graph, weights) for weights in ways]
 
     def expected(
         self, feeds: Mapping[str, Array], results: Sequence[Array], others: Mapping[str, Array]
@@ -275,23 +320,27 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
 
 def _extremes(path: str, seed: int, runners: _Runners, ordinary: Problem) -> list[Extreme]:
     """Return what results must be on inputs of unusual kinds."""
-    proto, graph, _ = model_at(path)
-    inputs, ranges = inputs_of(proto), ranges_of(proto)
-    drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed)
+    proto, graph, weights = model_at(path)
+    inputs, ranges, compared = inputs_of(proto), ranges_of(proto), _compared(graph, weights)
+    drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
     finite_only = any("." in one.operator or one.operator in SPREADING for one in graph.nodes.values())
     return [
-        _extreme(style, feeds, seed, runners, ordinary)
+        _extreme(style, feeds, _moved(feeds, seed, compared), runners, ordinary)
         for style, feeds in drawn
         if not (style.special and finite_only)
     ]
 
 
-def _extreme(
-    style: Style, feeds: dict[str, Array], seed: int, runners: _Runners, ordinary: Problem
-) -> Extreme:
-    others = {
-        name: nudged(array, (seed, place), parts=2) for place, (name, array) in enumerate(feeds.items())
+def _moved(feeds: Mapping[str, Array], seed: int, compared: Sequence[float]) -> dict[str, Array]:
+    """Return unusual inputs moved by their last bits, but for halves and what the model compares with."""
+    return {
+        name: nudged(array, (seed, place), 2, compared) for place, (name, array) in enumerate(feeds.items())
     }
+
+
+def _extreme(
+    style: Style, feeds: dict[str, Array], others: dict[str, Array], runners: _Runners, ordinary: Problem
+) -> Extreme:
     try:
         [results] = runners.original(feeds)
         expected = runners.expected(feeds, results, others)
