@@ -17,7 +17,7 @@ from irgym.envs.graph.ir.weights import Stored, Weights, weight_of
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.rules.verification import verify
-from irgym.envs.graph.running.artefacts import WEIGHTS
+from irgym.envs.graph.running.artefacts import FILE, WEIGHTS
 
 OPSET = 23
 """The operator set of instances: all patterns have their operators there."""
@@ -52,13 +52,16 @@ def written(rule: Rule, seed: int, block: int, folder: Path) -> Path:
     for name in graph.producers:
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(types[name].dtype))
         model.graph.value_info.append(helper.make_tensor_value_info(name, kind, types[name].shape))
+    path = folder / f"{rule.name}.onnx"
+    whole = path.with_suffix(".whole.onnx")
+    whole.write_bytes(model.SerializeToString())
+    path.with_suffix(FILE).write_text(str(whole))  # what checks take for the file that it was read from
     apart: dict[str, NDArray[Any]] = {}
     for tensor in model.graph.initializer:
         weight = narrow.weights[tensor.name]
         if isinstance(weight, Stored):
             apart[tensor.name] = arrays[tensor.name]
             mark_apart(tensor, weight)
-    path = folder / f"{rule.name}.onnx"
     path.write_bytes(model.SerializeToString())
     path.with_suffix(WEIGHTS).write_bytes(save(apart))
     return path

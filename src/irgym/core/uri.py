@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from irgym.core.errors import ProgramError
+from irgym.core.queries import LARGEST, RANGE, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
 """What an option may hold."""
-
-LARGEST = 10**9 - 1
-"""The greatest number that a URI may hold."""
 
 _NONE: Mapping[str, Value] = {}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -126,11 +124,14 @@ class Files:
         fragments: Whether a part of a file may be named: `c:zlib.c#crc32`.
         bindings: Whether names that the file leaves open may be bound to whole numbers from 1 on:
             `graph:model.onnx?batch=1&sequence=128`. Which names there are, only the file says.
+        ranges: Whether the range of whole numbers that an input may hold may be given too, by the least and
+            the one after the greatest: `graph:model.onnx?range.ids=0:30522`.
     """
 
     suffixes: tuple[str, ...]
     fragments: bool = False
     bindings: bool = False
+    ranges: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,8 @@ class ProgramUri:
         path: The file, as it was given; None for a member of a family.
         fragment: Which part of the file; empty for the whole.
         bindings: What names of the file are bound to, in order of the names.
+        ranges: For inputs, in order of their names, the least number that each may hold and the one after
+            the greatest.
     """
 
     uri: str
@@ -156,6 +159,7 @@ class ProgramUri:
     path: Path | None = None
     fragment: str = ""
     bindings: tuple[tuple[str, int], ...] = ()
+    ranges: tuple[tuple[str, tuple[int, int]], ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -232,9 +236,10 @@ class Grammar:
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
         bindings: dict[str, int] = {}
+        ranges: dict[str, tuple[int, int]] = {}
         if files.bindings and not whole:
             name, _, query = name.partition("?")
-            bindings = _read_bindings(uri, query)
+            bindings, ranges = read_query(uri, query, files.ranges)
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -245,13 +250,15 @@ class Grammar:
             raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        bound = tuple(sorted(bindings.items()))
+        bound, held = tuple(sorted(bindings.items())), tuple(sorted(ranges.items()))
+        query = [f"{own}={number}" for own, number in bound]
+        query += [f"{RANGE}{own}={low}:{high}" for own, (low, high) in held]
         text = (
             f"{self.scheme}:{name}"
-            + (f"?{'&'.join(f'{own}={number}' for own, number in bound)}" if bound else "")
+            + (f"?{'&'.join(query)}" if query else "")
             + (f"#{fragment}" if fragment else "")
         )
-        return ProgramUri(text, path=path, fragment=fragment, bindings=bound)
+        return ProgramUri(text, path=path, fragment=fragment, bindings=bound, ranges=held)
 
     def _member(self, uri: str) -> ProgramUri:
         match = re.fullmatch(r"[^:]*://([^?/]*)(?:/([^?]*))?(?:\?(.*))?", uri, re.DOTALL)
@@ -322,26 +329,6 @@ def read_options(
     return given
 
 
-def _read_bindings(uri: str, query: str) -> dict[str, int]:
-    """Return what names of a file are bound to.
-
-    Raises:
-        ProgramError: A part is no name=number, or a name is given twice.
-    """
-    bindings: dict[str, int] = {}
-    for word in query.split("&") if query else ():
-        name, equals, text = word.partition("=")
-        if not equals or not name:
-            raise ProgramError(f"{uri!r}: {word!r} binds no name; write name=number, joined by &")
-        if name in bindings:
-            raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
-        number = whole_number(text)
-        if not number:
-            raise ProgramError(f"{uri!r}: {name} must be a whole number in 1 to {LARGEST}")
-        bindings[name] = number
-    return bindings
-
-
 def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:
     """Make sure that the options of a program fit together.
 
@@ -369,11 +356,6 @@ def _check(uri: str, family: Family, values: Mapping[str, Value]) -> None:
 
 def _written(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def whole_number(text: str) -> int | None:
-    """Return the number that up to nine plain digits stand for; None for any other text."""
-    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
 def is_file(path: Path) -> bool:

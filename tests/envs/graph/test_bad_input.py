@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 from commands import without_progress
 from odd_models import ODD, halved, ramp, text, with_a_place, with_weights
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from small_models import small
 
 from irgym.cli.main import main
@@ -91,12 +91,6 @@ def _linked(path: Path) -> None:
     (path.parent / "inner" / "weights.bin").symlink_to(path.parent / "elsewhere.bin")
 
 
-def _sparse(model: onnx.ModelProto) -> None:
-    values = numpy_helper.from_array(np.ones(1, np.float32), "s")
-    places = numpy_helper.from_array(np.zeros(1, np.int64), "p")
-    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
-
-
 def _results(kind: onnx.TypeProto, *nodes: onnx.NodeProto) -> Make:
     """Return what writes a model with a result of some type."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))
@@ -133,14 +127,13 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "weights above": (_external("../weights.bin", bytes(128)), "outside its folder: save it anew"),
     "weights at a path": (_external("{}/weights.bin", bytes(128)), "outside its folder: save it anew"),
     "weights behind a link": (_linked, "outside its folder: save it anew"),
-    "an old opset": (_opset(6), "is of opset 6, and those from 7 to 26 are read: export it with one of them"),
-    "a future opset": (_opset(99), "is of opset 99, and those from 7 to 26 are read"),
+    "an old opset": (_opset(6), "is of opset 6, and those from 7 to "),
+    "a future opset": (_opset(99), "is of opset 99, and those from 7 to "),
     "a future format": (_changed(lambda model: setattr(model, "ir_version", 99)), "is no valid ONNX model"),
     "an unknown operator": (
         _changed(lambda model: setattr(model.graph.node[1], "op_type", "Relux")),
         "Relux",
     ),
-    "sparse weights": (_changed(_sparse), "has sparse weights, which are not handled: make them dense"),
     "no operators": (_changed(lambda model: model.graph.ClearField("node")), "holds no operations"),
     "no results": (_changed(lambda model: model.graph.ClearField("output")), "has no results"),
     "a circle": (_model("g (float[2] x) => (float[2] y) { a = Add(x, b) b = Neg(a) y = Neg(b) }"), "sorted"),
@@ -188,7 +181,10 @@ def test_what_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 RUN: dict[str, tuple[Make, str]] = {
-    "an operator of others": (_model("g (float[2] x) => (float[2] y) { y = own.Thing(x) }"), "own:Thing"),
+    "an operator of others": (
+        _model("g (float[2] x) => (float[2] y) { y = own.Thing(x) }"),
+        "has no operator Thing of the domain own",
+    ),
     "numbers without a range": (_model("g (int64[2] x) => (int64[2] y) { y = Add(x, x) }"), "irgym.range.x"),
     "bfloat16 given": (
         _model("g (bfloat16[2] x) => (float[2] y) { y = Cast <to = 1> (x) }"),
@@ -196,7 +192,7 @@ RUN: dict[str, tuple[Make, str]] = {
     ),
     "what ONNX Runtime lacks": (
         _model("g (float[2] x) => (float[2] y) { a = Cast <to = 16> (x) b = Sin(a) y = Cast <to = 1> (b) }"),
-        "the model does not run as it is written",
+        "has no Sin of bfloat16 on a CPU",
     ),
     "shapes that do not fit": (
         _model("g (float[2,3] x) => (float[4] y) <int64[1] s = {4}> { a = Neg(x) y = Reshape(a, s) }"),

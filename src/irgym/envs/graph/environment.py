@@ -121,8 +121,15 @@ class GraphEnvironment(Environment):
             if self._reader is None:
                 self._reader = Child(LIMITS)
                 weakref.finalize(self, self._reader.close)
-            call = Call("irgym.envs.graph.running.artefacts:kept", (file, uri))
-            self._models[file] = tuple(answer(self._reader, call, uri))
+            call = Call("irgym.envs.graph.running.keeping:kept", (file, uri))
+            path, graph, fixed = answer(self._reader, call, uri)
+            if fixed:
+                print(
+                    f"irgym: callers of {uri} may override the initializers {', '.join(fixed)}: here, and in "
+                    "what is exported, they are constants; make those that are to stay open plain inputs",
+                    file=sys.stderr,
+                )
+            self._models[file] = path, graph
         return self._models[file]
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:

@@ -1,9 +1,13 @@
 """Rewritten models as files."""
 
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnx import ModelProto
+from onnx.shape_inference import infer_shapes
 
 from irgym.core.files import Content, write_files
 from irgym.core.task import form_of
@@ -57,6 +61,7 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE)
     for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
         if not ours.HasField("type"):  # its sizes are not known
             ours.type.CopyFrom(theirs.type)
+    _leave_open(model, state.graph, loaded.weights)
     notes = {
         f"{NOTE}program": task.uri,
         f"{NOTE}target": task.target.name,
@@ -72,6 +77,28 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE)
         model.metadata_props.add(key=name, value=text)
     write_files({path: model.SerializeToString(deterministic=True), **files})
     return [path, *files]
+
+
+def _leave_open(model: ModelProto, graph: Graph, weights: Weights) -> None:
+    """Leave sizes of results open that onnx infers otherwise than ONNX Runtime computes them.
+
+    ONNX Runtime would warn of the model, and onnx's checker refuse it.
+
+    Args:
+        model: The graph as a model. It is changed.
+        graph: The graph.
+        weights: Its weights.
+    """
+    bare = model_of(graph, weights, whole=False)  # inference copies all that a model holds
+    for value in bare.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    inferred = {value.name: value for value in infer_shapes(bare).graph.output}
+    for value in model.graph.output:
+        told = inferred[value.name].type.tensor_type.shape.dim
+        own = value.type.tensor_type.shape.dim
+        for size, other in zip(own, told, strict=False):  # nothing is told of operators of other domains
+            if other.HasField("dim_value") and size.dim_value != other.dim_value:
+                size.ClearField("value")
 
 
 def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, list[bytes | memoryview]]:

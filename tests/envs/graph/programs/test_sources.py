@@ -11,6 +11,7 @@ from onnx import numpy_helper, parser
 from small_models import small
 
 from irgym.core.errors import BackendError, ProgramError
+from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import sources as sources_module
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.programs.sources import Sources
@@ -90,13 +91,9 @@ def test_open_dimensions_are_bound_and_other_shapes_follow(sources: Sources, tmp
     path = tmp_path / "open.onnx"
     save(path)
     file = sources.file(parse_program(f"graph:{path}?sequence=3&batch=2"))
-    model = onnx.load_model(file)
-    assert [one.shape for one in inputs_of(model)] == [(2, 3, 4), (3,)]
-    shapes = {
-        value.name: tuple(one.dim_value for one in value.type.tensor_type.shape.dim)
-        for value in (*model.graph.value_info, *model.graph.output)
-    }
-    assert shapes["p"] == (2, 3, 4) and shapes["r"] == shapes["y"] == (2, 12)
+    assert [one.shape for one in inputs_of(onnx.load_model(file))] == [(2, 3, 4), (3,)]
+    types = GRAPH.task(f"graph:{path}?sequence=3&batch=2").graph.types
+    assert types["p"].shape == (2, 3, 4) and types["r"].shape == types["y"].shape == (2, 12)
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     [result] = session.run(None, {"x": x, "z": np.zeros(3, np.float32)})

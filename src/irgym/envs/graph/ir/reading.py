@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.inliner
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.dense import graphs_inside, graphs_of, make_dense
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
 from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
+from irgym.envs.graph.programs.metadata import note_fixed
+from irgym.envs.graph.programs.opsets import converted, first_line
 
 Array = NDArray[Any]
 
@@ -45,8 +47,12 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
         ProgramError: It holds something that cannot be handled.
         OSError: A file with weights cannot be read.
     """
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
+    try:
+        make_dense(model.graph)
+    except ValueError as error:
+        raise ProgramError(f"{name} is no valid ONNX model: {error}") from error
+    note_fixed(model)
+    model = converted(model, name)
     _check(model, name)
     _check_results(model, name)
     # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
@@ -59,7 +65,10 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     set_aside(model.graph, aside, _needed(model.graph))
     model = _folded(model, name, aside)
     set_aside(model.graph, aside)
-    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    try:
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (RuntimeError, ValueError) as error:
+        raise ProgramError(f"onnx cannot infer the shapes of {name}: {first_line(error)}") from error
     arrays: dict[str, Array] = {}
     for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
         model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))
@@ -121,8 +130,6 @@ def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
 
 
 def _check(model: ModelProto, name: str) -> None:
-    if model.graph.sparse_initializer:
-        raise ProgramError(f"{name} has sparse weights, which are not handled: make them dense")
     if any(tensor.data_type == TensorProto.STRING for tensor in model.graph.initializer):
         raise ProgramError(f"{name} has texts among its weights, which are not handled: remove them")
     constants = _truths(model.graph)
@@ -245,7 +252,7 @@ def _constant(proto: NodeProto, name: str) -> Array:
     }
     if attribute.name not in kinds:
         raise ProgramError(
-            f"{name}: the constant {proto.output[0]} holds texts or is sparse, which is not handled"
+            f"{name}: the constant {proto.output[0]} holds texts, which are not handled: remove it"
         )
     return np.array(value, kinds[attribute.name])
 
@@ -315,23 +322,17 @@ def _is_text(content: bytes) -> bool:
 def _captured(proto: NodeProto) -> set[str]:
     """Return the values that graphs within an operator use from outside."""
     names: set[str] = set()
-    for attribute in proto.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-            own |= {output for one in graph.node for output in one.output}
-            used = {value for one in graph.node for value in one.input} | {
-                value.name for value in graph.output
-            }
-            names |= (used | {value for one in graph.node for value in _captured(one)}) - own - {""}
+    for graph in graphs_inside(proto):
+        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        own |= {output for one in graph.node for output in one.output}
+        used = {value for one in graph.node for value in one.input} | {value.name for value in graph.output}
+        names |= (used | {value for one in graph.node for value in _captured(one)}) - own - {""}
     return names
 
 
 def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for one in graph.node:
-        yield one
-        for attribute in one.attribute:
-            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                yield from _all_nodes(inner)
+    for inner in graphs_of(graph):
+        yield from inner.node
 
 
 def content_of(path: Path) -> str:

@@ -12,7 +12,8 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.core.errors import ProgramError, StorageError
-from irgym.envs.graph.programs.opsets import converted, first_line
+from irgym.envs.graph.programs.metadata import PREFIX, write_ranges
+from irgym.envs.graph.programs.opsets import first_line
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 
 FORMS = {
@@ -21,6 +22,9 @@ FORMS = {
     (4, b"ORTM"): "is of ONNX Runtime's own format: give the ONNX file that it was made from",
 }
 """Files of other kinds, by bytes at a place in them, and what to do about each."""
+
+EMPTY = "holds no operations: export the model anew"
+"""What is wrong with a file without operators, and what to do."""
 
 UNNAMED = frozenset("?&=#")
 """Characters that dimensions' names in URIs do not have; `?` alone is no name, though exporters write it."""
@@ -34,11 +38,13 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
         StorageError: It cannot be read.
     """
     model = parsed(path)
+    if not model.graph.node:
+        raise ProgramError(f"{path} {EMPTY}")
     return model, files_of(model, path)
 
 
 def parsed(path: Path) -> onnx.ModelProto:
-    """Return a model as its file has it.
+    """Return a model as its file has it; it may have no operators.
 
     Raises:
         ProgramError: It is no ONNX model, was cut off, or is too large.
@@ -62,15 +68,21 @@ def parsed(path: Path) -> onnx.ModelProto:
         model = onnx.load_model_from_string(content)
     except (DecodeError, RuntimeError, ValueError) as error:
         raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew") from error
-    if not model.ir_version or not model.graph.node:
-        raise ProgramError(f"{path} holds no operations: export the model anew")
+    if not model.ir_version:
+        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew")
     if not model.graph.output:
-        raise ProgramError(f"{path} has no results: export it with outputs")
+        lacks = "has no results: export it with outputs" if model.graph.node else EMPTY
+        raise ProgramError(f"{path} {lacks}")
     return model
 
 
-def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str, str]) -> bytes:
-    """Return a file's model with fixed shapes of inputs and a version that is read.
+def bound(
+    path: str,
+    bindings: tuple[tuple[str, int], ...],
+    digests: Mapping[str, str],
+    ranges: tuple[tuple[str, tuple[int, int]], ...] = (),
+) -> bytes:
+    """Return a file's model with fixed shapes of inputs: nothing else of what it computes with is changed.
 
     Everything is inside but large weights that are in files of their own: these stay there, as
     `outside.refer` says it.
@@ -80,9 +92,12 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str
         digests: What stands for the contents of the files with weights, by file.
         bindings: Numbers for the dimensions that it leaves open, by their names in the file. One without a
             name that a URI can hold is called by the input and the axis: `pixels.0`.
+        ranges: For inputs of whole numbers, by name, the least value and the one after the greatest: they
+            are noted in its metadata.
 
     Raises:
-        ProgramError: It is no valid ONNX model, dimensions are left open, or others are named than it has.
+        ProgramError: It is no valid ONNX model, dimensions are left open, others are named than it has, or a
+            range is given of what is no input of whole numbers.
         StorageError: A file cannot be read.
     """
     file = Path(path)
@@ -91,18 +106,39 @@ def bound(path: str, bindings: tuple[tuple[str, int], ...], digests: Mapping[str
         weights = taken_out(model, file.parent, digests)
         if beside:
             load_external_data_for_model(model, str(file.parent))
-        _check(model)
-    except (onnx.checker.ValidationError, ValueError) as error:
+        _check(model, path)
+    except ValueError as error:
         raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
-    model = converted(model, path)
+    _note_ranges(model, dict(ranges), path)
     put_back(model, weights)
     return model.SerializeToString(deterministic=True)
 
 
-def _check(model: onnx.ModelProto) -> None:
+def _check(model: onnx.ModelProto, path: str) -> None:
+    """Make sure that a model is valid by onnx's checker or, where that refuses it, for ONNX Runtime.
+
+    The checker also refuses what is merely out of date, such as GroupNormalization of opset 18.
+
+    Raises:
+        ProgramError: Both refuse it.
+    """
+    try:
+        _check_by_onnx(model)
+    except (onnx.checker.ValidationError, ValueError) as error:
+        # Importing ONNX Runtime takes a while, and few models need it here.
+        from irgym.envs.graph.running.sessions import CompileError, opened, options_of
+        from irgym.envs.graph.session_options import OFF
+
+        try:
+            opened(model.SerializeToString(), options_of(OFF, threads=1))
+        except CompileError:
+            raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
+
+
+def _check_by_onnx(model: onnx.ModelProto) -> None:
     """Let onnx check a model, which need not say of what shapes its results are: that follows.
 
     Raises:
@@ -112,16 +148,18 @@ def _check(model: onnx.ModelProto) -> None:
     shapeless = [kind for kind in kinds if not kind.HasField("shape")]
     for kind in shapeless:
         kind.shape.SetInParent()
-    onnx.checker.check_model(model)
-    for kind in shapeless:
-        kind.ClearField("shape")
+    try:
+        onnx.checker.check_model(model)
+    finally:
+        for kind in shapeless:
+            kind.ClearField("shape")
 
 
-def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
-    """Fix the dimensions that a model's inputs leave open, and work out the other shapes anew.
+def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None:
+    """Fix the dimensions that a model's inputs leave open.
 
     Args:
-        model: It is changed.
+        model: It is changed. What it says of the shapes of other values is dropped where it leaves some open.
         bindings: The dimensions' sizes by their names.
         path: What messages call the model.
 
@@ -151,15 +189,50 @@ def bind(model: onnx.ModelProto, bindings: dict[str, int], path: str) -> None:
             elif dimension.HasField("dim_param"):
                 dimension.ClearField("dim_param")
     del model.graph.value_info[:]
-    model.CopyFrom(onnx.shape_inference.infer_shapes(model, data_prop=True))
+
+
+def _note_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]], path: str) -> None:
+    """Write ranges of inputs into a model's metadata, in the place of those that are there.
+
+    Raises:
+        ProgramError: One is of what is no input of whole numbers, or empty.
+    """
+    whole = {value.name for value in _inputs(model) if value.type.tensor_type.elem_type in WHOLE}
+    for name, (low, high) in ranges.items():
+        if name not in whole:
+            known = ", ".join(sorted(whole)) or "none"
+            raise ProgramError(
+                f"{path} has no input {name!r} of whole numbers, whose range could be given; those that it "
+                f"has: {known}"
+            )
+        if low >= high:
+            raise ProgramError(
+                f"the range {low}:{high} of {name} holds no number: give the least, and the one after the "
+                "greatest"
+            )
+    kept = [entry for entry in model.metadata_props if entry.key.removeprefix(PREFIX) not in ranges]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    write_ranges(model, ranges)
+
+
+WHOLE = frozenset(
+    kind
+    for name, kind in onnx.TensorProto.DataType.items()
+    if name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")
+)
+"""Types of whole numbers."""
+
+
+def _inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    """Yield the inputs that a run has to be given."""
+    given = {tensor.name for tensor in model.graph.initializer}
+    return (value for value in model.graph.input if value.name not in given)
 
 
 def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the dimensions of inputs that have no size, with their names."""
-    given = {tensor.name for tensor in model.graph.initializer}
-    for value in model.graph.input:
-        if value.name in given:
-            continue
+    for value in _inputs(model):
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             raise ProgramError(f"{path}: the input {value.name} is no tensor: export it with tensors only")
@@ -170,5 +243,5 @@ def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.dim_param and not UNNAMED.intersection(dimension.dim_param):
                 yield dimension.dim_param, dimension
-            elif dimension.dim_value <= 0:
+            elif not dimension.HasField("dim_value") or dimension.dim_value < 0:
                 yield f"{value.name}.{axis}", dimension

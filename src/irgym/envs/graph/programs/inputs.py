@@ -63,7 +63,8 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
         found = known.get(one.name) or derived_range(model, one.name, free) or whole
         if found is None:
             raise ProgramError(
-                f"nobody can tell which numbers the input {one.name} may hold: "
+                f"nobody can tell which numbers the input {one.name} may hold: give the least and the one "
+                f"after the greatest in the program's URI, as in graph:FILE.onnx?range.{one.name}=0:100, or "
                 f"write LOW,HIGH into the model's metadata as {PREFIX}{one.name}"
             )
         ranges[one.name] = found
@@ -122,7 +123,10 @@ def _all_of(dtype: np.dtype[Any]) -> tuple[int, int] | None:
 def _input(value: onnx.ValueInfoProto) -> Input:
     tensor = value.type.tensor_type
     dimensions = [dimension.dim_value for dimension in tensor.shape.dim]
-    if not tensor.HasField("shape") or any(size <= 0 for size in dimensions):
+    fixed = tensor.HasField("shape") and all(
+        dimension.HasField("dim_value") for dimension in tensor.shape.dim
+    )
+    if not fixed or any(size < 0 for size in dimensions):
         raise ProgramError(
             f"the input {value.name} has no fixed shape: bind its dimensions in the program's URI"
         )

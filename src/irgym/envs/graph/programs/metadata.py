@@ -3,7 +3,7 @@
 `irgym.range.INPUT` is `LOW,HIGH`: the whole numbers that an input may hold.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx
 
@@ -20,6 +20,12 @@ BLOCK = f"{NOTE}block"
 
 ORT_CONFIG = "ort_config"
 """Where ONNX Runtime looks for a model's session options, if it is told to."""
+
+FIXED = f"{NOTE}fixed"
+"""The initializers that callers of the original may override, and that are constants of an exported model."""
+
+OVERRIDING = 4
+"""The version of the format from which on initializers that are listed as inputs may be overridden."""
 
 PREFIX = f"{NOTE}range."
 """What the keys of ranges begin with; the name of the input follows."""
@@ -52,3 +58,21 @@ def read_ranges(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
             )
         ranges[entry.key.removeprefix(PREFIX)] = (low, high)
     return ranges
+
+
+def note_fixed(model: onnx.ModelProto) -> None:
+    """Note in a model which of its initializers callers may override, and list these as inputs no more."""
+    graph = model.graph
+    given = {tensor.name for tensor in graph.initializer}
+    names = [value.name for value in graph.input if value.name in given]
+    kept = [value for value in graph.input if value.name not in given]
+    del graph.input[:]
+    graph.input.extend(kept)
+    if names and model.ir_version >= OVERRIDING:
+        model.metadata_props.add(key=FIXED, value=",".join(names))
+
+
+def read_fixed(model: onnx.ModelProto) -> Sequence[str]:
+    """Return what `note_fixed` noted."""
+    noted = next((entry.value for entry in model.metadata_props if entry.key == FIXED), "")
+    return noted.split(",") if noted else ()

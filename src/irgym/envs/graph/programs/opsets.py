@@ -1,57 +1,84 @@
-"""Versions of ONNX's own operators: which are read, and older models as newer ones."""
+"""Versions of ONNX's own operators: models of old versions rewritten in terms of a newer one.
+
+onnx has a version converter too. It is not used: it keeps the attributes of operators whose meaning changed.
+"""
 
 # onnx leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false
 
 import onnx
 import onnx.inliner
-import onnx.version_converter
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.programs.upgrading import UPGRADED, Upgrade
 
-OPSETS = range(13, 27)
-"""Versions that are read as they are."""
+SAME = 13
+"""The oldest version that is read as it is."""
 
 OLDEST = 7
 """The oldest version that is read: the one from which on ONNX Runtime promises to run models."""
-
-CONVERTED = 18
-"""The version that older models are converted to."""
 
 OWN = ("", "ai.onnx")
 """Names of the domain of ONNX's own operators."""
 
 
+def version_of(model: onnx.ModelProto) -> int | None:
+    """Return the version of ONNX's own operators that a model imports; None where it imports none."""
+    return next((entry.version for entry in model.opset_import if entry.domain in OWN), None)
+
+
 def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
-    """Return a model of one of the versions that are read: ONNX's own converter rewrites older ones.
+    """Return a model without functions of its own, with ONNX's operators of a version that is read.
 
     Args:
         model: Its inputs have fixed shapes. It may be changed.
         path: What messages call it.
 
     Raises:
-        ProgramError: Its version is too old or too new, or the converter refuses it.
+        ProgramError: Its version is too old, or unknown to onnx; or it has an old operator that has no
+            equivalent in newer versions.
     """
-    version = next((entry.version for entry in model.opset_import if entry.domain in OWN), None)
-    if version is None:
-        model.opset_import.add(version=CONVERTED)  # of which it has no operators
-        return model
-    if version in OPSETS:
-        return model
-    if not OLDEST <= version < OPSETS.stop:
-        raise ProgramError(
-            f"{path} is of opset {version}, and those from {OLDEST} to {OPSETS[-1]} are read: "
-            "export it with one of them"
-        )
     if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    try:
-        return onnx.version_converter.convert_version(model, CONVERTED)
-    except (RuntimeError, ValueError, onnx.checker.ValidationError) as error:
+        model = _inlined(model, path)
+    version = version_of(model)
+    if version is None:
+        model.opset_import.add(version=UPGRADED)  # of which it has no operators
+        return model
+    newest = onnx.defs.onnx_opset_version()
+    if not OLDEST <= version <= newest:
         raise ProgramError(
-            f"{path} is of opset {version}, and onnx cannot convert it ({first_line(error)}): "
-            f"export it with opset {CONVERTED}"
+            f"{path} is of opset {version}, and those from {OLDEST} to {newest} are read by onnx "
+            f"{onnx.__version__} and ONNX Runtime: export it with one of them"
+        )
+    if version < SAME:
+        Upgrade(model, version, path).run()
+    return model
+
+
+def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
+    """Return a model with its functions' operators in the place of calls.
+
+    Raises:
+        ProgramError: A function calls itself, or has operators of another version than the model.
+    """
+    for function in model.functions:
+        versions = {entry.domain: entry.version for entry in function.opset_import if entry.domain in OWN}
+        own = next(iter(versions.values()), None)
+        if own not in (None, version_of(model)):
+            raise ProgramError(
+                f"{path} is of opset {version_of(model)}, and its function {function.name} of opset {own}: "
+                "export it with one opset for both"
+            )
+    try:
+        model = onnx.inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError) as error:
+        raise ProgramError(
+            f"onnx cannot inline the functions of {path} ({first_line(error)}): export it without functions"
         ) from error
+    if model.functions:
+        names = ", ".join(function.name for function in model.functions)
+        raise ProgramError(f"onnx cannot inline the functions {names} of {path}: export it without functions")
+    return model
 
 
 def first_line(error: Exception) -> str:

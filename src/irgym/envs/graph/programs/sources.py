@@ -64,11 +64,11 @@ class Sources:
         else:
             installed = _version("onnx", program.uri, INSTALL)
             own, beside = _digests(program.path)
-            parts = (own, str(beside), str(program.bindings), installed, *common)
+            given = f"{program.bindings} {program.ranges}"
+            parts = (own, str(beside), given, installed, *common)
             name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
-            call = Call(
-                "irgym.envs.graph.programs.files:bound", (str(program.path), program.bindings, beside)
-            )
+            arguments = (str(program.path), program.bindings, beside, program.ranges)
+            call = Call("irgym.envs.graph.programs.files:bound", arguments)
         return STORE.get(name, lambda: answer(self._child, call, program.uri))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ SUFFIX = ".onnx"
 GRAMMAR = Grammar(
     "graph",
     FAMILIES,
-    Files((SUFFIX,), bindings=True),
+    Files((SUFFIX,), bindings=True, ranges=True),
     "graph://FAMILY?name=value&... or graph:FILE.onnx?dimension=number&...",
 )
 """The URIs of programs."""
@@ -23,7 +23,8 @@ def parse_program(uri: str) -> ProgramUri:
 
     Args:
         uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options bind the
-            dimensions that the file leaves open, by their names in the file.
+            dimensions that the file leaves open, by their names in the file. `range.ids=0:30522` says that
+            the input `ids` holds whole numbers from 0 on, below 30522.
 
     Raises:
         ProgramError: It is malformed, has an unknown family or option, sizes that do not fit together, or

@@ -17,52 +17,28 @@ from numpy.typing import NDArray
 from irgym.core.errors import StorageError, explained
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of
-from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
+from irgym.envs.graph.ir.reading import read_graph
 from irgym.envs.graph.ir.weights import Weights
-from irgym.measure.sources import ROOT, files_of, hash_of
-from irgym.measure.store import Store, digest, stem_of
+from irgym.measure.store import Store
 
 STORE = Store("graph/models", ".onnx")
 """Models as they were read: constants folded, shapes inferred; weights beside them."""
 
-RECIPE = ("envs/graph/ir",)
-"""What makes them."""
-
 WEIGHTS = ".safetensors"
 
-
-class Kept(NamedTuple):
-    """A model that was read.
-
-    Attributes:
-        path: Its structure.
-        graph: Its graph.
-    """
-
-    path: str
-    graph: Graph
+FILE = ".file"
+"""Suffix of what says which file a model was read from: one of `programs.sources.STORE`."""
 
 
-def kept(path: str, name: str) -> Kept:
-    """Return the model of a file, which is read where that was not done before.
-
-    Args:
-        path: An ONNX file as `Sources` makes it.
-        name: What messages call the model.
+def file_of(path: str) -> Path:
+    """Return the file, its open dimensions bound, that the model at a path was read from.
 
     Raises:
-        ProgramError: It holds something that cannot be handled.
-        StorageError: The cache folder cannot be written, or a file with weights not be read.
+        StorageError: Nothing says which one.
     """
-    source = Path(path)
-    recipe = hash_of(files_of(RECIPE), ROOT)
-    stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__)}"
-    found = STORE.find(stem)
-    if found is None:
-        with explained(f"cannot read the weights of {name}", "run the command again"):
-            model, arrays = prepared_model(onnx.load(path, load_external_data=False), name)
-        found = STORE.put(stem, model.SerializeToString(deterministic=True), {WEIGHTS: _saved(arrays)})
-    return Kept(str(found), model_at(str(found)).graph)
+    note = Path(path).with_suffix(FILE)
+    with explained(f"cannot read {note}", "run the command again, which makes it anew"):
+        return Path(note.read_text())
 
 
 class Loaded(NamedTuple):
@@ -101,7 +77,7 @@ def model_at(path: str) -> Loaded:
     return Loaded(proto, graph, Weights(arrays))
 
 
-def _saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
+def saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
     """Return the parts of a file of safetensors: what is in it, and the arrays where they lie.
 
     Arrays of types that safetensors or numpy lacks, such as bfloat16, are bytes there.

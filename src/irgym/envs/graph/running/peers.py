@@ -101,11 +101,24 @@ def prepared(baseline: str, original: Original) -> Prepared:
         BaselineError: It is not installed, or cannot make or run the program.
     """
     level = baseline.removeprefix("ort-")
-    if level in LEVELS:
-        loaded = model_at(original.path)
+    return optimised(original, level) if level in LEVELS else PEERS[baseline](original)
+
+
+def optimised(original: Original, level: str) -> Prepared:
+    """Return the program as ONNX Runtime's own optimiser makes it at a level, a key of `LEVELS`.
+
+    Raises:
+        BaselineError: At that level ONNX Runtime refuses the program, or makes of it what does not run.
+    """
+    loaded = model_at(original.path)
+    try:
         program = Program(loaded.graph, loaded.weights, original.threads, level).bound(original.feeds)
-        return Prepared(program.run, program.results, f"{_version('onnxruntime')}, level {level}")
-    return PEERS[baseline](original)
+        program.run(1)
+    except CompileError as error:
+        raise BaselineError(
+            f"at level {level}, {error}, though it runs with its optimiser off: leave ort-{level} out"
+        ) from error
+    return Prepared(program.run, program.results, f"{_version('onnxruntime')}, level {level}")
 
 
 def onnxslim(original: Original) -> Prepared:

@@ -4,6 +4,8 @@ import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,16 @@ FATAL = 4
 """The level of what ONNX Runtime logs: what is wrong with a model, its exceptions say."""
 
 
+LONGEST_S = 30.0
+"""Seconds that the run of a model may take when it is read."""
+
+
 class CompileError(IrgymError):
     """ONNX Runtime refuses a model, or cannot run it."""
+
+
+class TooSlowError(CompileError):
+    """A run takes too long."""
 
 
 def options_of(level: str, threads: int) -> Any:
@@ -96,12 +106,7 @@ class Opened:
         self, model: Any, apart: Sequence[tuple[str, Array]], threads: int, level: str = OFF
     ) -> None:
         options = timed_options(level, threads)
-        # ONNX Runtime reads these arrays where they lie, so they must live as long as the session does.
-        self._arrays = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
-        if apart:
-            options.add_external_initializers(
-                [name for name, _ in apart], [value for _, value in self._arrays]
-            )
+        self._arrays = _given_apart(options, apart)
         self._session = opened(model.SerializeToString(), options)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
@@ -135,22 +140,85 @@ class Program(Opened):
         super().__init__(model_of(graph, weights, whole=False), arrays_apart(graph, weights), threads, level)
 
 
+class Profiled:
+    """A model that is run once, with its optimiser off, and tells what its operators did.
+
+    Args:
+        model: The model as `model_of` writes it, not whole.
+        apart: The weights that are no part of it, with their arrays.
+        folder: Where the profile is written.
+
+    Raises:
+        CompileError: ONNX Runtime refuses it.
+    """
+
+    def __init__(self, model: Any, apart: Sequence[tuple[str, Array]], folder: Path) -> None:
+        options = timed_options(OFF, threads=1)
+        options.enable_profiling = True
+        options.profile_file_prefix = str(folder / "run")
+        options.add_session_config_entry("session.disable_prepacking", "1")  # it copies weights
+        self._arrays = _given_apart(options, apart)
+        self._session = opened(model.SerializeToString(), options)
+
+    def run(self, feeds: Mapping[str, Array]) -> list[Array]:
+        """Return the results.
+
+        Raises:
+            CompileError: It cannot be run on them.
+            TooSlowError: It takes longer than `LONGEST_S`.
+        """
+        options = _ORT.RunOptions()
+        stop = Timer(LONGEST_S, setattr, (options, "terminate", True))
+        stop.start()
+        try:
+            with _explained("cannot run the model"):
+                return [np.asarray(one) for one in self._session.run(None, dict(feeds), options)]
+        except CompileError as error:
+            if options.terminate:
+                raise TooSlowError(f"a run takes longer than {LONGEST_S:.0f} s") from error
+            raise
+        finally:
+            stop.cancel()
+
+    def profile(self) -> Path:
+        """Return the file with what the operators did, in JSON."""
+        return Path(self._session.end_profiling())
+
+
+def _given_apart(options: Any, apart: Sequence[tuple[str, Array]]) -> list[tuple[Array, Any]]:
+    """Give a session weights that are no part of its model; return what must live as long as it does."""
+    # ONNX Runtime reads these arrays where they lie.
+    values = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
+    if apart:
+        options.add_external_initializers([name for name, _ in apart], [value for _, value in values])
+    return values
+
+
 class Bound:
     """A session with inputs and outputs in place.
 
     Args:
         session: The session.
         feeds: The inputs.
+
+    Raises:
+        CompileError: ONNX Runtime does not take them.
     """
 
     def __init__(self, session: Any, feeds: Mapping[str, Array]) -> None:
         self._session = session
         self._binding = session.io_binding()
         self._values = {name: _ORT.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
-        for value in session.get_inputs():
-            self._binding.bind_ortvalue_input(value.name, self._values[value.name])
-        for value in session.get_outputs():
-            self._binding.bind_output(value.name)
+        names = [value.name for value in session.get_outputs()]
+        distinct = list(
+            dict.fromkeys(names)
+        )  # a binding has a place for each name, and a model may repeat one
+        self._places = [distinct.index(name) for name in names]
+        with _explained("cannot run the model"):
+            for value in session.get_inputs():
+                self._binding.bind_ortvalue_input(value.name, self._values[value.name])
+            for name in distinct:
+                self._binding.bind_output(name)
 
     def run(self, times: int) -> None:
         """Run it so many times.
@@ -163,8 +231,9 @@ class Bound:
                 self._session.run_with_iobinding(self._binding)
 
     def results(self) -> list[Array]:
-        """Return the results of the last run."""
-        return [np.asarray(one) for one in self._binding.copy_outputs_to_cpu()]
+        """Return the results of the last run, in the order of the model's outputs."""
+        arrays = [np.asarray(array) for array in self._binding.copy_outputs_to_cpu()]
+        return [arrays[place] for place in self._places]
 
 
 @contextmanager
@@ -173,8 +242,8 @@ def _explained(what: str) -> Generator[None]:
     try:
         yield
     except Exception as error:
-        # ONNX Runtime's errors have no common class but this.
-        if not type(error).__module__.startswith("onnxruntime"):
+        # Its errors have no common class, and a run with bound inputs raises plain RuntimeErrors.
+        if type(error) is not RuntimeError and not type(error).__module__.startswith("onnxruntime"):
             raise
         raise CompileError(f"ONNX Runtime {what}: {str(error).partition(chr(10))[0]}") from error
 

@@ -1,0 +1,187 @@
+"""ONNX's own node tests: each is opened, rewritten at random, exported, and run against the expected values.
+
+A test counts as run by ONNX Runtime where its model runs there as it is, with its optimiser off, and gives
+the expected values itself. Of these, each is right (the export gives the expected values), refused (in
+one sentence; reasons are listed), or wrong. Inputs of whole numbers get the range of the test's own values.
+
+    python fuzz/graph_node_tests.py
+    python fuzz/graph_node_tests.py --every 20 --seed 3
+"""
+
+import sys
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+import tyro
+from graph_reading.opening import Refused, exported, ran
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+STEPS = 6
+"""Most rewrites of a model."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to try."""
+
+    every: int = 1
+    """Take each so many-th test only."""
+    count: int | None = None
+    """Most tests."""
+    seed: int = 0
+    """Seed of rewrites."""
+    names: tuple[str, ...] = ()
+    """Names of tests; by default all."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A node test with tensors alone.
+
+    Attributes:
+        name: Its name.
+        model: Its model.
+        feeds: For each of its data sets, the inputs by name.
+        expected: For each, the results.
+        rtol: How far a result may be off, as a share of the expected one.
+        atol: The same, absolutely.
+    """
+
+    name: str
+    model: onnx.ModelProto
+    feeds: Sequence[Mapping[str, Any]]
+    expected: Sequence[Sequence[Any]]
+    rtol: float
+    atol: float
+
+    def agrees(self, results: Sequence[Sequence[Any]], step: int = 0) -> bool:
+        """Say whether results are the expected ones, as ONNX's own runner compares them.
+
+        Args:
+            results: Results for each data set.
+            step: How far whole numbers may be off: those that were rounded may fall on the other side.
+        """
+        return all(
+            len(found) == len(wanted)
+            and all(alike(*pair, self.rtol, self.atol, step) for pair in zip(found, wanted, strict=True))
+            for found, wanted in zip(results, self.expected, strict=True)
+        )
+
+
+def alike(found: Any, wanted: Any, rtol: float, atol: float, step: int = 0) -> bool:
+    """Say whether a result is the expected one."""
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(alike(one, other, rtol, atol, step) for one, other in zip(found, wanted, strict=True))
+        )
+    if wanted is None or found is None:
+        return found is wanted
+    found, wanted = np.asarray(found), np.asarray(wanted)
+    if found.shape != wanted.shape:
+        return False
+    if wanted.dtype.kind in "OUS":
+        return bool((found == wanted).all())
+    if wanted.dtype.kind == "V" or wanted.dtype.name.startswith(
+        ("bfloat", "float8", "float4", "int4", "uint4")
+    ):
+        return np.asarray(found).astype(np.float32).tobytes() == wanted.astype(np.float32).tobytes()
+    if step and wanted.dtype.kind in "iu":
+        atol = step
+    return bool(np.allclose(found, wanted, rtol, atol, equal_nan=True)) and found.dtype == wanted.dtype
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """Yield the node tests that have a model and data."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # computing some expected values overflows
+        tests = [test for test in collect_testcases(None) if test.model is not None]
+    chosen = [test for test in tests if test.name in options.names or not options.names]
+    for test in chosen[:: options.every][: options.count]:
+        names = [value.name for value in test.model.graph.input]
+        feeds = [dict(zip(names, map(_plain, given), strict=False)) for given, _ in test.data_sets]
+        expected = [list(map(_plain, wanted)) for _, wanted in test.data_sets]
+        yield Case(test.name, test.model, feeds, expected, test.rtol, test.atol)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a data set as ONNX Runtime is given it."""
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    if isinstance(value, onnx.SequenceProto):
+        return onnx.numpy_helper.to_list(value)
+    if isinstance(value, onnx.OptionalProto):
+        return onnx.numpy_helper.to_optional(value)
+    return value
+
+
+def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
+    """Return what comes of a test, and the reason or the failure.
+
+    Args:
+        case: The test.
+        seed: Seed of rewrites.
+        folder: Where to write.
+    """
+    try:
+        itself = ran(case.model.SerializeToString(), case.feeds)
+    except Refused as error:
+        return "not run by ONNX Runtime", str(error)
+    if not case.agrees(itself):
+        return "otherwise in ONNX Runtime", ""
+    ranges = {
+        name: (int(array.min()), int(array.max()) + 1)
+        for name, array in case.feeds[0].items()
+        if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.size
+    }
+    try:
+        made = exported(case.model, folder / "node.onnx", ranges, np.random.default_rng(seed), STEPS)
+    except Refused as error:
+        return "refused", str(error)
+    except Exception:  # noqa: BLE001  # a bug, whatever it is, is reported
+        return "traceback", f"{case.name}: {traceback.format_exc()}"
+    try:
+        results = ran(made.content, case.feeds)
+    except Refused as error:
+        return "not run after rewrites", f"{case.name}: {made.schedule}: {error}"
+    if not case.agrees(results) and case.agrees(results, step=1):
+        return "right but for whole numbers that are one off", f"{case.name}: {made.schedule}"
+    if not case.agrees(results):
+        return "wrong", f"{case.name}: {made.schedule}"
+    return ("right" if made.steps else "right without rewrites"), ""
+
+
+def main(options: Options) -> int:
+    """Try all tests; return how many came out wrong, or in a traceback."""
+    counts: Counter[str] = Counter()
+    reasons: dict[str, list[str]] = {}
+    with TemporaryDirectory() as folder:
+        for case in cases(options):
+            came, why = outcome(case, options.seed, Path(folder))
+            counts[came] += 1
+            if came == "refused":
+                reasons.setdefault(why.replace(case.name, "..."), []).append(case.name)
+            elif why and not came.endswith("ONNX Runtime"):
+                print(f"{came}: {why}", flush=True)
+    for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        print(f"refused {len(names)}: {why}  [{', '.join(names[:3])}]")
+    listed = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    print(f"{sum(counts.values())} node tests with models: {listed}")
+    return counts["wrong"] + counts["traceback"]
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(tyro.cli(Options)) else 0)

@@ -1,0 +1,185 @@
+"""All operators of opsets 7 to 12, each alone and inside of `If`: right against the file itself, or refused.
+
+For each operator and each of these opsets there are a few models, with the attributes and inputs that the
+operator had then. Those that ONNX Runtime runs are opened, rewritten at random, exported, and run beside the
+file as it is, on the same inputs, with ONNX Runtime's optimiser off.
+
+    python fuzz/graph_old_opsets.py
+    python fuzz/graph_old_opsets.py --operators Resize Upsample
+"""
+
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+import tyro
+from graph_reading.opening import Refused, exported, ran
+from graph_reading.operators import samples
+from graph_reading.samples import Sample
+from numpy.typing import NDArray
+from onnx import helper
+
+Array = NDArray[Any]
+
+OPSETS = range(7, 13)
+"""The opsets that are converted."""
+
+IR_VERSION = 7
+"""Version of the format of the models: that of opset 12."""
+
+STEPS = 4
+"""Most rewrites of a model."""
+
+CLOSE = 1e-5
+"""Greatest difference of results, as a share of the greatest: rewrites may add up in another order."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to try."""
+
+    operators: tuple[str, ...] = ()
+    """Names of operators; by default all that there are samples of."""
+    opsets: tuple[int, ...] = tuple(OPSETS)
+    """Opsets."""
+    every: int = 1
+    """Take each so many-th model only."""
+    seed: int = 0
+    """Seed of inputs and rewrites."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of one old operator.
+
+    Attributes:
+        name: What it is called.
+        model: The model; None where ONNX Runtime does not run it.
+        feeds: Its inputs by name.
+        why: Why ONNX Runtime does not.
+    """
+
+    name: str
+    model: onnx.ModelProto | None
+    feeds: Mapping[str, Array]
+    why: str = ""
+
+
+def cases(options: Options) -> Iterator[Case]:
+    """Yield models of old operators."""
+    chosen = [
+        (sample, opset)
+        for sample in samples(options.seed)
+        for opset in options.opsets
+        if opset in sample.opsets and (not options.operators or sample.operator in options.operators)
+    ]
+    for sample, opset in chosen[:: options.every]:
+        yield from _both(sample, opset)
+
+
+def _both(sample: Sample, opset: int) -> Iterator[Case]:
+    """Yield a sample's model by itself, and inside of both branches of `If`."""
+    arrays = {f"x{place}": array for place, array in enumerate(sample.inputs) if array is not None}
+    weights = {name: array for name, array in arrays.items() if int(name[1:]) in sample.constant}
+    feeds = {name: array for name, array in arrays.items() if name not in weights}
+    names = ["" if array is None else f"x{place}" for place, array in enumerate(sample.inputs)]
+    made = [f"y{place}" for place in range(sample.outputs)]
+    one = helper.make_node(sample.operator, names, made, **sample.attributes)
+    label = f"{sample.operator}{sample.label}, opset {opset}"
+    results = [onnx.ValueInfoProto(name=name) for name in made]
+    try:
+        [found] = ran(_model([one], feeds, weights, results, opset).SerializeToString(), [feeds])
+    except Refused as error:
+        yield Case(label, None, feeds, str(error))
+        return
+    results = [_untold(name, array) for name, array in zip(made, found, strict=True)]
+    yield Case(label, _model([one], feeds, weights, results, opset), feeds)
+    branches = {name: helper.make_graph([one], name, [], results) for name in ("then_branch", "else_branch")}
+    chosen = [f"z{place}" for place in range(sample.outputs)]
+    choice = helper.make_node("If", ["choose"], chosen, **branches)
+    outer = [_untold(name, array) for name, array in zip(chosen, found, strict=True)]
+    both = {**feeds, "choose": np.array(True)}
+    yield Case(f"{label}, in If", _model([choice], both, weights, outer, opset), both)
+
+
+def _untold(name: str, array: Array) -> onnx.ValueInfoProto:
+    """Return a result of which the type is told, and the shape is not."""
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), None)
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto],
+    feeds: Mapping[str, Array],
+    weights: Mapping[str, Array],
+    results: Sequence[onnx.ValueInfoProto],
+    opset: int,
+) -> onnx.ModelProto:
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in feeds.items()
+    ]
+    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(list(nodes), "old", inputs, list(results), tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
+
+
+def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
+    """Return what comes of a model, and the reason or the failure."""
+    if case.model is None:
+        return "not run by ONNX Runtime", f"{case.name}: {case.why}"
+    try:
+        [wanted] = ran(case.model.SerializeToString(), [case.feeds])
+    except Refused as error:
+        return "not run by ONNX Runtime", f"{case.name}: {error}"
+    ranges = {
+        name: (int(array.min()), int(array.max()) + 1)
+        for name, array in case.feeds.items()
+        if array.dtype.kind in "iu" and array.size
+    }
+    try:
+        made = exported(case.model, folder / "old.onnx", ranges, np.random.default_rng(seed), STEPS)
+    except Refused as error:
+        return "refused", f"{case.name}: {error}"
+    except Exception:  # noqa: BLE001  # a bug, whatever it is, is reported
+        return "traceback", f"{case.name}: {traceback.format_exc()}"
+    try:
+        [found] = ran(made.content, [case.feeds])
+    except Refused as error:
+        return "not run after rewrites", f"{case.name}: {made.schedule}: {error}"
+    if not all(_close(one, other) for one, other in zip(found, wanted, strict=True)):
+        return "wrong", f"{case.name}: {made.schedule}"
+    return "right", ""
+
+
+def _close(found: Array, wanted: Array) -> bool:
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    if wanted.dtype.kind != "f":
+        return bool(np.array_equal(found, wanted))
+    with np.errstate(invalid="ignore"):
+        greatest = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
+        return bool(np.allclose(found, wanted, CLOSE, CLOSE * greatest, equal_nan=True))
+
+
+def main(options: Options) -> int:
+    """Try all models; return how many came out wrong, or in a traceback."""
+    counts: Counter[str] = Counter()
+    with TemporaryDirectory() as folder:
+        for case in cases(options):
+            came, why = outcome(case, options.seed, Path(folder))
+            counts[came] += 1
+            if why and (came != "not run by ONNX Runtime" or options.operators):
+                print(f"{came}: {why}", flush=True)
+    print(f"{sum(counts.values())} models: {', '.join(f'{n} {what}' for what, n in counts.most_common())}")
+    return counts["wrong"] + counts["traceback"] + counts["not run after rewrites"]
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main(tyro.cli(Options)) else 0)

@@ -1,0 +1,76 @@
+"""What URIs say of a file's open names: numbers that they are bound to, and ranges that inputs have."""
+
+import re
+from collections.abc import Sequence
+
+from irgym.core.errors import ProgramError
+
+LARGEST = 10**9 - 1
+"""The greatest number that a URI may hold."""
+
+RANGE = "range."
+"""What precedes the name of an input whose range is given."""
+
+_RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
+
+
+def read_query(uri: str, query: str, ranges: bool) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
+    """Return what names of a file are bound to, and the ranges of inputs.
+
+    Args:
+        uri: The whole URI, for messages.
+        query: What stands after its question mark; empty: nothing.
+        ranges: Whether ranges may be given.
+
+    Raises:
+        ProgramError: A part is malformed, or a name is given twice.
+    """
+    words = query.split("&") if query else []
+    given = [word for word in words if ranges and _RANGE.match(word)]
+    return _read_bindings(uri, [word for word in words if word not in given]), _read_ranges(uri, given)
+
+
+def _read_ranges(uri: str, words: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the ranges of whole numbers that inputs of a file may hold.
+
+    Raises:
+        ProgramError: One is not written LOW:HIGH, holds no number, or is given twice.
+    """
+    ranges: dict[str, tuple[int, int]] = {}
+    for word in words:
+        name, _, text = word.removeprefix(RANGE).partition("=")
+        match = re.fullmatch(r"(-?\d{1,19}):(-?\d{1,19})", text, re.ASCII)
+        if not match or int(match[1]) >= int(match[2]):
+            raise ProgramError(
+                f"{uri!r}: {RANGE}{name} must be LOW:HIGH, the least whole number and the one after the "
+                "greatest, as in 0:100"
+            )
+        if name in ranges:
+            raise ProgramError(f"{uri!r}: {RANGE}{name} is given twice; give it once")
+        ranges[name] = (int(match[1]), int(match[2]))
+    return ranges
+
+
+def _read_bindings(uri: str, words: Sequence[str]) -> dict[str, int]:
+    """Return what names of a file are bound to.
+
+    Raises:
+        ProgramError: A part is no name=number, or a name is given twice.
+    """
+    bindings: dict[str, int] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ProgramError(f"{uri!r}: {word!r} binds no name; write name=number, joined by &")
+        if name in bindings:
+            raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
+        number = whole_number(text)
+        if not number:
+            raise ProgramError(f"{uri!r}: {name} must be a whole number in 1 to {LARGEST}")
+        bindings[name] = number
+    return bindings
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that up to nine plain digits stand for; None for any other text."""
+    return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None

@@ -1,0 +1,94 @@
+"""Files of programs, read and run once: what is found out of them is kept. Runs in a child process."""
+
+# onnx leaves parts of its own types open.
+# pyright: reportUnknownMemberType=false
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import onnx
+from numpy.typing import NDArray
+
+from irgym.core.errors import ProgramError, explained
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
+from irgym.envs.graph.ir.weights import Weights
+from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
+from irgym.envs.graph.programs.metadata import read_fixed
+from irgym.envs.graph.running.artefacts import FILE, STORE, WEIGHTS, model_at, saved
+from irgym.envs.graph.running.reasons import reason
+from irgym.envs.graph.running.sessions import CompileError, version
+from irgym.envs.graph.running.shapes import correct, observed_shapes
+from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.store import digest, stem_of
+
+RECIPE = ("envs/graph/ir", "envs/graph/programs", "envs/graph/running/shapes.py")
+"""What makes them."""
+
+SEED = 20261122
+"""Seed of the inputs on which a model is run when it is read."""
+
+
+class Kept(NamedTuple):
+    """A model that was read.
+
+    Attributes:
+        path: Its structure.
+        graph: Its graph.
+        fixed: Its initializers that callers may override, and that count as constants.
+    """
+
+    path: str
+    graph: Graph
+    fixed: tuple[str, ...]
+
+
+def kept(path: str, name: str) -> Kept:
+    """Return the model of a file, which is read, and run once, where that was not done before.
+
+    Args:
+        path: An ONNX file as `Sources` makes it.
+        name: What messages call the model.
+
+    Raises:
+        ProgramError: It holds something that cannot be handled, or does not run.
+        StorageError: The cache folder cannot be written, or a file with weights not be read.
+    """
+    source = Path(path)
+    recipe = hash_of(files_of(RECIPE), ROOT)
+    stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__, version())}"
+    found = STORE.find(stem)
+    if found is None:
+        with explained(f"cannot read the weights of {name}", "run the command again"):
+            given = onnx.load(path, load_external_data=False)
+            model, arrays = prepared_model(given, name)
+            _run_once(model, arrays, onnx.load(path, load_external_data=False), name)
+        beside = {WEIGHTS: saved(arrays), FILE: str(source).encode()}
+        found = STORE.put(stem, model.SerializeToString(deterministic=True), beside)
+    loaded = model_at(str(found))
+    return Kept(str(found), loaded.graph, tuple(read_fixed(loaded.proto)))
+
+
+def _run_once(
+    model: onnx.ModelProto, arrays: Mapping[str, NDArray[Any]], given: onnx.ModelProto, name: str
+) -> None:
+    """Run a model on random inputs, and correct its shapes by those of the run.
+
+    Args:
+        model: As `prepared_model` returns it; its shapes are changed.
+        arrays: Its larger weights.
+        given: The model as its file has it.
+        name: What messages call it.
+
+    Raises:
+        ProgramError: ONNX Runtime refuses it, or takes too long.
+    """
+    graph = read_graph(model)
+    try:
+        shapes = observed_shapes(
+            graph, Weights(arrays), lambda: draw(inputs_of(model), ranges_of(model), SEED)
+        )
+    except CompileError as error:
+        raise ProgramError(f"{name} does not run: {reason(error, graph, name)}") from error
+    correct(model, given, shapes)
