@@ -17,7 +17,7 @@ from irgym.envs.graph.ir.outside import HEAVY
 from irgym.envs.graph.programs import files, weights
 from irgym.envs.graph.programs.sources import Sources
 from irgym.envs.graph.programs.uris import parse_program
-from irgym.envs.graph.running import checking, peers
+from irgym.envs.graph.running import checking, peers, rounding
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import Program
 
@@ -63,7 +63,7 @@ def test_a_large_model_is_rewritten_checked_and_read_again(tmp_path: Path, monke
     task = GRAPH.task(f"graph:{path}?batch=2")
     expected, _ = checking.checked_on(task.path, 5)
     checking.checked_on.cache_clear()
-    monkeypatch.setattr(checking, "LARGE", 0)
+    monkeypatch.setattr(rounding, "LARGE", 0)
     one_at_a_time, _ = checking.checked_on(task.path, 5)
     for ours, theirs in zip(one_at_a_time.expected, expected.expected, strict=True):
         np.testing.assert_array_equal(ours.values, theirs.values)

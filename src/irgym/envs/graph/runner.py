@@ -8,13 +8,11 @@ from irgym.core.environment import Versus
 from irgym.core.errors import BaselineError, IrgymError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import ALLOWED, SEED, checked_on
+from irgym.envs.graph.running.checking import SEED, checked_on, checks_on
 from irgym.envs.graph.running.peers import Original, prepared
 from irgym.envs.graph.running.sessions import CompileError, Program
 from irgym.envs.graph.running.timing import timing_of
 from irgym.envs.graph.session_options import OFF
-from irgym.measure.checking.agreement import Agreement
-from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
 
@@ -53,22 +51,15 @@ def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurem
 
 
 def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, level: str = OFF) -> Validation:
-    """Compare a rewritten model with the original on several random inputs.
+    """Compare a rewritten model with the original on several random inputs, and on extreme ones.
 
     Raises:
         IrgymError: ONNX Runtime refuses it, or the original.
     """
     # Before there is a session, which has a copy of the weights; and what is wrong with the original is said.
-    problems = [checked_on(path, seed + 2 * place) for place in range(inputs)]
+    checks = checks_on(path, inputs, seed)
     restart_clock()
-    program = Program(graph, model_at(path).weights, threads, level)
-    tried, said = list[Problem](), list[Agreement]()
-    for checked, feeds in problems:
-        tried.append(checked)
-        said.append(checked.judge(program.run(feeds)))
-        if not said[-1].ok:
-            break
-    return validation(tried, said, ALLOWED)
+    return checks.judge(Program(graph, model_at(path).weights, threads, level).run)
 
 
 def compare(

@@ -43,9 +43,6 @@ REACH = 4
 
 Floats = NDArray[np.floating]
 
-_NOWHERE = -2000
-"""An exponent below that of any double: that of zero."""
-
 
 @dataclass(frozen=True)
 class Expected:
@@ -154,9 +151,9 @@ def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
     of the mask must excuse nothing else. A number that a sum left near zero may have no such peers, and more
     noise than its magnitude tells: fewer than `PEERS` are joined by the greater ones, as far as `REACH`.
     """
-    kinds = _exponents(magnitude) // 2
+    kinds = _exponents(magnitude, 2 * REACH + 2) // 2
     kinds -= kinds.min()
-    steps = _exponents(moved)
+    steps = _exponents(moved, 1)
     lowest = steps.min()
     width = int(steps.max() - lowest) + 1
     table = np.bincount((kinds * width + (steps - lowest)).ravel(), minlength=int(kinds.max() + 1) * width)
@@ -167,12 +164,18 @@ def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
         peers[few] += table[few + further]
     counts = peers.cumsum(axis=1)
     median = (counts * 2 >= counts[:, -1:]).argmax(axis=1) + lowest
-    sizes = np.where(median <= _NOWHERE, 0.0, np.ldexp(1.0, np.maximum(median, -1000)))
+    still = (median == lowest) & bool((moved == 0.0).any())
+    sizes = np.where(still, 0.0, np.ldexp(1.0, np.maximum(median, -1000)))
     return sizes[kinds]
 
 
-def _exponents(values: Doubles) -> Array:
-    return np.where(values > 0.0, np.frexp(values)[1], _NOWHERE).astype(np.int64)
+def _exponents(values: Doubles, gap: int) -> Array:
+    """Return the exponents of numbers that are not negative; that of zero is `gap` below all others."""
+    found = np.asarray(np.frexp(values)[1], np.int64)
+    zero = values == 0.0
+    if not zero.all() and zero.any():
+        found[zero] = int(found[~zero].min()) - gap
+    return found
 
 
 def _whole(values: Array, samples: Sequence[Array]) -> Expected:

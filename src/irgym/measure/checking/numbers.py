@@ -51,6 +51,13 @@ def numbers_of(values: Array) -> Array:
     return doubles(values) if is_fractional(values.dtype) else whole(values)
 
 
+def finite(values: Array) -> Bools:
+    """Say which numbers are finite; whole numbers and truth values all are."""
+    if not is_fractional(values.dtype):
+        return np.ones(values.shape, np.bool_)
+    return np.isfinite(values if values.dtype.kind in "fc" else doubles(values))
+
+
 def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
     """Return the distance from 1 to the next number of a floating-point type, and its least normal one."""
     finfo: Any = np.finfo

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from irgym.core.cost import Validation
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.expected import Expected
-from irgym.measure.checking.numbers import Array
+from irgym.measure.checking.numbers import Array, finite
 from irgym.measure.checking.power import blind_spots, unmoved
 
 SCALES = (1.0, 1e-3, 1e-6, 1e3)
@@ -100,3 +101,19 @@ def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tol
         detail="" if failed is None else failed.detail,
         blind=blind,
     )
+
+
+def untelling(problems: Sequence[Problem]) -> str:
+    """Say in words why inputs tell nothing of a program; empty where they tell something.
+
+    They do not where each result is the same number everywhere and on all of them, or no finite one.
+    """
+    for results in zip(*(one.expected for one in problems), strict=True):
+        seen: set[Any] = set()
+        for one in results:
+            numbers = one.values[finite(one.values)]
+            if numbers.size:
+                seen |= {numbers.flat[0].item(), *numbers[numbers != numbers.flat[0]][:1].tolist()}
+            if len(seen) > 1:
+                return ""
+    return "all results are one and the same number, or no finite one, on all inputs"

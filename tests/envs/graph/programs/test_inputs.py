@@ -6,10 +6,10 @@ import pytest
 from onnx import parser
 
 from irgym.core.errors import ProgramError
-from irgym.envs.graph.programs.inputs import Input, draw, inputs_of, ranges_of
+from irgym.envs.graph.programs.inputs import Input, draw, inputs_of, ranges_of, wrapping
 from irgym.envs.graph.programs.metadata import write_ranges
 
-TABLE = "float[7, 4] table = {" + ", ".join(["1"] * 28) + "}"
+TABLE = "int64 d = {5}, float[2] v = {0, 1}, float[7, 4] table = {" + ", ".join(["1"] * 28) + "}"
 
 
 def model(body: str, inputs: str, output: str = "float[N] y", constants: str = TABLE) -> onnx.ModelProto:
@@ -31,7 +31,12 @@ def model(body: str, inputs: str, output: str = "float[N] y", constants: str = T
         ("a = Gather(table, i) b = Equal(i, i) c = Cast<to = 1>(b) y = Mul(a, c)", 7),
         ("a = ArgMax(i) y = Gather(table, i)", 7),
         ("c = Transpose(table) y = Gather(c, i)", None),
-        ("y = Gather(x, i)", None),
+        ("y = Gather(x, i)", 2),
+        ("y = GatherND(table, i)", 4),
+        ("y = GatherElements<axis = 1>(x, i)", 3),
+        ("y = ScatterElements<axis = 1>(x, i, x)", 3),
+        ("n = NonZero(x) y = Gather(n, i)", None),
+        ("y = OneHot(i, d, v)", 5),
         ("j = Add(i, i) y = Gather(table, j)", None),
         ("y = com.example.Look(table, i)", None),
         ("c = Cast<to = 9>(i) y = Where(c, x, x)", 2),
@@ -42,7 +47,6 @@ def model(body: str, inputs: str, output: str = "float[N] y", constants: str = T
         ("u = Identity(i) p = Mul(i, u) c = Cast<to = 9>(p) y = Where(c, x, x)", 2),
         ("p = Mul(i, k) c = Cast<to = 9>(p) y = Where(c, x, x)", None),
         ("p = Mul(i, i) y = Gather(table, p)", None),
-        ("y = Identity(x)", 2),
     ],
 )
 def test_ranges_follow_from_the_graph(body: str, wanted: int | None):
@@ -53,6 +57,23 @@ def test_ranges_follow_from_the_graph(body: str, wanted: int | None):
         assert "as in graph:FILE.onnx?range.i=0:100, or write LOW,HIGH" in str(caught.value)
     else:
         assert ranges_of(found) == {"i": (0, wanted)}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wanted"), [("int64[2, 3] i", (-8, 8)), ("uint16[2] i", (0, 8)), ("int8[2] i", (-128, 128))]
+)
+@pytest.mark.parametrize("body", ["y = Identity(x)", "y = Identity(i)", "a = ArgMax(i) y = Identity(i)"])
+def test_what_is_only_passed_on_may_hold_any_number(body: str, inputs: str, wanted: tuple[int, int]):
+    assert ranges_of(model(body, f"{inputs}, float[2] x")) == {"i": wanted}
+
+
+def test_negative_indices_count_from_the_end_where_an_input_only_chooses():
+    inputs = "int64[2] i, uint8[2] u, int64[2] m, int64[2] p, int64[2] k, float[2, 3] x"
+    body = """a = Gather(table, i) b = Gather(table, u) c = Cast<to = 9>(m) e = Equal(i, i) y = Where(c, x, x)
+        f = Gather(table, p) g = Mul(p, p) h = Cast<to = 9>(g) z = Where(h, x, x) w = Gather(table, k)"""
+    found = model(body, inputs)
+    write_ranges(found, {"k": (0, 7)})
+    assert wrapping(found) == {"i"}
 
 
 def test_shapes_of_computed_tables_are_used_where_they_are_known():

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
 from irgym.envs.graph.programs.metadata import PREFIX, read_ranges
-from irgym.envs.graph.programs.ranges import derived_range
+from irgym.envs.graph.programs.ranges import derived_range, wraps
 
 MASK = (0, 2)
 """The range of masks."""
+
+FREE = (-8, 8)
+"""The range of inputs that may hold any whole number."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,9 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
     for one in inputs_of(model):
         if not np.issubdtype(one.dtype, np.integer):
             continue
-        found = known.get(one.name) or derived_range(model, one.name) or _all_of(one.dtype)
+        whole = _all_of(one.dtype)
+        free = whole or (FREE if np.issubdtype(one.dtype, np.signedinteger) else (0, FREE[1]))
+        found = known.get(one.name) or derived_range(model, one.name, free) or whole
         if found is None:
             raise ProgramError(
                 f"nobody can tell which numbers the input {one.name} may hold: give the least and the one "
@@ -86,6 +91,16 @@ def draw(
     }
 
 
+def wrapping(model: onnx.ModelProto) -> frozenset[str]:
+    """Return the inputs of whole numbers that are indices, of which negative ones count from the end.
+
+    Those whose range stands in the model's metadata keep to it.
+    """
+    known = read_ranges(model)
+    signed = [one.name for one in inputs_of(model) if np.issubdtype(one.dtype, np.signedinteger)]
+    return frozenset(name for name in signed if name not in known and wraps(model, name))
+
+
 def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:
     if one.dtype == np.bool_:
         bounds = MASK
@@ -94,7 +109,7 @@ def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.G
     else:
         return np.asarray(random.standard_normal(one.shape)).astype(one.dtype)
     values = np.asarray(random.integers(*bounds, one.shape))
-    if bounds == MASK and len(one.shape) > 1:
+    if bounds == MASK and len(one.shape) > 1 and one.shape[-1]:
         values[..., 0] = 1
     return values.astype(one.dtype)
 

@@ -5,8 +5,11 @@ through operators that pass them on unchanged.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
 
 import onnx
+from onnx import numpy_helper
 
 # What passes values on: the place of the input that it passes on is 0.
 _PASSING = {
@@ -25,27 +28,65 @@ _PASSING = {
     "Unsqueeze",
 }
 _LOOKUPS = {"Gather", "GatherElements", "GatherND"}
+_INDEXED = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"}
 _COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor"}
 # What asks of values only which is which, or nothing: any range will do.
-_HARMLESS = _COMPARISONS | {"ArgMax", "ArgMin", "Shape", "Size"}
+_UNCONCERNED = {"ArgMax", "ArgMin", "Shape", "Size"}
+_HARMLESS = _COMPARISONS | _UNCONCERNED
 
 
-def derived_range(model: onnx.ModelProto, name: str) -> tuple[int, int] | None:
+def derived_range(
+    model: onnx.ModelProto, name: str, free: tuple[int, int] = (0, 2)
+) -> tuple[int, int] | None:
     """Return the least value of an input of whole numbers and the one after the greatest; None: not known.
 
-    - Where it chooses in constant tables, it is below the length of the shortest one.
+    - Where it chooses in tables, it is below the length of the shortest one.
     - Where it is only compared, made truth values of, subtracted from a constant, or multiplied with itself
       or with computed values, it is a mask: 0 or 1.
+    - Where it is only passed on, it may hold any number.
 
     Where anything else happens to it, nothing is known.
 
     Args:
         model: Its shapes need not be known.
         name: The input.
+        free: The range of an input that may hold any number.
     """
+    found = _followed(model, name)
+    if found is None:
+        return None
+    if not found.bounds and not found.masks:
+        return free
+    return 0, min(found.bounds, default=2)
+
+
+def wraps(model: onnx.ModelProto, name: str) -> bool:
+    """Say whether an input of whole numbers chooses in tables, where negative ones count from the end."""
+    found = _followed(model, name)
+    return found is not None and bool(found.bounds) and not found.multiplied
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What becomes of an input.
+
+    Attributes:
+        bounds: Lengths of the tables in which it chooses.
+        multiplied: Whether it is multiplied with itself or with computed values.
+        masks: Whether anything else is done with it than to choose or to be passed on.
+    """
+
+    bounds: list[int]
+    multiplied: bool
+    masks: bool
+
+
+def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
+    """Follow an input through a model; None where something happens to it of which nothing is known."""
     graph = _Graph(model)
     bounds: list[int] = []
     products: list[onnx.NodeProto] = []
+    masks = False
     waiting = [(name, False)]
     seen = set(waiting)
     while waiting:
@@ -58,7 +99,9 @@ def derived_range(model: onnx.ModelProto, name: str) -> tuple[int, int] | None:
                 bounds.append(use)
             elif use == "product":
                 products.append(node)
-            elif use != "end":
+            elif use == "end":
+                masks |= node.op_type not in _UNCONCERNED
+            else:
                 following = {(output, use == "weight") for output in node.output} - seen
                 waiting += sorted(following)
                 seen |= following
@@ -69,7 +112,7 @@ def derived_range(model: onnx.ModelProto, name: str) -> tuple[int, int] | None:
             following = {(output, True) for node in products for output in node.output} - seen
             waiting += sorted(following)
             seen |= following
-    return 0, min(bounds, default=2)
+    return _Found(bounds, bool(products), masks or bool(products))
 
 
 class _Graph:
@@ -84,7 +127,10 @@ class _Graph:
         self._shapes: dict[str, tuple[int, ...]] = {
             tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
         }
+        self._tensors = {one.name: one for one in model.graph.initializer if prod(one.dims) == 1}
         known = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
+        inputs = {value.name: value for value in model.graph.input}
+        self._sizes = {key: _shape(value) for key, value in (known | inputs).items() if _fixed(value)}
         for node in model.graph.node:
             if node.op_type == "Constant":
                 shape = next((tuple(one.t.dims) for one in node.attribute if one.name == "value"), ())
@@ -127,10 +173,10 @@ class _Graph:
             return on
         if kind in _LOOKUPS and place == 0:
             return on  # it is what is chosen from
-        if kind == "Gather" and place == 1 and not as_weight:
-            axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
-            shape = self._shapes.get(node.input[0])
-            return shape[axis] if shape else None
+        if kind in _INDEXED and place == 1 and not as_weight:
+            return self._length(node)
+        if kind == "OneHot" and place == 0 and not as_weight:
+            return self._number(node.input[1])
         if kind in _HARMLESS or (kind == "Where" and place == 0):
             return "end"
         if as_weight and kind == "Sub" and place == 1 and node.input[0] in self._shapes:
@@ -140,6 +186,25 @@ class _Graph:
         if as_weight and kind == "ReduceSum" and place == 0:
             return "end"  # how many are not masked
         return None
+
+    def _length(self, node: onnx.NodeProto) -> int | None:
+        """Return the length of the table that a node chooses in; None where it is not known."""
+        shape = self._shape_of(node.input[0])
+        if not shape:
+            return None
+        if not node.op_type.endswith("ND"):
+            return shape[next((one.i for one in node.attribute if one.name == "axis"), 0)]
+        batch = next((one.i for one in node.attribute if one.name == "batch_dims"), 0)
+        indices = self._shape_of(node.input[1])
+        return min(shape[batch : batch + indices[-1]], default=None) if indices else None
+
+    def _shape_of(self, value: str) -> tuple[int, ...] | None:
+        return self._shapes.get(value) or self._sizes.get(value)
+
+    def _number(self, value: str) -> int | None:
+        """Return a constant that is one number; None for anything else."""
+        tensor = self._tensors.get(value)
+        return None if tensor is None else int(numpy_helper.to_array(tensor).item())
 
 
 def _names_inside(node: onnx.NodeProto) -> set[str]:

@@ -1,0 +1,351 @@
+"""Mutants of whole networks: which wrong ones the checks of whole models accept.
+
+    python fuzz/graph_mutants.py --count 400
+
+Each mutant is a network of the data sets, very small, with one operator changed: another operator, attribute,
+order of operands or constant, or none at all. The checks judge all of them on two seeds. A mutant that they
+accept is compared with the network on further inputs, in many sizes: where it differs there by far, it was
+accepted wrongly, and is printed; others are held to be equal.
+"""
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+
+from irgym.core.errors import IrgymError, ProgramError
+from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.weights import Literal, Weights
+from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
+from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.checking import Checks, checks_on
+from irgym.envs.graph.running.sessions import CompileError, Program
+
+Array = NDArray[Any]
+
+TEXT = "layers=1&hidden=32&heads=2&sequence=8&vocabulary=64"
+
+NETWORKS = (
+    f"bert?{TEXT}",
+    f"gpt2?{TEXT}",
+    f"t5_encoder?{TEXT}",
+    f"deberta?{TEXT}",
+    f"llama?{TEXT}",
+    f"clip_text?{TEXT}",
+    f"dalle?{TEXT}&grid=2",
+    "whisper_encoder?layers=1&hidden=32&heads=2&sequence=8",
+    "vit_b_16?size=32&layers=1&hidden=32&heads=2",
+    "emformer?layers=1&hidden=16&heads=2&segments=2&segment=4&right=1&left=4",
+    "unet?size=32&levels=1&width=4",
+    "preresnet?size=32&blocks=1&width=8",
+    "drawn_cnn?size=64&seed=101",
+    "drawn_rnn?hidden=16&sequence=3&seed=101",
+    "lstm?layers=1&hidden=32&sequence=3",
+    "gru?layers=1&hidden=32&sequence=3",
+    "nasrnn?cells=2&hidden=32",
+)
+"""The networks."""
+
+OPERATORS: Mapping[str, tuple[str, ...]] = {
+    "Add": ("Sub",),
+    "AveragePool": ("MaxPool",),
+    "Ceil": ("Floor",),
+    "Cos": ("Sin",),
+    "Erf": ("Tanh",),
+    "Equal": ("GreaterOrEqual", "LessOrEqual"),
+    "Floor": ("Ceil", "Round"),
+    "Gelu": ("Relu", "Softplus"),
+    "GlobalAveragePool": ("GlobalMaxPool",),
+    "GreaterOrEqual": ("Greater",),
+    "Greater": ("GreaterOrEqual",),
+    "LayerNormalization": (),
+    "LessOrEqual": ("Less",),
+    "Less": ("LessOrEqual",),
+    "Max": ("Sum",),
+    "MaxPool": ("AveragePool",),
+    "Min": ("Max",),
+    "Mul": ("Add",),
+    "ReduceMax": ("ReduceMean",),
+    "ReduceMean": ("ReduceMax", "ReduceL1"),
+    "ReduceSum": ("ReduceMean", "ReduceL1"),
+    "Relu": ("Abs", "HardSwish", "LeakyRelu"),
+    "Sigmoid": ("HardSigmoid", "Tanh"),
+    "Sin": ("Tanh",),
+    "Softmax": ("LogSoftmax", "Hardmax"),
+    "Softplus": ("Relu",),
+    "Sqrt": ("Abs",),
+    "Sub": ("Add",),
+    "Tanh": ("Softsign", "Sigmoid"),
+}
+"""Operators that take the place of others."""
+
+SAME_TYPE = frozenset(
+    {"Add", "Mul", "Sub", "Div", "Relu", "Gelu", "Erf", "Clip", "Max", "Min", "Where", "Softmax", "Tanh"}
+    | {
+        "Sigmoid",
+        "Sqrt",
+        "LayerNormalization",
+        "BatchNormalization",
+        "Pow",
+        "Abs",
+        "Neg",
+        "LeakyRelu",
+        "Cast",
+    }
+)
+"""Operators that may be left out where an operand has the type of the result."""
+
+FAR = 100.0
+"""How many times as far as allowed a mutant is off on other inputs that was accepted wrongly."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to try."""
+
+    count: int = 400
+    """How many mutants of each network, at most."""
+    seed: int = 0
+    """Seed of the mutants and of the inputs."""
+    seconds: float = 540.0
+    """After how many seconds to stop."""
+    networks: tuple[str, ...] = NETWORKS
+    """The networks."""
+
+
+def mutants(graph: Graph, weights: Weights) -> Iterator[tuple[str, Graph]]:
+    """Yield graphs that differ from one in an operator, with what differs."""
+    for one in graph.order:
+        for other in OPERATORS.get(one.operator, ()):
+            inputs = one.inputs[:1] if other in ("Abs", "ReduceL1") and len(one.inputs) == 1 else one.inputs
+            yield (
+                f"{other} for {one.operator}",
+                _with(graph, one, replace(one, operator=other, inputs=inputs)),
+            )
+        for name, value in one.attributes:
+            for said, changed in _changed(name, value):
+                attributes = tuple((key, changed if key == name else old) for key, old in one.attributes)
+                yield f"{one.operator} {said}", _with(graph, one, replace(one, attributes=attributes))
+        if one.operator in ("Sub", "Div", "MatMul", "Pow", "Where", "Concat", "Less", "Greater"):
+            turned = (*one.inputs[:-2], one.inputs[-1], one.inputs[-2]) if len(one.inputs) > 1 else one.inputs
+            yield f"{one.operator} with operands exchanged", _with(graph, one, replace(one, inputs=turned))
+        yield from _left_out(graph, one)
+        yield from _without_bias(graph, one)
+        yield from _other_constants(graph, one, weights)
+        yield from _written_out(graph, one)
+
+
+def _with(graph: Graph, old: Node, *new: Node, weights: Mapping[str, Literal] | None = None) -> Graph:
+    nodes = [node for one in graph.order for node in (new if one.name == old.name else (one,))]
+    changed = {**graph.weights, **(weights or {})}
+    types = {**graph.types, **{name: weight.type for name, weight in (weights or {}).items()}}
+    return Graph.of(nodes, types, changed, graph.inputs, graph.outputs, graph.opsets)
+
+
+def _changed(name: str, value: Attribute) -> Iterator[tuple[str, Attribute]]:
+    if isinstance(value, float):
+        for factor in (0.0, 0.1, 1.01, 10.0):
+            yield f"{name} {value:g} times {factor:g}", value * factor
+    elif isinstance(value, int):
+        for changed in (value - 1, value + 1, 1 - value):
+            yield f"{name} {value} as {changed}", changed
+    elif isinstance(value, tuple) and len(value) > 1:
+        yield f"{name} reversed", value[::-1]
+        if len(set(value)) > 1:
+            yield f"{name} rotated", (*value[1:], value[0])
+            last = (*value[:-2], value[-1], value[-2])
+            yield f"{name} with its last two exchanged", last
+
+
+def _left_out(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
+    """Yield the graph without a node, one of whose operands is taken for the result."""
+    for place, name in enumerate(one.inputs):
+        kind = graph.types.get(name)
+        if one.operator in SAME_TYPE and kind is not None and kind == graph.types.get(one.name):
+            passing = Node("Identity", (name,), (one.name,))
+            yield f"operand {place} of {one.operator} for its result", _with(graph, one, passing)
+
+
+def _without_bias(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
+    if one.operator in ("Conv", "Gemm", "LayerNormalization") and len(one.inputs) == 3:
+        yield f"{one.operator} without its bias", _with(graph, one, replace(one, inputs=one.inputs[:2]))
+
+
+def _other_constants(graph: Graph, one: Node, weights: Weights) -> Iterator[tuple[str, Graph]]:
+    """Yield the graph with another constant as an operand of a node."""
+    for place, name in enumerate(one.inputs):
+        if name not in graph.weights or not graph.weights[name].type.size:
+            continue
+        array = weights.array(graph.weights[name])
+        for said, other in _changed_array(array):
+            weight = Literal(graph.weights[name].type, np.ascontiguousarray(other).tobytes())
+            inputs = (*one.inputs[:place], "mutant", *one.inputs[place + 1 :])
+            made = _with(graph, one, replace(one, inputs=inputs), weights={"mutant": weight})
+            yield f"operand {place} of {one.operator} {said}", made
+
+
+def _changed_array(array: Array) -> Iterator[tuple[str, Array]]:
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            yield "times 1.01", array * array.dtype.type(1.01)
+            yield "times 1.0001", array * array.dtype.type(1.0001)
+        if array.size > 1:
+            found = array.copy()
+            found.reshape(-1)[array.size // 2] = 0
+            yield "with one number 0", found
+            yield "reversed", array[::-1]
+        if np.abs(array).max() > 1e8:
+            yield "of 1e4 at most", np.clip(array, -1e4, 1e4).astype(array.dtype)
+    elif array.dtype.kind == "i":
+        for step in (-1, 1):
+            found = array.copy()
+            found.reshape(-1)[0] += step
+            yield f"with its first number {step:+d}", found
+    elif array.dtype.kind == "b":
+        found = array.copy()
+        found.reshape(-1)[-1] ^= True
+        yield "with its last truth turned", found
+
+
+def _written_out(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
+    """Yield softmax and its kin as exponentials that overflow, and Where as a sum."""
+    y, kind = one.name, graph.types.get(one.name)
+    if kind is None or not one.inputs:
+        return
+    x = one.inputs[0]
+    if one.operator == "Softmax":
+        axis = one.attribute("axis", -1)
+        axes = Literal(replace(kind, dtype="int64", shape=(1,)), np.array([axis], np.int64).tobytes())
+        parts = (
+            Node("Exp", (x,), ("mutant_e",)),
+            Node("ReduceSum", ("mutant_e", "mutant_axes"), ("mutant_s",)),
+            Node("Div", ("mutant_e", "mutant_s"), (y,)),
+        )
+        yield (
+            "Softmax without subtracting the maximum",
+            _with(graph, one, *parts, weights={"mutant_axes": axes}),
+        )
+    if one.operator == "Sigmoid":
+        unit = Literal(replace(kind, shape=()), np.ones((), kind.dtype).tobytes())
+        parts = (
+            Node("Exp", (x,), ("mutant_e",)),
+            Node("Add", ("mutant_e", "mutant_1"), ("mutant_s",)),
+            Node("Div", ("mutant_e", "mutant_s"), (y,)),
+        )
+        yield "Sigmoid that overflows", _with(graph, one, *parts, weights={"mutant_1": unit})
+
+
+class Further:
+    """A network's results on further inputs, of many sizes.
+
+    Args:
+        path: The network.
+        seed: What the inputs depend on.
+    """
+
+    def __init__(self, path: str, seed: int) -> None:
+        proto, graph, weights = model_at(path)
+        original = Program(graph, weights, 1)
+        inputs, ranges = inputs_of(proto), ranges_of(proto)
+        self.feeds: list[dict[str, Array]] = []
+        for place, scale in enumerate(np.logspace(-7, 2.5, 39)):
+            values = draw(inputs, ranges, 1000 + seed + place)
+            self.feeds.append({key: _scaled(array, scale) for key, array in values.items()})
+        self.results = [original.run(feeds) for feeds in self.feeds]
+
+    def difference(self, program: Program) -> float:
+        """Return how far a mutant's results are off at most, over the size of each row of results."""
+        worst = 0.0
+        for feeds, wanted in zip(self.feeds, self.results, strict=True):
+            for one, other in zip(wanted, program.run(feeds), strict=True):
+                if one.dtype.kind != "f":
+                    worst = max(worst, float(np.mean(one != other)))
+                    continue
+                if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+                    return float("inf")
+                kept = np.isfinite(one)
+                size = float(np.abs(one[kept]).max(initial=1e-30))
+                off = np.abs(one[kept].astype(np.float64) - other[kept])
+                worst = max(worst, float(off.max(initial=0.0)) / size)
+        return worst
+
+
+def _scaled(array: Array, scale: float) -> Array:
+    return np.asarray(array * scale).astype(array.dtype) if array.dtype.kind == "f" else array
+
+
+def judged(uri: str, options: Options, until: float, counts: Counter[str]) -> list[str]:
+    """Judge the mutants of a network; return those that were accepted wrongly, in words."""
+    task = GRAPH.task(f"graph://{uri}")
+    weights = model_at(task.path).weights
+    checks = [checks_on(task.path, 2, options.seed + way) for way in range(2)]
+    further = Further(task.path, options.seed)
+    every = list(mutants(task.graph, weights))
+    order = np.random.default_rng(options.seed).permutation(len(every))
+    found: list[str] = []
+    for place in order[: options.count]:
+        if time.monotonic() > until:
+            break
+        said, mutant = every[place]
+        outcome = apart(lambda mutant=mutant: verdict(mutant, weights, checks, further))
+        counts[outcome.partition(" ")[0]] += 1
+        if outcome.startswith("accepted"):
+            found.append(f"{uri}: {said} {outcome.removeprefix('accepted')}")
+    return found
+
+
+def verdict(mutant: Graph, weights: Weights, checks: Sequence[Checks], further: Further) -> str:
+    """Return what the checks say of a mutant, in words."""
+    try:
+        program = Program(mutant, weights, 1)
+        if not all(one.judge(program.run).checked for one in checks):
+            return "caught"
+        off = further.difference(program)
+    except (CompileError, ValueError):
+        return "broken"
+    equal = off < FAR * float(np.finfo(np.float32).eps)
+    return "equal" if equal else f"accepted though off by {off:.1e} on further inputs"
+
+
+def apart(call: Callable[[], str]) -> str:
+    """Return what a call returns in a process of its own; `broken` where that dies, as of a bad model."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, call().encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said or "broken"
+
+
+def main(options: Options) -> int:
+    """Print what was accepted wrongly; return 1 where there is something."""
+    until, accepted = time.monotonic() + options.seconds, 0
+    counts = Counter[str]()
+    for uri in options.networks:
+        try:
+            found = judged(uri, options, until, counts)
+        except (ProgramError, IrgymError) as error:
+            print(f"{uri} is refused: {error}", flush=True)
+            continue
+        accepted += len(found)
+        print(f"{uri}: {dict(counts)}", *found, sep="\n  ACCEPTED ", flush=True)
+        if time.monotonic() > until:
+            break
+    print(f"{counts.total()} mutants: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    return int(accepted > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(tyro.cli(Options)))

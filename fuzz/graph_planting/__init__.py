@@ -1,0 +1,1 @@
+"""Small wrong models, each beside the right one."""

@@ -1,0 +1,117 @@
+"""Wrong models are refused, right ones are not, and a check that can tell nothing says so."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from graph_planted import ACCEPTED, CAUGHT, judge, judge_state, task_of
+from graph_planting.kinds import Kind, kinds
+
+from irgym.core.actions import Action
+from irgym.envs.graph.actions import ENDINGS
+from irgym.envs.graph.environment import RUNNING
+from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.checking import checks_on
+from irgym.envs.graph.running.sessions import Program
+from irgym.measure.isolation.child import Child
+
+SUBTLE = (
+    "Round away from zero at ties",
+    "sign of zero as 1",
+    "Less for LessOrEqual",
+    "Max as a choice (no number on the left)",
+    "IsNaN for what is infinite too",
+    "two factors merged into infinity",
+    "signed bytes taken for unsigned ones",
+    "bias of 1e-7 left out",
+    "softmax without subtracting the maximum, after a product",
+    "logarithm of softmax in place of LogSoftmax",
+    "mask of -infinity in place of -1e9 (rows that are masked whole)",
+    "mask of -1e4 in place of -infinity, on a row that is masked whole or scores of thousands",
+    "mask added where it was put in place",
+    "LayerNormalization with a smaller epsilon",
+    "clipping at 20 left out",
+    "ArgMax that takes the last of equals",
+    "Gather that clips negative indices",
+    "OneHot of a negative index as nothing",
+    "LSTM whose cells are clipped",
+)
+"""Kinds that ordinary inputs do not show."""
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[Child]:
+    with Child(RUNNING) as found:
+        yield found
+
+
+def named(name: str) -> Kind:
+    return next(kind for kind in kinds() if kind.name == name)
+
+
+@pytest.mark.parametrize("name", SUBTLE)
+def test_a_fault_that_ordinary_inputs_do_not_show_is_found(name: str, child: Child, tmp_path: Path):
+    verdict = judge(named(name), tmp_path, child, (0, 1))
+    assert verdict.outcome == CAUGHT, verdict
+
+
+def test_planted_faults_are_found(child: Child, tmp_path: Path):
+    missed: list[str] = []
+    for place, kind in enumerate(kinds()[::6]):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        verdict = judge(kind, folder, child, (0, 1))
+        missed += [kind.name] if verdict.outcome != CAUGHT else []
+    assert not missed
+
+
+@pytest.mark.parametrize("name", ["LSTM whose cells are clipped", "Gelu by tanh", "causal mask one later"])
+def test_what_onnx_runtime_itself_makes_of_a_model_is_right(name: str, child: Child, tmp_path: Path):
+    right, _ = named(name).models()
+    task = task_of(right, tmp_path / "right.onnx")
+    [ending] = [kind for kind, level in ENDINGS.items() if level == "all"]
+    optimised = task.step(task.initial(), Action(ending))
+    assert judge_state(task, optimised, child, (0, 1)).outcome == ACCEPTED
+
+
+def checks_of(body: str, constants: dict[str, float], folder: Path):
+    model, _ = Kind("", "float[4,8] x", body, body, constants).models()
+    task = task_of(model, folder / "model.onnx")
+    checks = checks_on(task.path, 1, 0)
+    return checks.judge(Program(task.graph, model_at(task.path).weights, 1).run), checks
+
+
+def test_results_that_are_one_number_tell_nothing(tmp_path: Path):
+    found, _ = checks_of("s = Mul(x, big) y = Mul(s, big)", {"big": 1e38}, tmp_path)
+    assert found.ok and not found.checked
+    assert "one and the same number, or no finite one" in found.blind
+
+
+def test_inputs_on_which_the_model_overflows_are_left_out(tmp_path: Path):
+    found, checks = checks_of(
+        "s = Mul(x, big) e = Exp(s) y = ReduceSum<keepdims=0>(e)", {"big": 3.0}, tmp_path
+    )
+    assert found.checked
+    assert (
+        "inputs of a hundred times the usual size, of which the model as written makes no" in found.tolerance
+    )
+    assert (
+        found.inputs == 1 + sum(one.problem is not None for one in checks.extremes) < 1 + len(checks.extremes)
+    )
+
+
+def test_a_difference_says_on_what_inputs_it_was_found(tmp_path: Path):
+    right, wrong = named("softmax without subtracting the maximum").models()
+    task, other = (task_of(model, tmp_path / f"{name}.onnx") for name, model in (("r", right), ("w", wrong)))
+    found = checks_on(task.path, 1, 0).judge(Program(other.graph, model_at(other.path).weights, 1).run)
+    assert not found.ok and found.detail.startswith("on inputs of ") and "nan" in found.detail
+
+
+def test_inputs_of_whole_numbers_reach_the_ends_of_their_range(tmp_path: Path):
+    right, _ = named("Gather that clips negative indices").models()
+    onnx.save(right, str(tmp_path / "right.onnx"))
+    checks = checks_on(task_of(right, tmp_path / "gather.onnx").path, 1, 0)
+    drawn = np.concatenate([one.feeds["i"].reshape(-1) for one in checks.extremes])
+    assert {-9, -1, 8} <= set(drawn.tolist()) <= set(range(-9, 9))
