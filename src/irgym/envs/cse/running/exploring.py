@@ -1,0 +1,224 @@
+"""Worlds in which a function runs, found so that its branches are taken.
+
+Worlds are drawn first. Then those that reach a branch never taken are changed, one made-up value at a time:
+values that stand in a comparison are replaced by what they are compared with, and by what is next to it
+(input-to-state correspondence: Aschermann et al., REDQUEEN, NDSS 2019).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from irgym.envs.cse.interpreter.layout import Kind
+from irgym.envs.cse.interpreter.machine import Differs, Machine, Trace
+from irgym.envs.cse.interpreter.numbers import Value, bits_of, float_of
+from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.ir.instruction import Instruction
+from irgym.envs.cse.running.numbers import Known, boundary, mixed
+from irgym.envs.cse.running.world import World
+
+STEPS = 4_000
+"""Instructions that a run may take."""
+
+DRAWN, TRIES, ALL_STEPS = 15, 160, 200_000
+"""Worlds that are drawn for each input, changed worlds at most, and instructions that all runs may take."""
+
+_TRIES_OF_EDGE, _KEYS, _ORIGINS = 28, 24, 3
+_TRANSPARENT = frozenset(("and", "or", "xor", "select", "freeze", "zext", "trunc", "icmp"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A world, and what the function did there."""
+
+    world: World
+    trace: Trace
+
+
+@dataclass
+class Explored:
+    """What was found.
+
+    Attributes:
+        runs: Runs whose behaviour is defined, in the order in which they were found.
+        edges: Branches that were taken in them.
+        failures: Why other runs do not count, and how many.
+    """
+
+    runs: list[Run] = field(default_factory=list[Run])
+    edges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    failures: Counter[str] = field(default_factory=Counter[str])
+
+
+class Explorer:
+    """Finds worlds for a function.
+
+    Args:
+        program: Its module.
+        code: The function.
+        known: Numbers in its code.
+        seed: Seed of the worlds.
+    """
+
+    def __init__(self, program: Program, code: Code, known: Known, seed: int) -> None:
+        self._program = program
+        self._code = code
+        self._known = known
+        self._seed = seed
+        self._made: Mapping[str, Instruction] = {one.result: one for _, one in code.function if one.result}
+        self._steps = 0
+        self._tries = 0
+        self.found = Explored()
+
+    @property
+    def branches(self) -> int:
+        """How many branches there are: ways out of blocks that have several."""
+        return sum(len(one) for one in self._code.function.successors if len(one) > 1)
+
+    @property
+    def taken(self) -> int:
+        """How many of them were taken."""
+        successors = self._code.function.successors
+        return sum(len(successors[block]) > 1 for block, _ in self.found.edges)
+
+    def draw(self, worlds: Iterable[int]) -> None:
+        """Run the function in worlds by their numbers."""
+        for number in worlds:
+            if self._steps > ALL_STEPS and self.found.runs:
+                return
+            self._tried(World.numbered(self._seed, number, self._known))
+
+    def reach(self, wanted: Iterable[int] = ()) -> None:
+        """Change worlds so that branches are taken that never were.
+
+        Args:
+            wanted: Blocks that matter most.
+        """
+        blocks = frozenset(wanted)
+        given_up: set[tuple[int, int]] = set()
+        while self._steps <= ALL_STEPS and self._tries < TRIES:
+            edge = self._next(blocks, given_up)
+            if edge is None:
+                return
+            if not self._solved(edge):
+                given_up.add(edge)
+
+    def _next(self, wanted: frozenset[int], given_up: set[tuple[int, int]]) -> tuple[int, int] | None:
+        entered = {block for run in self.found.runs for block in run.trace.blocks}
+        left = [
+            (block, following)
+            for block in sorted(entered)
+            for following in self._code.function.successors[block]
+            if (block, following) not in self.found.edges and (block, following) not in given_up
+        ]
+        missing = wanted - entered
+        return min(left, key=lambda edge: (not missing & self._behind(edge[1]), edge[1] in entered), default=None)
+
+    def _behind(self, block: int) -> set[int]:
+        """Return the blocks that a block leads to."""
+        found: set[int] = set()
+        waiting = [block]
+        while waiting:
+            one = waiting.pop()
+            if one not in found:
+                found.add(one)
+                waiting += self._code.function.successors[one]
+        return found
+
+    def _solved(self, edge: tuple[int, int]) -> bool:
+        origins = [run for run in self.found.runs if edge[0] in run.trace.blocks]
+        origins.sort(key=lambda run: run.trace.steps)
+        tries = 0
+        for run in origins[:_ORIGINS]:
+            for fixed in self._changes(run, edge[0]):
+                if tries >= _TRIES_OF_EDGE or self._tries >= TRIES or self._steps > ALL_STEPS:
+                    return False
+                tries += 1
+                self._tries += 1
+                self._tried(run.world.with_fixed(fixed), only_new=True)
+                if edge in self.found.edges:
+                    return True
+        return False
+
+    def _changes(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
+        """Yield what to fix so that a block may be left in another way, the most promising first."""
+        drawn = list(run.trace.drawn.items())
+        drawn = [*drawn[: _KEYS // 2], *drawn[max(len(drawn) - _KEYS // 2, _KEYS // 2) :]]
+        pairs = list(self._compared(run, block))
+        later: list[Mapping[int, int]] = []
+        for first, second in pairs:
+            for one, other in ((first, second), (second, first)):
+                for key, (kind, bits) in drawn:
+                    direct = _stands_for(one, kind, bits)
+                    for value in _near(one, other, kind, bits, direct):
+                        if direct:
+                            yield {key: value}
+                        else:
+                            later.append({key: value})
+        yield from later[: _TRIES_OF_EDGE // 2]
+        for place, (key, (kind, _)) in enumerate(reversed(drawn)):
+            random = mixed(self._seed, key + place)
+            yield {key: boundary(random, kind.bits) & kind.mask if kind.name != "ptr" else 0}
+
+    def _compared(self, run: Run, block: int) -> Iterator[tuple[Value, Value]]:
+        """Yield the operands of the comparisons that decide how a block is left."""
+        last = self._code.function.blocks[block].instructions[-1]
+        if last.opcode == "switch":
+            held, _ = run.trace.seen.get(f"switch {block}", (None, None))
+            for case in last.rest.partition("[")[2].split(", label")[:-1]:
+                yield held, int(case.rpartition(" ")[2])
+            return
+        waiting, seen = list(last.operands[:1]), set[str]()
+        while waiting and len(seen) < 16:
+            name = waiting.pop(0)
+            made = self._made.get(name)
+            if made is None or name in seen:
+                continue
+            seen.add(name)
+            if name in run.trace.seen:
+                yield run.trace.seen[name]
+            if made.opcode in _TRANSPARENT:
+                waiting += made.operands
+
+    def _tried(self, world: World, only_new: bool = False) -> None:
+        """Run the function in a world, and keep the run if it is defined."""
+        machine = Machine(self._program, world, STEPS)
+        try:
+            trace = machine.run(self._code)
+            if trace.vague:
+                Machine(self._program, world, 2 * STEPS, trace, turn=True).run(self._code)
+        except (Undefined, Unsupported, Endless) as error:
+            self._steps += STEPS - max(machine.steps, 0)
+            self.found.failures[str(error)] += 1
+            return
+        except Differs:
+            self._steps += STEPS - max(machine.steps, 0)
+            self.found.failures["what it does depends on undefined values"] += 1
+            return
+        self._steps += trace.steps * (2 if trace.vague else 1)
+        if not only_new or trace.edges - self.found.edges:
+            self.found.runs.append(Run(world, trace))
+            self.found.edges |= trace.edges
+
+
+def _stands_for(value: Value, kind: Kind, bits: int) -> bool:
+    """Say whether a made-up value is what stands in a comparison, maybe extended or cut off."""
+    if isinstance(value, float):
+        return kind.floating and float_of(bits, kind.size) == value
+    if not isinstance(value, int) or kind.floating:
+        return False
+    extended = bits - (1 << kind.bits) if bits >> (kind.bits - 1) else bits
+    return value in (bits, extended & 0xFFFFFFFF, extended & 0xFFFFFFFFFFFFFFFF, bits & 0xFF, bits & 0xFFFF)
+
+
+def _near(one: Value, other: Value, kind: Kind, bits: int, direct: bool) -> Iterator[int]:
+    """Yield values to try for a made-up one so that an operand becomes the other, or is next to it."""
+    if isinstance(one, float) and isinstance(other, float) and kind.floating:
+        for value in (other, other * 2 + 1, other - 1, float("nan")):
+            yield bits_of(value if abs(value) < 1e38 or kind.size == 8 else other, kind.size)
+    elif isinstance(one, int) and isinstance(other, int) and not kind.floating and kind.name != "ptr":
+        for step in (0, 1, -1):
+            yield (other + step if direct else bits + other - one + step) & kind.mask
+    elif direct and kind.name == "ptr" and isinstance(other, int):
+        yield other
