@@ -13,7 +13,7 @@ UNDEFINED = object()
 """Stands for `undef`, which a run chooses a value for."""
 
 _POINTER_MASK = (1 << 64) - 1
-_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2})")
+_ESCAPED = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
 _NOT_A_WORD = re.compile(r"[\[{<(]")
 
 
@@ -75,8 +75,7 @@ class Constants:
     def _larger(self, kind: str, text: str) -> Value:
         fields = self._layout.fields(kind)
         if text.startswith("c\""):
-            content = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text[2:-1].encode())
-            return tuple(content)
+            return tuple(_ESCAPED.sub(_unescaped, text[2:-1].encode()))
         if text.startswith("splat ("):
             one = Operand.read(text[len("splat (") : -1])
             return (self.value(one.kind, one.value),) * len(fields)
@@ -133,3 +132,7 @@ class Constants:
     def _of(self, text: str) -> Value:
         operand = Operand.read(text)
         return self.value(operand.kind, operand.value)
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return b"\\" if match[1] == b"\\" else bytes([int(match[1], 16)])

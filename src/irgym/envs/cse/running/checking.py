@@ -1,6 +1,7 @@
 """Whether a function with some candidates shared computes what it computed before."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from irgym.core.cost import Validation
 from irgym.envs.cse.interpreter.machine import Differs, Machine
@@ -22,6 +23,12 @@ LONGER = 5
 
 _SHOWN = 48
 """Runs at most in which a computation may show."""
+
+_VARIED = 40
+"""Changed worlds that are tried where a computation does not show."""
+
+_FOCUSED = 6
+"""Runs from which branches are taken anew, for a computation that does not show yet."""
 
 _NAMED = 4
 """Computations that a message names."""
@@ -96,18 +103,16 @@ class Comparison:
         if not runs:
             [(why, _)] = explorer.found.failures.most_common(1)
             return _blind(f"in a made-up world it does not run as written: {why}")
+        unseen = self._unseen(written, difference, explorer)
         for run in runs:
             wrong = self._differs(other, run)
             if wrong:
                 return Validation(False, 0.0, TOLERANCE, self._inputs, wrong)
         tolerance = f"{TOLERANCE}; {explorer.taken} of {explorer.branches} branches were taken"
-        unseen = self._unseen(written, difference, runs)
         if not unseen:
             return Validation(True, 0.0, tolerance, self._inputs)
-        names = dict.fromkeys(candidates[one] for one in unseen if one in candidates)
-        return Validation(
-            True, 0.0, tolerance, self._inputs, blind=_untold(unseen), unseen=tuple(names)
-        )
+        names = tuple(dict.fromkeys(candidates[one] for one in unseen if one in candidates))
+        return Validation(True, 0.0, tolerance, self._inputs, blind=_untold(unseen), unseen=names)
 
     def _differs(self, other: Code, run: Run) -> str:
         """Return how a run of another form differs from one of the function; empty where it does not."""
@@ -120,21 +125,44 @@ class Comparison:
             return f"it does what the function as written does not: {error}"
         return ""
 
-    def _unseen(self, written: Code, difference: Touched, runs: Sequence[Run]) -> list[str]:
+    def _unseen(self, written: Code, difference: Touched, explorer: Explorer) -> list[str]:
         """Return the computations that are touched and show in no run."""
-        unseen: list[str] = []
-        for name, block in (*difference.dropped, *difference.changed):
-            zeroed = Code(
-                written.function, written.parameters, written.numbers, True, written, zeroed=name
-            )
-            entered = [run for run in runs if block in run.trace.blocks][:_SHOWN]
-            if not any(self._differs(zeroed, run) for run in entered):
-                unseen.append(name)
-        entered_blocks = {block for run in runs for block in run.trace.blocks}
-        unseen += [
-            written.function.blocks[block].name for block in difference.blocks if block not in entered_blocks
+        unseen = [
+            name
+            for name, block in (*difference.dropped, *difference.changed)
+            if not self._shows(name, block, written, explorer)
         ]
+        entered = {block for run in explorer.found.runs for block in run.trace.blocks}
+        unseen += [written.function.blocks[one].name for one in difference.blocks if one not in entered]
         return unseen
+
+    def _shows(self, name: str, block: int, written: Code, explorer: Explorer) -> bool:
+        """Say whether a function that computes 0 for some result does something else in some run."""
+        zeroed = Code(written.function, written.parameters, written.numbers, True, written, name)
+        entered = [run for run in explorer.found.runs if block in run.trace.blocks]
+        if any(self._differs(zeroed, run) for run in entered[:_SHOWN]):
+            return True
+        if not entered:
+            return False
+        entered.sort(key=lambda run: run.trace.steps)
+        for number in range(_VARIED):
+            run = explorer.varied(entered[number % len(entered)], number)
+            if run is not None and block in run.trace.blocks and self._differs(zeroed, run):
+                return True
+        matters = [run for run in entered[:_SHOWN] if self._edges(zeroed, run) != run.trace.edges]
+        seeds = (matters or entered)[:_FOCUSED]
+        focused = explorer.focused(seeds)
+        focused.reach()
+        new = focused.found.runs[len(seeds) :]
+        explorer.found.runs += new
+        return any(self._differs(zeroed, run) for run in new)
+
+    def _edges(self, other: Code, run: Run) -> set[tuple[int, int]]:
+        """Return the branches that another form takes in a world, as far as it does what the function does."""
+        machine = Machine(self._program, run.world, LONGER * STEPS, run.trace, turn=True)
+        with suppress(Differs, Undefined, Endless, Unsupported):
+            machine.run(other)
+        return machine.edges
 
 
 def _untold(unseen: Sequence[str]) -> str:

@@ -6,8 +6,10 @@ values that stand in a comparison are replaced by what they are compared with, a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
 
 from irgym.envs.cse.interpreter.layout import Kind
 from irgym.envs.cse.interpreter.machine import Differs, Machine, Trace
@@ -15,16 +17,22 @@ from irgym.envs.cse.interpreter.numbers import Value, bits_of, float_of
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
 from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.running.numbers import Known, boundary, mixed
-from irgym.envs.cse.running.world import World
+from irgym.envs.cse.running.numbers import Known, mixed
+from irgym.envs.cse.running.world import STYLES, World
+
+T = TypeVar("T")
 
 STEPS = 4_000
 """Instructions that a run may take."""
 
-DRAWN, TRIES, ALL_STEPS = 15, 160, 200_000
+PATIENT = 50_000
+"""The same where no run has ended so far."""
+
+DRAWN, TRIES, ALL_STEPS = 24, 400, 300_000
 """Worlds that are drawn for each input, changed worlds at most, and instructions that all runs may take."""
 
-_TRIES_OF_EDGE, _KEYS, _ORIGINS = 28, 24, 3
+_TRIES_OF_EDGE, _KEYS, _ORIGINS = 64, 32, 6
+_LARGEST_SINGLE = 3e38
 _TRANSPARENT = frozenset(("and", "or", "xor", "select", "freeze", "zext", "trunc", "icmp"))
 
 
@@ -69,6 +77,7 @@ class Explorer:
         self._made: Mapping[str, Instruction] = {one.result: one for _, one in code.function if one.result}
         self._steps = 0
         self._tries = 0
+        self._patience = STEPS
         self.found = Explored()
 
     @property
@@ -85,8 +94,10 @@ class Explorer:
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in worlds by their numbers."""
         for number in worlds:
-            if self._steps > ALL_STEPS and self.found.runs:
+            if self._steps > ALL_STEPS and (self.found.runs or self._patience >= PATIENT):
                 return
+            if number == len(STYLES) and not self.found.runs:
+                self._patience = PATIENT
             self._tried(World.numbered(self._seed, number, self._known))
 
     def reach(self, wanted: Iterable[int] = ()) -> None:
@@ -103,6 +114,29 @@ class Explorer:
                 return
             if not self._solved(edge):
                 given_up.add(edge)
+
+    def focused(self, runs: Sequence[Run]) -> "Explorer":
+        """Return an explorer that knows some runs only, to take branches anew from there."""
+        other = Explorer(self._program, self._code, self._known, self._seed ^ 5)
+        other._patience = self._patience
+        other.found.runs += runs
+        other.found.edges |= {edge for run in runs for edge in run.trace.edges}
+        return other
+
+    def varied(self, run: Run, number: int) -> Run | None:
+        """Run the function in a changed world, with some made-up values others; None if that does not count.
+
+        Args:
+            run: Where the world comes from.
+            number: Tells which values change, and to what.
+        """
+        drawn = list(run.trace.drawn.items())
+        other = World.numbered(self._seed ^ 3, number, self._known)
+        count = 1 + number % 3
+        random = mixed(self._seed, number)
+        changed = [drawn[(random >> (16 * place)) % len(drawn)] for place in range(count if drawn else 0)]
+        world = run.world.with_fixed({key: other.bits(key, kind) for key, (kind, _) in changed})
+        return self._tried(world)
 
     def _next(self, wanted: frozenset[int], given_up: set[tuple[int, int]]) -> tuple[int, int] | None:
         entered = {block for run in self.found.runs for block in run.trace.blocks}
@@ -129,37 +163,46 @@ class Explorer:
     def _solved(self, edge: tuple[int, int]) -> bool:
         origins = [run for run in self.found.runs if edge[0] in run.trace.blocks]
         origins.sort(key=lambda run: run.trace.steps)
-        tries = 0
-        for run in origins[:_ORIGINS]:
-            for fixed in self._changes(run, edge[0]):
-                if tries >= _TRIES_OF_EDGE or self._tries >= TRIES or self._steps > ALL_STEPS:
-                    return False
-                tries += 1
-                self._tries += 1
-                self._tried(run.world.with_fixed(fixed), only_new=True)
-                if edge in self.found.edges:
-                    return True
+        some = origins[:_ORIGINS]
+        ways = (self._replaced, self._shifted, self._redrawn)
+        changes = ((run, fixed) for way in ways for run in some for fixed in way(run, edge[0]))
+        for run, fixed in islice(changes, _TRIES_OF_EDGE):
+            if self._tries >= TRIES or self._steps > ALL_STEPS:
+                return False
+            self._tries += 1
+            self._tried(run.world.with_fixed(fixed), only_new=True)
+            if edge in self.found.edges:
+                return True
         return False
 
-    def _changes(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
-        """Yield what to fix so that a block may be left in another way, the most promising first."""
-        drawn = list(run.trace.drawn.items())
-        drawn = [*drawn[: _KEYS // 2], *drawn[max(len(drawn) - _KEYS // 2, _KEYS // 2) :]]
-        pairs = list(self._compared(run, block))
-        later: list[Mapping[int, int]] = []
-        for first, second in pairs:
+    def _pairs(self, run: Run, block: int) -> Iterator[tuple[Value, Value, int, Kind, int]]:
+        """Yield operands of comparisons, each with a made-up value that may decide it: key, kind and bits."""
+        drawn = _ends(list(run.trace.drawn.items()), _KEYS)
+        for first, second in self._compared(run, block):
             for one, other in ((first, second), (second, first)):
                 for key, (kind, bits) in drawn:
-                    direct = _stands_for(one, kind, bits)
-                    for value in _near(one, other, kind, bits, direct):
-                        if direct:
-                            yield {key: value}
-                        else:
-                            later.append({key: value})
-        yield from later[: _TRIES_OF_EDGE // 2]
-        for place, (key, (kind, _)) in enumerate(reversed(drawn)):
-            random = mixed(self._seed, key + place)
-            yield {key: boundary(random, kind.bits) & kind.mask if kind.name != "ptr" else 0}
+                    yield one, other, key, kind, bits
+
+    def _replaced(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
+        """Yield what to fix where made-up values stand in comparisons themselves."""
+        for one, other, key, kind, bits in self._pairs(run, block):
+            if _stands_for(one, kind, bits):
+                for value in _near(other, kind):
+                    yield {key: value}
+
+    def _shifted(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
+        """Yield what to fix where operands of comparisons may be sums with made-up values."""
+        for one, other, key, kind, bits in self._pairs(run, block):
+            numbers = isinstance(one, int) and isinstance(other, int) and not kind.floating
+            if numbers and kind.name != "ptr" and not _stands_for(one, kind, bits):
+                for step in (0, 1, -1):
+                    yield {key: (bits + other - one + step) & kind.mask}
+
+    def _redrawn(self, run: Run, _: int) -> Iterator[Mapping[int, int]]:
+        """Yield other values for what was made up."""
+        for place, (key, (kind, _)) in enumerate(_ends(list(run.trace.drawn.items()), _KEYS)):
+            other = World(mixed(self._seed, place), self._known, STYLES[place % len(STYLES)])
+            yield {key: other.bits(key, kind)}
 
     def _compared(self, run: Run, block: int) -> Iterator[tuple[Value, Value]]:
         """Yield the operands of the comparisons that decide how a block is left."""
@@ -181,25 +224,27 @@ class Explorer:
             if made.opcode in _TRANSPARENT:
                 waiting += made.operands
 
-    def _tried(self, world: World, only_new: bool = False) -> None:
-        """Run the function in a world, and keep the run if it is defined."""
-        machine = Machine(self._program, world, STEPS)
+    def _tried(self, world: World, only_new: bool = False) -> Run | None:
+        """Run the function in a world, and keep the run if it is defined; return it then."""
+        machine = Machine(self._program, world, self._patience)
         try:
             trace = machine.run(self._code)
             if trace.vague:
-                Machine(self._program, world, 2 * STEPS, trace, turn=True).run(self._code)
+                Machine(self._program, world, 2 * self._patience, trace, turn=True).run(self._code)
         except (Undefined, Unsupported, Endless) as error:
-            self._steps += STEPS - max(machine.steps, 0)
+            self._steps += self._patience - max(machine.steps, 0)
             self.found.failures[str(error)] += 1
-            return
+            return None
         except Differs:
-            self._steps += STEPS - max(machine.steps, 0)
+            self._steps += self._patience - max(machine.steps, 0)
             self.found.failures["what it does depends on undefined values"] += 1
-            return
+            return None
         self._steps += trace.steps * (2 if trace.vague else 1)
+        run = Run(world, trace)
         if not only_new or trace.edges - self.found.edges:
-            self.found.runs.append(Run(world, trace))
+            self.found.runs.append(run)
             self.found.edges |= trace.edges
+        return run
 
 
 def _stands_for(value: Value, kind: Kind, bits: int) -> bool:
@@ -212,13 +257,16 @@ def _stands_for(value: Value, kind: Kind, bits: int) -> bool:
     return value in (bits, extended & 0xFFFFFFFF, extended & 0xFFFFFFFFFFFFFFFF, bits & 0xFF, bits & 0xFFFF)
 
 
-def _near(one: Value, other: Value, kind: Kind, bits: int, direct: bool) -> Iterator[int]:
-    """Yield values to try for a made-up one so that an operand becomes the other, or is next to it."""
-    if isinstance(one, float) and isinstance(other, float) and kind.floating:
+def _near(other: Value, kind: Kind) -> Iterator[int]:
+    """Yield the bits of what a made-up value is compared with, and of what is next to it."""
+    if isinstance(other, float) and kind.floating:
         for value in (other, other * 2 + 1, other - 1, float("nan")):
-            yield bits_of(value if abs(value) < 1e38 or kind.size == 8 else other, kind.size)
-    elif isinstance(one, int) and isinstance(other, int) and not kind.floating and kind.name != "ptr":
-        for step in (0, 1, -1):
-            yield (other + step if direct else bits + other - one + step) & kind.mask
-    elif direct and kind.name == "ptr" and isinstance(other, int):
-        yield other
+            yield bits_of(value if abs(value) < _LARGEST_SINGLE or kind.size == 8 else other, kind.size)
+    elif isinstance(other, int) and not kind.floating:
+        for step in (0,) if kind.name == "ptr" else (0, 1, -1):
+            yield (other + step) & kind.mask
+
+
+def _ends(values: Sequence[T], count: int) -> Sequence[T]:
+    """Return the first and the last of some values, so many in all."""
+    return values if len(values) <= count else [*values[: count // 2], *values[-(count - count // 2) :]]

@@ -52,6 +52,8 @@ STYLES = (
     Style(known=50, wild=10, below=100, null=30, changed=True, alone=True, throws=60),
     Style(known=10, edges=5, wild=5, below=12, writes=70),
     Style(wild=30, below=2, again=20, null=5, alone=True, changed=True),
+    Style(known=15, below=1, again=40),
+    Style(known=5, edges=5, below=6, alone=True),
 )
 """Styles of the worlds, in turn."""
 
