@@ -38,7 +38,13 @@ class Access:
     @property
     def none(self) -> bool:
         """Whether it accesses no memory at all."""
-        return not (self.reads_arguments or self.writes_arguments or self.reads_rest or self.writes_rest or self.hidden)
+        return not (
+            self.reads_arguments
+            or self.writes_arguments
+            or self.reads_rest
+            or self.writes_rest
+            or self.hidden
+        )
 
     @staticmethod
     def read(text: str) -> "Access":
@@ -70,7 +76,9 @@ def _access(inside: str) -> Access:
     arguments = places.get("argmem", default)
     rest = f"{default} {places.get('errnomem', default)}"
     hidden = places.get("inaccessiblemem", default)
-    return Access("read" in arguments, "write" in arguments, "read" in rest, "write" in rest, hidden != "none")
+    return Access(
+        "read" in arguments, "write" in arguments, "read" in rest, "write" in rest, hidden != "none"
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,9 @@ class Call:
         opening = len(callee)
         taken = words[place][opening + 1 : closing(words[place], opening)]
         head = [word for word in words[:place] if not word.startswith("(")]
-        operands = tuple(Operand.read(one) for one in listed(taken) if one and not one.startswith("metadata "))
+        operands = tuple(
+            Operand.read(one) for one in listed(taken) if one and not one.startswith("metadata ")
+        )
         own = f"{' '.join(head[:-1])} {' '.join(words[place + 1 :])} {module.attributes(rest)}"
         declared = declaration(module, callee)
         said = f"{own} {declared} {module.attributes(declared)}"

@@ -46,7 +46,7 @@ class Constants:
                 return int(text == "true")
             case _ if text.startswith("@"):
                 return self._address(text)
-            case _ if _NOT_A_WORD.match(text) or text.startswith(("c\"", "splat (")):
+            case _ if _NOT_A_WORD.match(text) or text.startswith(('c"', "splat (")):
                 return self._larger(kind, text)
             case _ if "(" in text:
                 return self._expression(kind, text)
@@ -74,16 +74,14 @@ class Constants:
 
     def _larger(self, kind: str, text: str) -> Value:
         fields = self._layout.fields(kind)
-        if text.startswith("c\""):
+        if text.startswith('c"'):
             return tuple(_ESCAPED.sub(_unescaped, text[2:-1].encode()))
         if text.startswith("splat ("):
             one = Operand.read(text[len("splat (") : -1])
             return (self.value(one.kind, one.value),) * len(fields)
         inside = text[2:-2] if text.startswith("<{") else text[1:-1]
         parts = listed(inside.strip()) if inside.strip() else []
-        return tuple(
-            self.value(one.kind, one.value) for one in (Operand.read(part) for part in parts)
-        )
+        return tuple(self.value(one.kind, one.value) for one in (Operand.read(part) for part in parts))
 
     def _expression(self, kind: str, text: str) -> Value:
         opening = text.index("(")

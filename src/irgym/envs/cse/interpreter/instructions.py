@@ -12,6 +12,7 @@ from irgym.envs.cse.interpreter.numbers import Value
 from irgym.envs.cse.interpreter.operands import Operand
 from irgym.envs.cse.interpreter.poison import POISON, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program, ranges
+from irgym.envs.cse.interpreter.watching import CASES
 from irgym.envs.cse.ir.function import Block
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.syntax import NAME, listed
@@ -382,7 +383,9 @@ def _loading(writer: Writer, one: Instruction) -> None:
     kind, place = listed(one.rest[len(marks) :])[:2]
     address = writer.operand(place.partition(" syncscope")[0] if "atomic" not in marks else _plain(place))
     if marks:
-        writer.line(f"rt.event({one.opcode + ' ' + marks!r}, ({address}, {writer.program.layout.size(kind)}))")
+        writer.line(
+            f"rt.event({one.opcode + ' ' + marks!r}, ({address}, {writer.program.layout.size(kind)}))"
+        )
     scalar = kind_of(kind)
     low, high = ranges(writer.program.module.entries, one.attached)
     if scalar and scalar.floating:
@@ -528,6 +531,24 @@ def _skipping(writer: Writer, one: Instruction) -> None:
     place = writer.code.numbers[one.result]
     writer.line(f"v{place} = e[{place}]")  # whoever comes here has set it
     writer.seen(one.result)
+
+
+def watch(writer: Writer, one: Instruction) -> None:
+    """Write that the operands of an instruction are looked at."""
+    if one.opcode not in CASES:
+        return
+    rest = (
+        one.rest.partition(" ")[2]
+        if one.opcode in ("icmp", "fcmp")
+        else one.rest.rpartition(" to ")[0] or one.rest
+    )
+    first, *others = listed(rest)
+    operand = Operand.read(first)
+    kind = kind_of(operand.kind)
+    if kind is not None:
+        values = [writer.value(operand.kind, text) for text in (operand.value, *others[:1])]
+        result = writer.value("", one.result)
+        writer.line(f"rt.watch({one.result!r}, ({', '.join(values)},), {result}, {1 << (kind.bits - 1)})")
 
 
 Write = Callable[[Writer, Instruction], None]

@@ -135,7 +135,9 @@ def _number(compute: Callable[..., Value]) -> Intrinsic:
         inner = kind_of(call.operands[0].kind[1:-1].partition(" x ")[2])
         if inner is None:
             raise Unsupported(f"calls of {call.callee}")
-        rows = zip(*(one if isinstance(one, tuple) else [one] * len(arguments[0]) for one in arguments), strict=True)
+        rows = zip(
+            *(one if isinstance(one, tuple) else [one] * len(arguments[0]) for one in arguments), strict=True
+        )
         return tuple(_computed(compute, inner, row) for row in rows)
 
     return run
@@ -408,8 +410,13 @@ _INTRINSICS: Mapping[str, Intrinsic] = {
     **dict.fromkeys(("strip.invariant.group", "threadlocal.address", "ssa.copy"), _first),
     **dict.fromkeys(("arithmetic.fence", "canonicalize", "expect.with.probability"), _first),
     **dict.fromkeys(("memcpy", "memmove"), _copy),
-    **{f"{name}.with.overflow": _pair(_overflowing(name)) for name in ("sadd", "ssub", "smul", "uadd", "usub", "umul")},
-    **{f"{name}.sat": _number(_saturating(name)) for name in ("sadd", "ssub", "uadd", "usub", "sshl", "ushl")},
+    **{
+        f"{name}.with.overflow": _pair(_overflowing(name))
+        for name in ("sadd", "ssub", "smul", "uadd", "usub", "umul")
+    },
+    **{
+        f"{name}.sat": _number(_saturating(name)) for name in ("sadd", "ssub", "uadd", "usub", "sshl", "ushl")
+    },
     **{name: _number(_extreme(name)) for name in ("smax", "smin", "umax", "umin")},
     **dict.fromkeys(("minnum", "minimumnum"), _number(_smaller)),
     **dict.fromkeys(("maxnum", "maximumnum"), _number(_larger)),

@@ -139,7 +139,9 @@ class Layout:
     def _found_size(self, name: str) -> tuple[int, int]:
         if kind := kind_of(name):
             align = 1 << (kind.size - 1).bit_length()
-            return (kind.size if kind.size in (1, 2, 4, 8) else -(-kind.size // align) * align), min(align, 16)
+            return (kind.size if kind.size in (1, 2, 4, 8) else -(-kind.size // align) * align), min(
+                align, 16
+            )
         if name in ("x86_fp80", "fp128"):
             return 16, 16
         if name in ("half", "bfloat"):

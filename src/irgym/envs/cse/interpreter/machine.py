@@ -16,6 +16,7 @@ from irgym.envs.cse.interpreter.operands import Operand
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Left, Undefined, Unwound
 from irgym.envs.cse.interpreter.program import Code, Program
 from irgym.envs.cse.interpreter.translate import translated
+from irgym.envs.cse.interpreter.watching import Feature, cases
 
 ARGUMENTS, EVENTS, PURE = 1 << 60, 1 << 61, 1 << 62
 """Keys of made-up values: of arguments, of what calls answer, of what pure functions answer. Those of memory
@@ -97,6 +98,8 @@ class Trace:
         seen: Operands of comparisons, the last ones, by result.
         edges: Branches that were taken: numbers of blocks.
         blocks: Blocks that were entered.
+        features: Cases of the instructions that are looked at.
+        operands: Their operands, the last ones, by result, and the sign bit of integers.
         steps: Instructions that ran, about.
         vague: Whether the run depends on undefined values, which may be others.
     """
@@ -109,6 +112,8 @@ class Trace:
     seen: Mapping[str, tuple[Value, Value]]
     edges: frozenset[tuple[int, int]]
     blocks: frozenset[int]
+    features: frozenset[Feature]
+    operands: Mapping[str, tuple[tuple[Value, ...], int]]
     steps: int
     vague: bool
 
@@ -134,6 +139,10 @@ class Machine:
     edges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     seen: dict[str, tuple[Value, Value]] = field(default_factory=dict[str, tuple[Value, Value]])
     drawn: dict[int, tuple[Kind, int]] = field(default_factory=dict[int, tuple[Kind, int]])
+    _features: set[Feature] = field(default_factory=set[Feature])
+    _operands: dict[str, tuple[tuple[Value, ...], int]] = field(
+        default_factory=dict[str, tuple[tuple[Value, ...], int]]
+    )
     _events: list[Event] = field(default_factory=list[Event])
     _expected: dict[int, int] = field(default_factory=dict[int, int])
     _escaped: set[int] = field(default_factory=set[int])
@@ -178,6 +187,8 @@ class Machine:
             self.seen,
             frozenset(self.edges),
             frozenset(blocks),
+            frozenset(self._features),
+            self._operands,
             steps - self.steps,
             self._vague or self.memory.undefined,
         )
@@ -256,6 +267,11 @@ class Machine:
         """Say whether zeros whose sign does not count have the other one in this run."""
         self._vague = True
         return self.turn
+
+    def watch(self, name: str, operands: tuple[Value, ...], result: Value, sign: int) -> None:
+        """Note the cases that the operands of an instruction are."""
+        self._operands[name] = operands, sign
+        self._features.update((name, case) for case in cases(operands, result, sign))
 
     # Memory.
 

@@ -55,7 +55,9 @@ class Memory:
     made_up: Callable[[int, Kind], int]
     region_of: Callable[[int], Region | None]
     filler: int
-    pages: dict[int, tuple[bytearray, bytearray]] = field(default_factory=dict[int, tuple[bytearray, bytearray]])
+    pages: dict[int, tuple[bytearray, bytearray]] = field(
+        default_factory=dict[int, tuple[bytearray, bytearray]]
+    )
     writable: dict[int, tuple[bytearray, bytearray]] = field(
         default_factory=dict[int, tuple[bytearray, bytearray]]
     )

@@ -38,6 +38,8 @@ class Code:
         blocks: Blocks that are translated, and their numbers of instructions.
         main: Whether the run tells which branches are taken.
         like: Another form of the function, with equal numbers, whose equal blocks serve here too.
+        muted: An instruction that is left out: numbers of its block and its own; None for none.
+        watched: Results whose operands are looked at.
         zeroed: A result that is 0 whatever it is computed to be; empty for none.
     """
 
@@ -47,6 +49,8 @@ class Code:
     main: bool = False
     like: "Code | None" = None
     zeroed: str = ""
+    muted: tuple[int, int] | None = None
+    watched: frozenset[str] = frozenset()
     blocks: dict[int, tuple[Run, int]] = field(default_factory=dict[int, tuple[Run, int]])
 
 

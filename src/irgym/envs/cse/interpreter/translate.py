@@ -7,7 +7,7 @@ block, or -1 after `ret`. Values that are made in a block are Python's local var
 from typing import Any, cast
 
 from irgym.envs.cse.interpreter import numbers
-from irgym.envs.cse.interpreter.instructions import WRITERS, Writer
+from irgym.envs.cse.interpreter.instructions import WRITERS, Writer, watch
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Left, Undefined, Unsupported, Unwound
 from irgym.envs.cse.interpreter.program import Code, Program, Run
 from irgym.envs.cse.ir.function import Block
@@ -40,9 +40,13 @@ def translated(program: Program, code: Code, number: int) -> tuple[Run, int]:
 
 def _translated(program: Program, code: Code, block: Block) -> Run:
     writer = Writer(program, code, block)
-    for instruction in block.instructions:
+    for place, instruction in enumerate(block.instructions):
+        if (writer.number, place) == code.muted:
+            continue
         try:
             _write(writer, instruction)
+            if instruction.result in code.watched:
+                watch(writer, instruction)
             if instruction.result and instruction.result == code.zeroed:
                 writer.result(instruction, f"zeroed({writer.value('', instruction.result)})")
         except Unsupported as error:
@@ -50,7 +54,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
             break
     body = "\n ".join(writer.lines)
     space = {**NAMES, **writer.pool}
-    exec(compile(f"def run(e, rt):\n {body}\n", "<block>", "exec"), space)  # noqa: S102
+    exec(compile(f"def run(e, rt):\n {body}\n", "<block>", "exec"), space)
     return cast(Run, space["run"])
 
 
@@ -67,7 +71,10 @@ def _write(writer: Writer, instruction: Instruction) -> None:
 def _equal(code: Code, other: Code, number: int) -> bool:
     """Say whether a block is the same in two forms of a function, with what it hands on to those behind it."""
     blocks, others = code.function.blocks, other.function.blocks
-    if code.zeroed and any(one.result == code.zeroed for one in blocks[number].instructions):
+    if code.muted is not None and code.muted[0] == number:
+        return False
+    special = {code.zeroed, *(code.watched ^ other.watched)} - {""}
+    if any(one.result in special for one in blocks[number].instructions):
         return False
     if number >= len(others) or len(blocks) != len(others) or code.main != other.main:
         return False

@@ -7,8 +7,8 @@ from irgym.core.cost import Validation
 from irgym.envs.cse.interpreter.machine import Differs, Machine
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.watching import CASES
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.running.exploring import DRAWN, STEPS, Explorer, Run
@@ -23,6 +23,9 @@ LONGER = 5
 
 _SHOWN = 48
 """Runs at most in which a computation may show."""
+
+_STRESSED = 24
+"""Computations at most for whose operands special values are looked for."""
 
 _VARIED = 40
 """Changed worlds that are tried where a computation does not show."""
@@ -96,9 +99,12 @@ class Comparison:
             return _blind(f"it has no form that can be run: {error}")
         other = self._program.code_of(self._name, self._header, lines, main=True, like=written)
         difference = touched(written.function, other.function, replaced)
+        cases = _cases(written, difference)
+        written.watched = frozenset(cases)
         explorer = Explorer(self._program, written, known_in([*self._lines, *lines]), self._seed)
         explorer.draw(range(DRAWN * self._inputs))
         explorer.reach(difference.everywhere)
+        explorer.stress(cases)
         runs = explorer.found.runs
         if not runs:
             [(why, _)] = explorer.found.failures.most_common(1)
@@ -130,39 +136,55 @@ class Comparison:
         unseen = [
             name
             for name, block in (*difference.dropped, *difference.changed)
-            if not self._shows(name, block, written, explorer)
+            if not self._shows(self._without(written, zeroed=name), block, explorer)
         ]
-        entered = {block for run in explorer.found.runs for block in run.trace.blocks}
-        unseen += [written.function.blocks[one].name for one in difference.blocks if one not in entered]
+        for block, place in difference.effects:
+            if place == len(written.function.blocks[block].instructions) - 1:
+                shows = any(block in run.trace.blocks for run in explorer.found.runs)
+            else:
+                shows = self._shows(self._without(written, muted=(block, place)), block, explorer)
+            if not shows:
+                unseen.append(written.function.blocks[block].name)
         return unseen
 
-    def _shows(self, name: str, block: int, written: Code, explorer: Explorer) -> bool:
-        """Say whether a function that computes 0 for some result does something else in some run."""
-        zeroed = Code(written.function, written.parameters, written.numbers, True, written, name)
+    def _without(self, written: Code, zeroed: str = "", muted: tuple[int, int] | None = None) -> Code:
+        """Return the function as written, but for a result that is 0, or an instruction that is left out."""
+        numbers, parameters = written.numbers, written.parameters
+        return Code(written.function, parameters, numbers, True, written, zeroed, muted, written.watched)
+
+    def _shows(self, changed: Code, block: int, explorer: Explorer) -> bool:
+        """Say whether a function with a change in some block does something else in some run."""
         entered = [run for run in explorer.found.runs if block in run.trace.blocks]
-        if any(self._differs(zeroed, run) for run in entered[:_SHOWN]):
+        if any(self._differs(changed, run) for run in entered[:_SHOWN]):
             return True
         if not entered:
             return False
         entered.sort(key=lambda run: run.trace.steps)
         for number in range(_VARIED):
             run = explorer.varied(entered[number % len(entered)], number)
-            if run is not None and block in run.trace.blocks and self._differs(zeroed, run):
+            if run is not None and block in run.trace.blocks and self._differs(changed, run):
                 return True
-        matters = [run for run in entered[:_SHOWN] if self._edges(zeroed, run) != run.trace.edges]
+        matters = [run for run in entered[:_SHOWN] if self._edges(changed, run) != run.trace.edges]
         seeds = (matters or entered)[:_FOCUSED]
         focused = explorer.focused(seeds)
         focused.reach()
         new = focused.found.runs[len(seeds) :]
         explorer.found.runs += new
-        return any(self._differs(zeroed, run) for run in new)
+        return any(self._differs(changed, run) for run in new)
 
     def _edges(self, other: Code, run: Run) -> set[tuple[int, int]]:
-        """Return the branches that another form takes in a world, as far as it does what the function does."""
+        """Return the branches that another form takes, as far as it does what the function does."""
         machine = Machine(self._program, run.world, LONGER * STEPS, run.trace, turn=True)
         with suppress(Differs, Undefined, Endless, Unsupported):
             machine.run(other)
         return machine.edges
+
+
+def _cases(written: Code, difference: Touched) -> Mapping[str, Sequence[str]]:
+    """Return what to look for at the computations that are touched."""
+    made = {one.result: one.opcode for _, one in written.function if one.result}
+    names = [name for name, _ in (*difference.changed, *difference.dropped)]
+    return {name: CASES[made[name]] for name in names[:_STRESSED] if made[name] in CASES}
 
 
 def _untold(unseen: Sequence[str]) -> str:

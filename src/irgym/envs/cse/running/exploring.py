@@ -6,21 +6,19 @@ values that stand in a comparison are replaced by what they are compared with, a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
 
-from irgym.envs.cse.interpreter.layout import Kind
 from irgym.envs.cse.interpreter.machine import Differs, Machine, Trace
-from irgym.envs.cse.interpreter.numbers import Value, bits_of, float_of
+from irgym.envs.cse.interpreter.numbers import Value
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.watching import Feature, wished
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.running.numbers import Known, mixed
+from irgym.envs.cse.running.steering import Change, redrawing, replacing, shifting
 from irgym.envs.cse.running.world import STYLES, World
-
-T = TypeVar("T")
 
 STEPS = 4_000
 """Instructions that a run may take."""
@@ -31,8 +29,8 @@ PATIENT = 50_000
 DRAWN, TRIES, ALL_STEPS = 24, 400, 300_000
 """Worlds that are drawn for each input, changed worlds at most, and instructions that all runs may take."""
 
-_TRIES_OF_EDGE, _KEYS, _ORIGINS = 64, 32, 6
-_LARGEST_SINGLE = 3e38
+_TRIES_OF_EDGE, _TRIES_OF_CASE, _ORIGINS = 64, 32, 6
+_ENOUGH, _AROUND = 6, 12
 _TRANSPARENT = frozenset(("and", "or", "xor", "select", "freeze", "zext", "trunc", "icmp"))
 
 
@@ -51,11 +49,13 @@ class Explored:
     Attributes:
         runs: Runs whose behaviour is defined, in the order in which they were found.
         edges: Branches that were taken in them.
+        features: Cases that arose in them, and in how many.
         failures: Why other runs do not count, and how many.
     """
 
     runs: list[Run] = field(default_factory=list[Run])
     edges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    features: Counter[Feature] = field(default_factory=Counter[Feature])
     failures: Counter[str] = field(default_factory=Counter[str])
 
 
@@ -147,7 +147,9 @@ class Explorer:
             if (block, following) not in self.found.edges and (block, following) not in given_up
         ]
         missing = wanted - entered
-        return min(left, key=lambda edge: (not missing & self._behind(edge[1]), edge[1] in entered), default=None)
+        return min(
+            left, key=lambda edge: (not missing & self._behind(edge[1]), edge[1] in entered), default=None
+        )
 
     def _behind(self, block: int) -> set[int]:
         """Return the blocks that a block leads to."""
@@ -163,46 +165,69 @@ class Explorer:
     def _solved(self, edge: tuple[int, int]) -> bool:
         origins = [run for run in self.found.runs if edge[0] in run.trace.blocks]
         origins.sort(key=lambda run: run.trace.steps)
-        some = origins[:_ORIGINS]
-        ways = (self._replaced, self._shifted, self._redrawn)
-        changes = ((run, fixed) for way in ways for run in some for fixed in way(run, edge[0]))
-        for run, fixed in islice(changes, _TRIES_OF_EDGE):
+        pairs = [
+            (run, one, _near(other))
+            for run in origins[:_ORIGINS]
+            for first, second in self._compared(run, edge[0])
+            for one, other in ((first, second), (second, first))
+        ]
+        changes = self._changes(pairs, origins[:_ORIGINS])
+        return self._steered(changes, _TRIES_OF_EDGE, lambda: edge in self.found.edges)
+
+    def stress(self, cases: Mapping[str, Sequence[str]]) -> None:
+        """Change worlds so that the operands of instructions are what sets operations apart.
+
+        Args:
+            cases: By result, the cases that are looked for; the code watches these.
+        """
+        for name, wanted in cases.items():
+            for case in wanted:
+                if self.found.features[name, case] < _ENOUGH:
+                    self._provoke(name, case)
+                self._surround(name, case)
+
+    def _provoke(self, name: str, case: str) -> None:
+        origins = [run for run in self.found.runs if name in run.trace.operands]
+        origins.sort(key=lambda run: run.trace.steps)
+        pairs: list[tuple[Run, Value, Sequence[Value]]] = []
+        for run in origins[:_ORIGINS]:
+            operands, sign = run.trace.operands[name]
+            pairs += [(run, operands[place], [value]) for place, value in wished(case, operands, sign)]
+        changes = self._changes(pairs, origins[:_ORIGINS])
+        self._steered(changes, _TRIES_OF_CASE, lambda: self.found.features[name, case] >= _ENOUGH)
+
+    def _surround(self, name: str, case: str) -> None:
+        """Run worlds in which a case arises with something else changed: it may be hidden there."""
+        origins = [run for run in self.found.runs if (name, case) in run.trace.features]
+        origins.sort(key=lambda run: run.trace.steps)
+        for number in range(_AROUND if origins and self._steps <= ALL_STEPS else 0):
+            self.varied(origins[number % min(len(origins), _ORIGINS)], number)
+
+    def _changes(
+        self, pairs: Sequence[tuple[Run, Value, Sequence[Value]]], origins: Sequence[Run]
+    ) -> Iterator[tuple[Run, Change]]:
+        """Yield changes of worlds, the most promising first.
+
+        Args:
+            pairs: Runs, what an operand is there, and what it should be.
+            origins: The runs.
+        """
+        for way in (replacing, shifting):
+            yield from ((run, one) for run, value, wanted in pairs for one in way(run.trace, value, wanted))
+        yield from ((run, one) for run in origins for one in redrawing(run.trace, run.world))
+
+    def _steered(
+        self, changes: Iterable[tuple[Run, Change]], tries: int, arrived: Callable[[], bool]
+    ) -> bool:
+        """Try changed worlds; say whether one does what is looked for."""
+        for run, fixed in islice(changes, tries):
             if self._tries >= TRIES or self._steps > ALL_STEPS:
                 return False
             self._tries += 1
             self._tried(run.world.with_fixed(fixed), only_new=True)
-            if edge in self.found.edges:
+            if arrived():
                 return True
         return False
-
-    def _pairs(self, run: Run, block: int) -> Iterator[tuple[Value, Value, int, Kind, int]]:
-        """Yield operands of comparisons, each with a made-up value that may decide it: key, kind and bits."""
-        drawn = _ends(list(run.trace.drawn.items()), _KEYS)
-        for first, second in self._compared(run, block):
-            for one, other in ((first, second), (second, first)):
-                for key, (kind, bits) in drawn:
-                    yield one, other, key, kind, bits
-
-    def _replaced(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
-        """Yield what to fix where made-up values stand in comparisons themselves."""
-        for one, other, key, kind, bits in self._pairs(run, block):
-            if _stands_for(one, kind, bits):
-                for value in _near(other, kind):
-                    yield {key: value}
-
-    def _shifted(self, run: Run, block: int) -> Iterator[Mapping[int, int]]:
-        """Yield what to fix where operands of comparisons may be sums with made-up values."""
-        for one, other, key, kind, bits in self._pairs(run, block):
-            numbers = isinstance(one, int) and isinstance(other, int) and not kind.floating
-            if numbers and kind.name != "ptr" and not _stands_for(one, kind, bits):
-                for step in (0, 1, -1):
-                    yield {key: (bits + other - one + step) & kind.mask}
-
-    def _redrawn(self, run: Run, _: int) -> Iterator[Mapping[int, int]]:
-        """Yield other values for what was made up."""
-        for place, (key, (kind, _)) in enumerate(_ends(list(run.trace.drawn.items()), _KEYS)):
-            other = World(mixed(self._seed, place), self._known, STYLES[place % len(STYLES)])
-            yield {key: other.bits(key, kind)}
 
     def _compared(self, run: Run, block: int) -> Iterator[tuple[Value, Value]]:
         """Yield the operands of the comparisons that decide how a block is left."""
@@ -241,32 +266,16 @@ class Explorer:
             return None
         self._steps += trace.steps * (2 if trace.vague else 1)
         run = Run(world, trace)
-        if not only_new or trace.edges - self.found.edges:
+        rare = any(self.found.features[one] < _ENOUGH for one in trace.features)
+        if not only_new or rare or trace.edges - self.found.edges:
             self.found.runs.append(run)
             self.found.edges |= trace.edges
+            self.found.features.update(trace.features)
         return run
 
 
-def _stands_for(value: Value, kind: Kind, bits: int) -> bool:
-    """Say whether a made-up value is what stands in a comparison, maybe extended or cut off."""
+def _near(value: Value) -> Sequence[Value]:
+    """Return a value and those next to it."""
     if isinstance(value, float):
-        return kind.floating and float_of(bits, kind.size) == value
-    if not isinstance(value, int) or kind.floating:
-        return False
-    extended = bits - (1 << kind.bits) if bits >> (kind.bits - 1) else bits
-    return value in (bits, extended & 0xFFFFFFFF, extended & 0xFFFFFFFFFFFFFFFF, bits & 0xFF, bits & 0xFFFF)
-
-
-def _near(other: Value, kind: Kind) -> Iterator[int]:
-    """Yield the bits of what a made-up value is compared with, and of what is next to it."""
-    if isinstance(other, float) and kind.floating:
-        for value in (other, other * 2 + 1, other - 1, float("nan")):
-            yield bits_of(value if abs(value) < _LARGEST_SINGLE or kind.size == 8 else other, kind.size)
-    elif isinstance(other, int) and not kind.floating:
-        for step in (0,) if kind.name == "ptr" else (0, 1, -1):
-            yield (other + step) & kind.mask
-
-
-def _ends(values: Sequence[T], count: int) -> Sequence[T]:
-    """Return the first and the last of some values, so many in all."""
-    return values if len(values) <= count else [*values[: count // 2], *values[-(count - count // 2) :]]
+        return (value, value * 2 + 1, value - 1, float("nan"))
+    return (value, value + 1, value - 1) if isinstance(value, int) else ()

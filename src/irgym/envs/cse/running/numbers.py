@@ -1,4 +1,4 @@
-"""Made-up numbers, drawn as fuzzers draw them: boundaries, constants of the code and their neighbours, any bits."""
+"""Made-up numbers as fuzzers draw them: boundaries, constants of the code and their neighbours."""
 
 import re
 import struct
@@ -10,7 +10,23 @@ _INTEGERS = re.compile(r"(?<![\w.%@#!\"])-?\d+(?![\w.x])")
 _FLOATS = re.compile(r"(?<![\w%@])(?:-?\d+\.\d+e[+-]\d+|0x[0-9A-F]{16})(?!\w)")
 _LABEL = re.compile(r", (?:align \d+|![\w.]+ !\d+)")
 
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 0.1, -0.3, 1e-3, 3.0000001, 1e10, -1e30, 1e300, float("inf"), float("-inf"), float("nan"))
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    0.1,
+    -0.3,
+    1e-3,
+    3.0000001,
+    1e10,
+    -1e30,
+    1e300,
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+)
 """Floating-point numbers at which functions behave in their own ways."""
 
 

@@ -1,12 +1,17 @@
 """What a function finds while it runs: arguments, memory and answers, each drawn by its key."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from irgym.envs.cse.interpreter.layout import Kind
+from irgym.envs.cse.interpreter.machine import ARGUMENTS
 from irgym.envs.cse.interpreter.memory_map import MIDDLE, REGION_BITS
 from irgym.envs.cse.interpreter.numbers import bits_of, single
 from irgym.envs.cse.running.numbers import Known, boundary, mixed, special
+
+_BELOW = 6
+"""What small arguments are below, at least: all of memory may be 0, but sizes may not."""
 
 _OBJECTS = (1 << 11) - 2
 """Objects that pointers may point to."""
@@ -27,6 +32,7 @@ class Style:
         throws: Of calls that end in exceptions, where they may.
         alone: Whether all functions that are called are made up.
         changed: Whether variables of the module hold anything.
+        floats: Floating-point numbers that all others are drawn from as well; empty for any.
     """
 
     known: int = 0
@@ -39,20 +45,21 @@ class Style:
     throws: int = 20
     alone: bool = False
     changed: bool = False
+    floats: tuple[float, ...] = ()
 
 
 STYLES = (
     Style(below=4),
-    Style(known=40, below=12, null=20, again=30, alone=True),
+    Style(known=40, below=12, null=20, again=30, alone=True, floats=(0.0, -0.0, 1.0)),
     Style(known=30, edges=20, wild=20, below=40, changed=True, writes=30),
     Style(known=10, below=3, null=40, writes=10),
-    Style(edges=40, wild=30, below=8, alone=True, null=10),
+    Style(edges=40, wild=30, below=8, alone=True, null=10, floats=(math.nan, math.inf, -math.inf, 0.5, -2.0)),
     Style(known=70, edges=10, below=12, again=60, changed=True),
     Style(known=10, edges=10, wild=70, below=256, alone=True),
     Style(known=50, wild=10, below=100, null=30, changed=True, alone=True, throws=60),
     Style(known=10, edges=5, wild=5, below=12, writes=70),
     Style(wild=30, below=2, again=20, null=5, alone=True, changed=True),
-    Style(known=15, below=1, again=40),
+    Style(known=15, below=1, again=40, floats=(-0.0,)),
     Style(known=5, edges=5, below=6, alone=True),
 )
 """Styles of the worlds, in turn."""
@@ -104,9 +111,10 @@ class World:
             return self._pointer(choice, random, kind)
         if kind.floating:
             return bits_of(self._float(choice, random, kind.size), kind.size)
-        return self._integer(choice, random, kind.bits) & kind.mask
+        below = self.style.below if key < ARGUMENTS else max(self.style.below, _BELOW)
+        return self._integer(choice, random, kind.bits, below) & kind.mask
 
-    def _integer(self, choice: int, random: int, bits: int) -> int:
+    def _integer(self, choice: int, random: int, bits: int, below: int) -> int:
         style = self.style
         if choice < style.known and self.known.integers:
             return self.known.integers[random % len(self.known.integers)]
@@ -115,7 +123,7 @@ class World:
             return boundary(random, bits)
         if 0 <= choice - style.edges < style.wild:
             return mixed(random, bits) if bits <= 64 else mixed(random, bits) << 64 | mixed(random, 1)
-        return random % style.below
+        return random % below
 
     def _float(self, choice: int, random: int, size: int) -> float:
         style = self.style
@@ -125,6 +133,8 @@ class World:
             found = (random % 2000003 - 1000001) / 977.0 * 10.0 ** (random // 2000003 % 9 - 4)
         else:
             found = (random % 4001 - 2000) / 477.0
+            if style.floats and random // 4001 % 8:
+                found = style.floats[random // (8 * 4001) % len(style.floats)]
         return single(found) if size == 4 else found
 
     def _pointer(self, choice: int, random: int, kind: Kind) -> int:
@@ -145,4 +155,3 @@ class World:
     def throws(self, key: int) -> bool:
         """Say whether a call ends in an exception."""
         return mixed(self.seed ^ 2, key) % 100 < self.style.throws
-
