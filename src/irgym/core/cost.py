@@ -121,6 +121,7 @@ class Validation:
         blind: What wrong answer would have passed too, in words; empty where those that were tried show.
         notes: Further findings, each in words, such as what was proved.
         figures: The numbers in these findings, by name.
+        unseen: Candidates whose actions no input shows, where it is these alone that a wrong answer could hide in.
     """
 
     ok: bool
@@ -131,6 +132,7 @@ class Validation:
     blind: str = ""
     notes: tuple[str, ...] = ()
     figures: Mapping[str, int] = field(default_factory=dict[str, int])
+    unseen: tuple[str, ...] = ()
 
     @property
     def checked(self) -> bool:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from irgym.envs.cse.running.kinds import scalars
 
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.running.kinds import scalars
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CseTask
 from irgym.measure.target import runs_here

@@ -1,154 +1,196 @@
-"""Whether a function with some candidates shared computes what it computed before, bit for bit."""
+"""Whether a function with some candidates shared computes what it computed before."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, partial
-from typing import NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from irgym.core.cost import Validation
-from irgym.envs.cse.running.execution import CALL_S, outcomes
-from irgym.envs.cse.running.harness import External, Harness, known_in
-from irgym.envs.cse.running.memory import Image
-from irgym.envs.cse.running.world import Found, World
+from irgym.envs.cse.interpreter.machine import Differs, Machine
+from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.watching import CASES
+from irgym.envs.cse.ir.analysis import Analysed
+from irgym.envs.cse.ir.modules import ModuleText
+from irgym.envs.cse.ir.syntax import bare
+from irgym.envs.cse.running.exploring import DRAWN, STEPS, Explorer, Run
+from irgym.envs.cse.running.numbers import known_in
+from irgym.envs.cse.running.touching import Touched, touched
 from irgym.envs.cse.scoring.scorer import function_at, module_at, verified
 
 TOLERANCE = "bit for bit"
 
-CALLS, TRIES = 8, 48
-"""Calls on each random input, and how many are tried to find as many that do different things."""
-
-LARGE = 400_000
-"""Letters of IR that are too many to be compiled for a check: a second's work, or two."""
-
 LONGER = 5
-"""How many times as long as the function as written the other may take."""
+"""How many times as many instructions as the function as written the other may run."""
+
+_SHOWN = 48
+"""Runs at most in which a computation may show."""
+
+_STRESSED = 24
+"""Computations at most for whose operands special values are looked for."""
+
+_VARIED = 40
+"""Changed worlds that are tried where a computation does not show."""
+
+_FOCUSED = 6
+"""Runs from which branches are taken anew, for a computation that does not show yet."""
+
+_NAMED = 4
+"""Computations that a message names."""
 
 
 def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: int) -> Validation:
-    """Have LLVM's verifier look at a choice, and run it in a made-up world beside the function as written.
-
-    A first run finds out what the function as written reads, and makes that up. The function as written
-    then runs before and after the other, the second time with stack and code at other addresses, and another
-    byte all over the stack: calls whose outcomes depend on these do not count, and nor do those that crash or
-    do not end. Where nothing counts, or too much would have to be compiled, all that it calls is made up.
+    """Have LLVM's verifier look at a choice, and run it in made-up worlds beside the function as written.
 
     Args:
         path: The module, prepared for this machine.
         name: Name of the function, sigil included.
         shared: The places of the candidates that are shared.
-        inputs: Random inputs.
+        inputs: Random inputs; for each some worlds are drawn.
         seed: Seed of these.
     """
     said = verified(path, name, shared)
     if said:
         return Validation(False, 0.0, "LLVM's verifier", 0, said)
-    with_others = Comparison(path, name, seed, alone=False)
-    if not with_others.large:
-        found = with_others.made(shared, inputs)
-        if not found.ok or found.checked:
-            return found
-    return Comparison(path, name, seed, alone=True).made(shared, inputs)
+    function = function_at(path, name)
+    replaced = {name: kept for place in shared for name, kept in function.candidates[place].replaced}
+    comparison = Comparison(module_at(path), function, inputs, seed)
+    return comparison.made(function.sharing.lines(shared), replaced, _names(function, shared))
+
+
+def _names(function: Analysed, shared: Iterable[int]) -> Mapping[str, str]:
+    """Return the candidate of each result that is dropped."""
+    return {
+        name: function.candidates[place].name
+        for place in shared
+        for name, _ in function.candidates[place].replaced
+    }
 
 
 class Comparison:
-    """Runs a function as it is written, and with a choice.
+    """Runs a function as it is written, and in other forms.
 
     Args:
-        path: The module, prepared for this machine.
-        name: Name of the function, sigil included.
-        seed: Seed of what is made up.
-        alone: Whether all that it calls is made up, too.
+        module: The module.
+        function: The function.
+        inputs: Random inputs.
+        seed: Seed of the worlds.
     """
 
-    def __init__(self, path: str, name: str, seed: int, alone: bool) -> None:
-        self._function = function_at(path, name)
-        header, lines = self._function.function.header, self._function.sharing.lines(())
-        externals: list[External] = []
-        self._world = World(seed, known_in(lines), externals)
-        self._harness = Harness(
-            module_at(path), name, header, self._world.memory, self._world.addresses, externals, alone
-        )
+    def __init__(self, module: ModuleText, function: Analysed, inputs: int, seed: int) -> None:
+        self._program = Program(module)
+        self._inputs = inputs
+        self._seed = seed
+        self._header = function.function.header
+        self._name = function.function.name
+        self._lines = function.sharing.lines(())
 
-    @property
-    def large(self) -> bool:
-        """Whether compiling the function with all that it calls would take long."""
-        return len(self._as_written) > LARGE
+    def made(
+        self, lines: Sequence[str], replaced: Mapping[str, str], candidates: Mapping[str, str]
+    ) -> Validation:
+        """Return how another form of the function compares with it.
 
-    @cached_property
-    def _as_written(self) -> str:
-        """The module with the function as it is written."""
-        return self._harness.text(self._function.sharing.lines(()))
+        Args:
+            lines: The other form.
+            replaced: Results that it drops, each with the one that takes its place.
+            candidates: The candidates of these.
+        """
+        try:
+            written = self._program.code_of(self._name, self._header, self._lines, main=True)
+        except Unsupported as error:
+            return _blind(f"it has no form that can be run: {error}")
+        other = self._program.code_of(self._name, self._header, lines, main=True, like=written)
+        difference = touched(written.function, other.function, replaced)
+        cases = _cases(written, difference)
+        written.watched = frozenset(cases)
+        explorer = Explorer(self._program, written, known_in([*self._lines, *lines]), self._seed)
+        explorer.draw(range(DRAWN * self._inputs))
+        explorer.reach(difference.everywhere)
+        explorer.stress(cases)
+        runs = explorer.found.runs
+        if not runs:
+            [(why, _)] = explorer.found.failures.most_common(1)
+            return _blind(f"in a made-up world it does not run as written: {why}")
+        unseen = self._unseen(written, difference, explorer)
+        for run in runs:
+            wrong = self._differs(other, run)
+            if wrong:
+                return Validation(False, 0.0, TOLERANCE, self._inputs, wrong)
+        tolerance = f"{TOLERANCE}; {explorer.taken} of {explorer.branches} branches were taken"
+        if not unseen:
+            return Validation(True, 0.0, tolerance, self._inputs)
+        names = tuple(dict.fromkeys(candidates[one] for one in unseen if one in candidates))
+        return Validation(True, 0.0, tolerance, self._inputs, blind=_untold(unseen), unseen=names)
 
-    def made(self, shared: tuple[int, ...], inputs: int) -> Validation:
-        """Return how a choice compares with the function as written."""
-        images = self._images(inputs)
-        if isinstance(images, str):
-            return _blind(f"in a made-up world it does not run as written: {images}")
-        before = self._run((), images)
-        if isinstance(before, str):
-            return _blind(f"in a made-up world it does not run as written: {before}")
-        ended = {call: images[call] for call, one in before.items() if isinstance(one, bytes)}
-        if not ended:
-            return _blind(f"in a made-up world it does not run as written: {_most(before.values())}")
-        after = self._run(shared, ended, LONGER)
-        if isinstance(after, str):
-            return Validation(False, 0.0, TOLERANCE, inputs, after)
-        again = self._run((), ended, LONGER, elsewhere=True)
-        if isinstance(again, str):
-            return _blind(f"in a made-up world it does not run twice as written: {again}")
-        return _judged(before, after, again, inputs)
+    def _differs(self, other: Code, run: Run) -> str:
+        """Return how a run of another form differs from one of the function; empty where it does not."""
+        steps = LONGER * max(run.trace.steps, STEPS)
+        try:
+            Machine(self._program, run.world, steps, run.trace, turn=True).run(other)
+        except Differs as error:
+            return str(error)
+        except (Undefined, Endless, Unsupported) as error:
+            return f"it does what the function as written does not: {error}"
+        return ""
 
-    def _images(self, inputs: int) -> Mapping[int, Image] | str:
-        """Return what memory holds at first in calls that end, or why none does; different outcomes first."""
-        text = self._harness.text(self._function.sharing.lines(()), asks=True)
+    def _unseen(self, written: Code, difference: Touched, explorer: Explorer) -> list[str]:
+        """Return the computations that are touched and show in no run."""
+        unseen = [
+            name
+            for name, block in (*difference.dropped, *difference.changed)
+            if not self._shows(self._without(written, zeroed=name), block, explorer)
+        ]
+        for block, place in difference.effects:
+            if place == len(written.function.blocks[block].instructions) - 1:
+                shows = any(block in run.trace.blocks for run in explorer.found.runs)
+            else:
+                shows = self._shows(self._without(written, muted=(block, place)), block, explorer)
+            if not shows:
+                unseen.append(written.function.blocks[block].name)
+        return unseen
 
-        def enough(ends: Sequence[Found]) -> bool:
-            return len({one.outcome for one in ends}) >= inputs * CALLS
+    def _without(self, written: Code, zeroed: str = "", muted: tuple[int, int] | None = None) -> Code:
+        """Return the function as written, but for a result that is 0, or an instruction that is left out."""
+        numbers, parameters = written.numbers, written.parameters
+        return Code(written.function, parameters, numbers, True, written, zeroed, muted, written.watched)
 
-        begin = partial(self._world.begin, Image())
-        found = outcomes(text, begin, self._world.found, range(inputs * TRIES), 2 * CALL_S, enough=enough)
-        if isinstance(found, str):
-            return found
-        ended = {call: one for call, one in found.items() if isinstance(one, Found)}
-        new = {one.outcome: call for call, one in reversed(ended.items())}
-        order = sorted(ended, key=lambda call: (new[ended[call].outcome] != call, call))
-        return {call: ended[call].image for call in order[: inputs * CALLS]} or _most(found.values())
+    def _shows(self, changed: Code, block: int, explorer: Explorer) -> bool:
+        """Say whether a function with a change in some block does something else in some run."""
+        entered = [run for run in explorer.found.runs if block in run.trace.blocks]
+        if any(self._differs(changed, run) for run in entered[:_SHOWN]):
+            return True
+        if not entered:
+            return False
+        entered.sort(key=lambda run: run.trace.steps)
+        for number in range(_VARIED):
+            run = explorer.varied(entered[number % len(entered)], number)
+            if run is not None and block in run.trace.blocks and self._differs(changed, run):
+                return True
+        matters = [run for run in entered[:_SHOWN] if self._edges(changed, run) != run.trace.edges]
+        seeds = (matters or entered)[:_FOCUSED]
+        focused = explorer.focused(seeds)
+        focused.reach()
+        new = focused.found.runs[len(seeds) :]
+        explorer.found.runs += new
+        return any(self._differs(changed, run) for run in new)
 
-    def _run(
-        self, shared: tuple[int, ...], images: Mapping[int, Image], longer: int = 1, elsewhere: bool = False
-    ) -> Mapping[int, bytes | str] | str:
-        text = self._as_written
-        if shared or elsewhere:
-            text = self._harness.text(self._function.sharing.lines(shared), elsewhere=elsewhere)
-
-        def begin(call: int, leave: Callable[[], NoReturn]) -> None:
-            self._world.begin(images[call], call, leave)
-
-        return outcomes(text, begin, self._world.ended, [*images], longer * CALL_S, elsewhere)
-
-
-def _judged(
-    before: Mapping[int, bytes | str],
-    after: Mapping[int, bytes | str],
-    again: Mapping[int, bytes | str],
-    inputs: int,
-) -> Validation:
-    sure = [call for call, one in again.items() if one == before[call]]
-    wrong = [call for call in sure if after.get(call) != before[call]]
-    if wrong:
-        detail = f"{len(wrong)} of {len(sure)} calls differ"
-        failures = [one for one in map(after.get, wrong) if isinstance(one, str)]
-        return Validation(False, 0.0, TOLERANCE, inputs, "; ".join([detail, *failures[:1]]))
-    if len(sure) < 2:
-        return _blind("what it leaves in a made-up world depends on addresses")
-    if len({before[call] for call in sure}) < 2:
-        return _blind("it does the same in all made-up worlds")
-    return Validation(True, 0.0, TOLERANCE, inputs)
+    def _edges(self, other: Code, run: Run) -> set[tuple[int, int]]:
+        """Return the branches that another form takes, as far as it does what the function does."""
+        machine = Machine(self._program, run.world, LONGER * STEPS, run.trace, turn=True)
+        with suppress(Differs, Undefined, Endless, Unsupported):
+            machine.run(other)
+        return machine.edges
 
 
-def _most(outcomes: Iterable[object]) -> str:
-    [(why, _)] = Counter(map(str, outcomes)).most_common(1)
-    return why
+def _cases(written: Code, difference: Touched) -> Mapping[str, Sequence[str]]:
+    """Return what to look for at the computations that are touched."""
+    made = {one.result: one.opcode for _, one in written.function if one.result}
+    names = [name for name, _ in (*difference.changed, *difference.dropped)]
+    return {name: CASES[made[name]] for name in names[:_STRESSED] if made[name] in CASES}
+
+
+def _untold(unseen: Sequence[str]) -> str:
+    names = ", ".join(bare(one.removeprefix("%")) for one in unseen[:_NAMED])
+    more = f" and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else ""
+    return f"in no made-up world it shows what is computed for {names}{more}"
 
 
 def _blind(why: str) -> Validation:

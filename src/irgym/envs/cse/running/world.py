@@ -1,200 +1,157 @@
-"""What a function finds while it runs: memory that is made up as it is read, and calls that answer."""
+"""What a function finds while it runs: arguments, memory and answers, each drawn by its key."""
 
-import ctypes
-import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
-from typing import NoReturn
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-import numpy as np
+from irgym.envs.cse.interpreter.layout import Kind
+from irgym.envs.cse.interpreter.machine import ARGUMENTS
+from irgym.envs.cse.interpreter.memory_map import MIDDLE, REGION_BITS
+from irgym.envs.cse.interpreter.numbers import bits_of, single
+from irgym.envs.cse.running.numbers import Known, boundary, mixed, special
 
-from irgym.envs.cse.running.harness import STEP, Addresses, External
-from irgym.envs.cse.running.kinds import SIZES
-from irgym.envs.cse.running.memory import OBJECT, SIZE, Image, Memory, shared_bytes
-from irgym.envs.cse.running.values import Values
-from irgym.envs.cse.running.watching import KINDS
+_BELOW = 6
+"""What small arguments are below, at least: all of memory may be 0, but sizes may not."""
 
-_ARGUMENTS = 256
-"""Arguments that a function may take."""
-
-Leave = Callable[[], NoReturn]
-"""Ends a call where it stands."""
+_OBJECTS = (1 << 11) - 2
+"""Objects that pointers may point to."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a call found, and what it did.
+class Style:
+    """How a world draws: shares in percent; what is left are small numbers.
 
     Attributes:
-        image: What memory held before.
-        outcome: What stands for all that the call did.
+        known: Of numbers in the code and their neighbours.
+        edges: Of boundaries of types.
+        wild: Of numbers of any bits.
+        below: What small numbers are below.
+        null: Of pointers that are null.
+        again: Of pointers to the same few objects.
+        writes: Of values that calls write where they may.
+        throws: Of calls that end in exceptions, where they may.
+        alone: Whether all functions that are called are made up.
+        changed: Whether variables of the module hold anything.
+        floats: Floating-point numbers that all others are drawn from as well; empty for any.
     """
 
-    image: Image
-    outcome: bytes
+    known: int = 0
+    edges: int = 0
+    wild: int = 0
+    below: int = 4
+    null: int = 0
+    again: int = 0
+    writes: int = 50
+    throws: int = 20
+    alone: bool = False
+    changed: bool = False
+    floats: tuple[float, ...] = ()
 
 
+STYLES = (
+    Style(below=4),
+    Style(known=40, below=12, null=20, again=30, alone=True, floats=(0.0, -0.0, 1.0)),
+    Style(known=30, edges=20, wild=20, below=40, changed=True, writes=30),
+    Style(known=10, below=3, null=40, writes=10),
+    Style(edges=40, wild=30, below=8, alone=True, null=10, floats=(math.nan, math.inf, -math.inf, 0.5, -2.0)),
+    Style(known=70, edges=10, below=12, again=60, changed=True),
+    Style(known=10, edges=10, wild=70, below=256, alone=True),
+    Style(known=50, wild=10, below=100, null=30, changed=True, alone=True, throws=60),
+    Style(known=10, edges=5, wild=5, below=12, writes=70),
+    Style(wild=30, below=2, again=20, null=5, alone=True, changed=True),
+    Style(known=15, below=1, again=40, floats=(-0.0,)),
+    Style(known=5, edges=5, below=6, alone=True),
+)
+"""Styles of the worlds, in turn."""
+
+
+@dataclass(frozen=True)
 class World:
-    """Memory, and functions that the code in question calls.
-
-    It is made once; processes that are forked then call `begin`, and `ended`.
-
-    Args:
-        seed: Seed of all that is made up.
-        known: Numbers that the function compares with.
-        externals: The functions that are made up. More may be added.
+    """A world.
 
     Attributes:
-        memory: The memory.
-        addresses: What stands where.
+        seed: Seed of all that is drawn.
+        known: Numbers in the code of the function.
+        style: How it draws.
+        fixed: Bits that are fixed, by key.
     """
 
-    def __init__(self, seed: int, known: Sequence[int], externals: Sequence[External]) -> None:
-        self.memory = Memory()
-        self._seed = seed
-        self._known = known
-        self._externals = externals
-        self._marks = shared_bytes(SIZE + OBJECT)
-        self._passed = shared_bytes(STEP * _ARGUMENTS)
-        self._asked = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint32)(self._ask)
-        self._external = ctypes.CFUNCTYPE(None, ctypes.c_uint32)(self._answer)
-        self._code = {
-            "code integer": ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: self._called("i32")),
-            "code ptr": ctypes.CFUNCTYPE(ctypes.c_uint64)(lambda: self._called("ptr")),
-            "code float": ctypes.CFUNCTYPE(ctypes.c_float)(lambda: self._called("float")),
-            "code double": ctypes.CFUNCTYPE(ctypes.c_double)(lambda: self._called("double")),
-        }
-        self.addresses = Addresses(
-            self._taken(STEP * _ARGUMENTS),
-            self._taken(STEP),
-            int(self._marks.ctypes.data),
-            _address(self._asked),
-            int(self._passed.ctypes.data),
-            _address(self._external),
-        )
-        self._call = 0
-        self._image = Image()
-        self._written: dict[int, bytes] = {}
-        self._log = blake2b(digest_size=16)
-        self._leave: Leave | None = None
+    seed: int
+    known: Known
+    style: Style
+    fixed: Mapping[int, int] = field(default_factory=dict[int, int])
 
-    def begin(self, image: Image, call: int, leave: Leave) -> None:
-        """Make ready for a call.
+    @staticmethod
+    def numbered(seed: int, number: int, known: Known) -> "World":
+        """Return a world by its number."""
+        return World(mixed(seed, number), known, STYLES[number % len(STYLES)])
 
-        Args:
-            image: What memory holds.
-            call: Its number: what is made up depends on it.
-            leave: What is called instead of functions that do not return.
-        """
-        self._call = call
-        self._image = image
-        self._leave = leave
-        self._log = blake2b(digest_size=16)
-        for used in self.memory.used():
-            self._marks[used] = 0
-        self._written = {}
-        self.memory.put(image)
-        self._found = self._values(0)
-        self._answers = self._values(1)
+    def with_fixed(self, fixed: Mapping[int, int]) -> "World":
+        """Return the world with some more bits fixed."""
+        return replace(self, fixed={**self.fixed, **fixed})
 
-    def found(self) -> Found:
-        """Return what memory held before all that ran, where it was asked for, and what became of it."""
-        image = Image(self._written, self.memory.objects)
-        self._image = image
-        return Found(image, self.ended())
+    @property
+    def alone(self) -> bool:
+        """Whether all functions that are called are made up."""
+        return self.style.alone
 
-    def ended(self) -> bytes:
-        """Return what stands for all that the call did."""
-        self._log.update(self.memory.changes(self._image))
-        return self._log.digest()
+    @property
+    def changed(self) -> bool:
+        """Whether variables of the module hold anything."""
+        return self.style.changed
 
-    def _taken(self, size: int) -> int:
-        address = self.memory.given(size=size)
-        assert address is not None  # memory is new
-        return address
+    def bits(self, key: int, kind: Kind) -> int:
+        """Return the bits of a made-up value."""
+        found = self.fixed.get(key)
+        if found is not None:
+            return found & kind.mask
+        random = mixed(self.seed, key)
+        choice, random = random % 100, random // 100
+        if kind.name == "ptr":
+            return self._pointer(choice, random, kind)
+        if kind.floating:
+            return bits_of(self._float(choice, random, kind.size), kind.size)
+        below = self.style.below if key < ARGUMENTS else max(self.style.below, _BELOW)
+        return self._integer(choice, random, kind.bits, below) & kind.mask
 
-    def _values(self, *stream: int) -> Values:
-        code = {kind: _address(one) for kind, one in self._code.items()}
-        rng = np.random.default_rng((self._seed, self._call, *stream))
-        return Values(rng, self.memory, self._known, code)
+    def _integer(self, choice: int, random: int, bits: int, below: int) -> int:
+        style = self.style
+        if choice < style.known and self.known.integers:
+            return self.known.integers[random % len(self.known.integers)]
+        choice -= style.known
+        if 0 <= choice < style.edges:
+            return boundary(random, bits)
+        if 0 <= choice - style.edges < style.wild:
+            return mixed(random, bits) if bits <= 64 else mixed(random, bits) << 64 | mixed(random, 1)
+        return random % below
 
-    def _ask(self, place: int, number: int) -> None:
-        kind = KINDS[number]
-        marks = self._marks[place : place + SIZES[kind]]
-        fresh = marks == 0
-        value = np.frombuffer(self._found.drawn(kind), dtype=np.uint8)
-        there = self.memory.bytes[place : place + SIZES[kind]]
-        there[fresh] = value[fresh]
-        if fresh.all():
-            self._written[place] = value.tobytes()
+    def _float(self, choice: int, random: int, size: int) -> float:
+        style = self.style
+        if choice < style.known + style.edges:
+            found = special(random, size, self.known)
+        elif choice < style.known + style.edges + style.wild:
+            found = (random % 2000003 - 1000001) / 977.0 * 10.0 ** (random // 2000003 % 9 - 4)
         else:
-            self._written.update({place + int(one): bytes([value[one]]) for one in np.flatnonzero(fresh)})
-        marks[:] = 1
+            found = (random % 4001 - 2000) / 477.0
+            if style.floats and random // 4001 % 8:
+                found = style.floats[random // (8 * 4001) % len(style.floats)]
+        return single(found) if size == 4 else found
 
-    def _answer(self, number: int) -> None:
-        external = self._externals[number]
-        sizes = [SIZES[kind] if kind else 0 for kind in external.takes]
-        taken = [bytes(self._passed[STEP * place :][:size]) for place, size in enumerate(sizes)]
-        told = [
-            self._told(one) if kind == "ptr" else one for kind, one in zip(external.takes, taken, strict=True)
-        ]
-        said = external.name.encode() + b"(" + b",".join(told) + b")"
-        if not external.pure:
-            self._log.update(said)
-        if not external.returning and self._leave is not None:
-            self._leave()
-        self._passed[:STEP] = 0
-        allocated = self._allocated(external.name, taken)
-        if allocated is not None:
-            self._passed[:8] = np.frombuffer(struct.pack("<Q", allocated), dtype=np.uint8)
-            return
-        values = self._answers
-        if external.pure:
-            values = self._values(2, *blake2b(said, digest_size=8).digest())
-        for place, kind in external.returns:
-            self._passed[place : place + SIZES[kind]] = np.frombuffer(
-                values.drawn(kind, made=True), dtype=np.uint8
-            )
+    def _pointer(self, choice: int, random: int, kind: Kind) -> int:
+        style = self.style
+        if choice < style.null and kind.low == kind.high:
+            return 0
+        few = choice < style.null + style.again
+        number = 1 + (random % 3 if few else random % _OBJECTS)
+        near = random // _OBJECTS % 8
+        offset = 8 * (random // (8 * _OBJECTS) % 8) if near == 0 else (4 if near == 1 and few else 0)
+        return (number << REGION_BITS) + MIDDLE + offset
 
-    def _told(self, pointer: bytes) -> bytes:
-        place = self.memory.offset(struct.unpack("<Q", pointer)[0])
-        return b"?" if place is None else str(place).encode()
+    def writes(self, key: int, pointer: bool) -> bool:
+        """Say whether a call writes a value in memory that it may write."""
+        share = self.style.writes // 3 if pointer else self.style.writes
+        return mixed(self.seed ^ 1, key) % 100 < share
 
-    def _allocated(self, name: str, taken: Sequence[bytes]) -> int | None:
-        """Return the address that an allocator makes, 0 where there is no more; None for other functions."""
-        numbers = [int.from_bytes(one, "little") for one in taken]
-        match name, numbers:
-            case ("malloc", [size]) | ("realloc", [_, size]):
-                address = self.memory.given(made=True, size=size) or 0
-            case "calloc", [count, each]:
-                size = count * each
-                address = self.memory.given(made=True, size=size) or 0
-                self._mark(address, size)
-            case "free", [_]:
-                return 0
-            case _:
-                return None
-        old = self.memory.offset(numbers[0]) if name == "realloc" else None
-        place = self.memory.offset(address)
-        if old is not None and place is not None:
-            kept = min(numbers[1], OBJECT, SIZE - old, SIZE - place)
-            self.memory.bytes[place : place + kept] = self.memory.bytes[old : old + kept]
-            self._mark(address, kept)
-        return address
-
-    def _mark(self, address: int, size: int) -> None:
-        place = self.memory.offset(address)
-        if place is not None:
-            self._marks[place : place + size] = 1
-
-    def _called(self, kind: str) -> int | float:
-        self._log.update(b"code")
-        content = self._answers.drawn(kind, made=True)
-        if kind in ("float", "double"):
-            return float(struct.unpack("<f" if kind == "float" else "<d", content)[0])
-        return int.from_bytes(content, "little")
-
-
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # pyright: ignore[reportArgumentType]
+    def throws(self, key: int) -> bool:
+        """Say whether a call ends in an exception."""
+        return mixed(self.seed ^ 2, key) % 100 < self.style.throws

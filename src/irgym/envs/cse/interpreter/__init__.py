@@ -1,0 +1,1 @@
+"""An interpreter of LLVM's IR that tracks poison: functions are translated to Python, block by block."""

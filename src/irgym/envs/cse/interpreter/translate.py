@@ -1,0 +1,88 @@
+"""Blocks of LLVM's IR as functions in Python.
+
+A block is a function of the values so far, a list, and of the machine. It returns the number of the next
+block, or -1 after `ret`. Values that are made in a block are Python's local variables there.
+"""
+
+from typing import Any, cast
+
+from irgym.envs.cse.interpreter import numbers
+from irgym.envs.cse.interpreter.instructions import WRITERS, Writer, watch
+from irgym.envs.cse.interpreter.poison import POISON, Endless, Left, Undefined, Unsupported, Unwound
+from irgym.envs.cse.interpreter.program import Code, Program, Run
+from irgym.envs.cse.ir.function import Block
+from irgym.envs.cse.ir.instruction import Instruction
+
+NAMES: dict[str, Any] = {
+    **{name: one for name, one in vars(numbers).items() if callable(one)},
+    "POISON": POISON,
+    "Undefined": Undefined,
+    "Unsupported": Unsupported,
+    "Unwound": Unwound,
+    "Left": Left,
+    "Endless": Endless,
+}
+"""What the Python of blocks refers to by name."""
+
+
+def translated(program: Program, code: Code, number: int) -> tuple[Run, int]:
+    """Return a block of a function, translated once, and how many instructions it has."""
+    found = code.blocks.get(number)
+    if found is None:
+        block = code.function.blocks[number]
+        if code.like is not None and _equal(code, code.like, number):
+            found = translated(program, code.like, number)
+        else:
+            found = _translated(program, code, block), len(block.instructions)
+        code.blocks[number] = found
+    return found
+
+
+def _translated(program: Program, code: Code, block: Block) -> Run:
+    writer = Writer(program, code, block)
+    for place, instruction in enumerate(block.instructions):
+        if (writer.number, place) == code.muted:
+            continue
+        try:
+            _write(writer, instruction)
+            if instruction.result in code.watched:
+                watch(writer, instruction)
+            if instruction.result and instruction.result == code.zeroed:
+                writer.result(instruction, f"zeroed({writer.value('', instruction.result)})")
+        except Unsupported as error:
+            writer.line(f"raise Unsupported({str(error)!r})")
+            break
+    body = "\n ".join(writer.lines)
+    space = {**NAMES, **writer.pool}
+    exec(compile(f"def run(e, rt):\n {body}\n", "<block>", "exec"), space)
+    return cast(Run, space["run"])
+
+
+def _write(writer: Writer, instruction: Instruction) -> None:
+    write = WRITERS.get(instruction.opcode)
+    if write is None:
+        raise Unsupported(f"the operation {instruction.opcode}")
+    try:
+        write(writer, instruction)
+    except (ValueError, IndexError, KeyError, AssertionError) as error:
+        raise Unsupported(f"the instruction {instruction.text}") from error
+
+
+def _equal(code: Code, other: Code, number: int) -> bool:
+    """Say whether a block is the same in two forms of a function, with what it hands on to those behind it."""
+    blocks, others = code.function.blocks, other.function.blocks
+    if code.muted is not None and code.muted[0] == number:
+        return False
+    special = {code.zeroed, *(code.watched ^ other.watched)} - {""}
+    if any(one.result in special for one in blocks[number].instructions):
+        return False
+    if number >= len(others) or len(blocks) != len(others) or code.main != other.main:
+        return False
+    behind = (number, *code.function.successors[number])
+    return blocks[number].instructions == others[number].instructions and all(
+        blocks[one].name == others[one].name and _phis(blocks[one]) == _phis(others[one]) for one in behind
+    )
+
+
+def _phis(block: Block) -> list[Instruction]:
+    return [one for one in block.instructions if one.opcode == "phi"]

@@ -1,0 +1,83 @@
+"""What a form of a function computes in another way than the function as written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from irgym.envs.cse.ir.function import Function
+from irgym.envs.cse.ir.instruction import Instruction
+from irgym.envs.cse.ir.syntax import renamed
+
+
+@dataclass(frozen=True)
+class Touched:
+    """The difference of two forms of a function.
+
+    Attributes:
+        dropped: Results that are computed no more, in order; each with the number of its block.
+        changed: Results that are computed in another way, likewise.
+        effects: Instructions without a result that are others, or gone: numbers of block and instruction. The
+            first one of each block stands for all of them.
+    """
+
+    dropped: tuple[tuple[str, int], ...]
+    changed: tuple[tuple[str, int], ...]
+    effects: tuple[tuple[int, int], ...]
+
+    @property
+    def everywhere(self) -> frozenset[int]:
+        """All blocks with a difference."""
+        return frozenset((*(block for block, _ in self.effects), *(block for _, block in (*self.dropped, *self.changed))))
+
+
+def touched(written: Function, other: Function, replaced: Mapping[str, str]) -> Touched:
+    """Return how a form of a function differs from the function as written.
+
+    Args:
+        written: The function as written.
+        other: The other form; its blocks have the same names.
+        replaced: Results that are dropped, each with the one that takes its place.
+    """
+    made = {one.result: one for _, one in other if one.result}
+    dropped: list[tuple[str, int]] = []
+    changed: list[tuple[str, int]] = []
+    for block, one in written:
+        if not one.result:
+            continue
+        found = made.get(one.result)
+        if found is None:
+            dropped.append((one.result, block))
+        elif not _same(one, found, replaced):
+            changed.append((one.result, block))
+    effects = [
+        (number, place)
+        for number, block in enumerate(written.blocks)
+        if (place := _first_other(block.instructions, other.blocks[number].instructions, replaced)) is not None
+    ]
+    return Touched(tuple(dropped), tuple(changed), tuple(effects))
+
+
+def _same(one: Instruction, other: Instruction, replaced: Mapping[str, str]) -> bool:
+    """Say whether two instructions compute the same but for flags and attachments, which only promise."""
+    return (
+        one.opcode == other.opcode
+        and (one.rest == other.rest or _renamed(one.rest, replaced) == other.rest)
+        and other.flags <= one.flags
+    )
+
+
+def _first_other(
+    written: Sequence[Instruction], others: Sequence[Instruction], replaced: Mapping[str, str]
+) -> int | None:
+    """Return the place of the first instruction without a result that is another; None where all are the same."""
+    left = [(place, one) for place, one in enumerate(written) if not one.result]
+    right = [one for one in others if not one.result]
+    if len(left) != len(right):
+        right += [written[-1]] * (len(left) - len(right))
+    for (place, one), other in zip(left, right, strict=False):
+        if (one.opcode, _renamed(one.rest, replaced)) != (other.opcode, other.rest):
+            return place
+    return None if len(left) == len(right) else len(written) - 1
+
+
+def _renamed(text: str, replaced: Mapping[str, str]) -> str:
+    return renamed(text, lambda name: replaced.get(name, name)) if replaced else text
