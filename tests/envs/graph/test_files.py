@@ -96,6 +96,8 @@ def test_initializers_that_callers_may_override_are_named(tmp_path: Path, capsys
     task.export(task.initial(), tmp_path / "out.onnx")
     notes = {entry.key: entry.value for entry in onnx.load(tmp_path / "out.onnx").metadata_props}
     assert notes["irgym.fixed"] == "w,b,s"
+    GRAPH.task(f"graph:{tmp_path / 'out.onnx'}")
+    assert "may override" not in capsys.readouterr().err  # of the result they may not
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
