@@ -124,9 +124,8 @@ def _summary(verdicts: Mapping[str, Verdict]) -> int:
     )
     if endings:
         slowest = max(ending.quiet_seconds for ending in endings)
-        print(
-            f"slowest {slowest:.1f} s at load 1, most memory {max(end.peak for end in endings) / (1 << 30):.2f} GiB"
-        )
+        largest = max(ending.peak for ending in endings) / (1 << 30)
+        print(f"slowest {slowest:.1f} s at load 1, most memory {largest:.2f} GiB")
     if failed:
         print("failed: " + ", ".join(failed))
     return 1 if failed or not verdicts else 0
