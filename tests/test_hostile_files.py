@@ -3,7 +3,13 @@
 import pytest
 from hostile_files import CASES, opened
 
-DOORS = ("onnx/external_offset_negative", "pt2/pickle_in_sample_inputs", "source/c_includes_stdin")
+DOORS = (
+    "onnx/external_offset_negative",
+    "pt2/pickle_in_sample_inputs",
+    "source/c_includes_stdin",
+    "folder/cache_pickle",
+    "protocol/package_leaves_its_folder",
+)
 
 
 @pytest.mark.parametrize("name", DOORS)

@@ -169,7 +169,7 @@ def _cache(statement: str, *values: object) -> Maker:
         path.parent.mkdir(exist_ok=True)
         with sqlite3.connect(path) as database:
             database.execute(statement, values)
-        return irgym("cache", refused=True)
+        return irgym("cache", "stats", refused=True)
 
     return make
 
@@ -179,7 +179,7 @@ def _cache_pickle(folder: Path, payload: str) -> Opening:
     path = folder.parent / "cache" / "costs.sqlite"
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(pickled(payload))
-    return irgym("cache", refused=True)
+    return irgym("cache", "stats", refused=True)
 
 
 def _deep(_: str) -> str:

@@ -16,7 +16,7 @@ BYTES = 4 << 30
 """Most memory that the processes of a command may hold together, counted as Linux's proportional set size."""
 
 GRACE = 2.0
-"""How many times `SECONDS` the watchdog waits before it kills a command."""
+"""How many times `SECONDS` the watchdog waits before it kills a command, longer on a busy machine."""
 
 PERIOD_S = 0.1
 """Seconds between two looks at the memory."""
@@ -32,6 +32,7 @@ class Ending:
         peak: Most bytes that its processes held together.
         said: What it wrote to standard error.
         killed: Whether the watchdog killed it.
+        load: Most processes that wanted a core meanwhile, for each core; at least 1.
     """
 
     code: int
@@ -39,6 +40,12 @@ class Ending:
     peak: int
     said: str
     killed: bool
+    load: float
+
+    @property
+    def quiet_seconds(self) -> float:
+        """About how long it would have taken on a quiet machine."""
+        return self.seconds / self.load
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Ending:
@@ -55,11 +62,12 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) ->
             env={**os.environ, **environment},
             start_new_session=True,
         )
-        peak, killed = 0, False
+        peak, killed, load = 0, False, 1.0
         while process.poll() is None:
             family = _family(process.pid)
             peak = max(peak, sum(map(_held, family)))
-            killed = time.monotonic() - begun > GRACE * SECONDS or peak > 2 * BYTES
+            load = max(load, os.getloadavg()[0] / (os.cpu_count() or 1))
+            killed = time.monotonic() - begun > GRACE * SECONDS * load or peak > 2 * BYTES
             if killed:
                 _kill(family)
             time.sleep(PERIOD_S)
@@ -69,6 +77,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) ->
         peak,
         output.read_text(errors="replace"),
         killed,
+        load,
     )
 
 

@@ -56,8 +56,13 @@ def _unpack(archive: Path, folder: Path) -> None:
         explained(f"cannot unpack {archive}", "check the permissions of its folder, or free some space"),
         TemporaryDirectory(dir=archive.parent, prefix=".") as temporary,
     ):
-        with tarfile.open(archive) as opened:
-            opened.extractall(temporary, filter="data")
+        try:
+            with tarfile.open(archive) as opened:
+                opened.extractall(temporary, filter="data")
+        except tarfile.TarError as error:
+            raise StorageError(
+                f"{archive} is damaged, or would write outside its folder ({error}): remove it"
+            ) from error
         [top] = Path(temporary).iterdir()
         try:
             top.rename(folder)

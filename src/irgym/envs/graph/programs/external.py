@@ -49,17 +49,18 @@ def place_of(tensor: TensorProto, folder: Path, name: str) -> Place:
         info = ExternalDataInfo(tensor)
     except ValueError as error:
         raise ProgramError(f"{name} has weights in no part of a file ({error}): save it again") from error
-    shown = repr(info.location) if len(info.location) <= 60 else f"{info.location[:60]!r}..."
+    plain = info.location.isprintable() and 0 < len(info.location) <= 200
+    shown = info.location if plain else f"{info.location[:60]!r}"
     try:
         file = (folder / info.location).resolve()
     except (OSError, RuntimeError, ValueError):
         file = folder / " "  # a name that no file has: too long, with a NUL, or a link to itself
     if not file.is_relative_to(folder):
         raise ProgramError(
-            f"{name} has weights in {shown}, outside its folder: save it again with them inside"
+            f"{name} has weights in {shown}, outside its folder: save it anew with them inside"
         )
     if not is_file(file):
-        raise ProgramError(f"{name} has weights in {shown}, which is no file there: put it beside the model")
+        raise ProgramError(f"{name} has weights in {shown}, which is not there: put it beside the model")
     if max(info.offset or 0, info.length or 0) > LARGEST:
         raise ProgramError(f"{name} has weights beyond the end of {shown}: save it again")
     return Place(info.location, file, info.offset or 0, info.length)
