@@ -2,9 +2,9 @@
 
     python fuzz/cse_compilers.py
 
-For each function with candidates, nothing and everything is scored, and everything is proved. The module that
-is written must be one that LLVM reads. rustc is left out, and said so, where it is not installed. It exits with
-1 if anything fails.
+For each function with candidates, nothing and everything is scored, and everything is proved. The module
+that is written must be one that LLVM reads. rustc is left out, and said so, where it is not installed. It
+exits with 1 if anything fails.
 """
 
 import os
