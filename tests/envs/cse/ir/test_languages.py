@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import cse_compilers
 import pytest
 
 from irgym.core.schedule import replay
@@ -120,6 +121,12 @@ def test_symbols_without_names_and_functions_that_are_not_to_be_optimised(tmp_pa
 )
 def test_symbols_lose_what_ties_them_to_others(line: str, wanted: str):
     assert unlinked(line, "@a", whole=False) == wanted
+
+
+def test_what_clang_makes_of_cpp_with_debug_information(tmp_path: Path):
+    source, words = cse_compilers.COMMANDS["shapes.cpp -O1 -g -Xclang -disable-llvm-passes"]
+    totals, problems = cse_compilers.tried(cse_compilers.written(source, words, tmp_path), count=3)
+    assert not problems and totals["functions"] == 3 and totals["proved"] == totals["pairs"] > 0
 
 
 def test_an_alias_names_the_function_behind_it():
