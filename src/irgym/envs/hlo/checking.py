@@ -241,14 +241,19 @@ def check_source(source: str, proto: bytes, seed: int) -> None:
         CompileFailure: XLA:CPU refuses the file.
         StorageError: The file cannot be read.
     """
-    problems = [problem_of(proto, seed, True), *(one.problem for one in special_problems_of(proto, seed, True))]
+    problems = [
+        problem_of(proto, seed, True),
+        *(one.problem for one in special_problems_of(proto, seed, True)),
+    ]
     restart_clock()
     if Path(source).suffix.lower() in STABLEHLO:
         with explained(f"cannot read {source}", "check the path and its permissions"):
             content = Path(source).read_bytes()
         run = compile_stablehlo(content, proto).run
     else:
-        run = partial(_run_as_hlo, load_engine().from_proto(proto), [one.values for one in problems[0].expected])
+        run = partial(
+            _run_as_hlo, load_engine().from_proto(proto), [one.values for one in problems[0].expected]
+        )
     for one in problems:
         results = run(one.inputs)
         found = Agreement() if results is None else one.judge(results)

@@ -172,7 +172,9 @@ def _converted(proto: bytes) -> str:
         raise CompileFailure(f"jaxlib cannot convert the module: {_first_line(error)}") from error
 
 
-def _load(module: str | bytes, wanted: list[Parameter], disabled: str, *, quickly: bool = False) -> Executable:
+def _load(
+    module: str | bytes, wanted: list[Parameter], disabled: str, *, quickly: bool = False
+) -> Executable:
     """Compile StableHLO.
 
     Args:
