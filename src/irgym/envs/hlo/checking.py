@@ -5,9 +5,9 @@ is generated in another way than a candidate's: in a quarter of the time, and so
 generator does wrong may show, too. That it would be noticed if a candidate's results were others is tried
 with results of the original itself: on its arguments turned round, and with a number of each left out.
 
-Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and the
-extremes of integers. XLA leaves open what some operations make of these, and its simplifications change it. So
-numbers on which the original itself differs by how it is compiled say nothing there.
+Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and
+the extremes of integers. XLA leaves open what some operations make of these, and its simplifications change
+it. So numbers on which the original itself differs by how it is compiled say nothing there.
 
 No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
 """

@@ -191,7 +191,8 @@ def _load(
         debug.xla_backend_optimization_level = 0
         options.env_option_overrides = [("xla_cpu_use_fusion_emitters", False)]
     devices = _jax.DeviceList((_device(),))
-    if (b"custom_call" if isinstance(module, bytes) else "custom_call") in module:
+    content = module if isinstance(module, bytes) else module.encode()
+    if b"custom_call" in content:
         # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no
         # address. It imports scipy, which takes as long as to compile a small module.
         _lapack.initialize()

@@ -1,7 +1,7 @@
-"""Arguments with the numbers on which programs differ that agree on ordinary ones: NaN, infinities, zeros, ties."""
+"""Arguments with numbers that tell programs apart where ordinary ones do not: NaN, infinities, zeros, ties."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -60,7 +60,7 @@ def _fractions(dtype: np.dtype[Any], finite: bool, negative: bool) -> Array:
         numbers = np.empty(len(parts), dtype)
         numbers.real, numbers.imag = parts, np.roll(parts, 1)
         return numbers
-    info: Any = ml_dtypes.finfo(dtype)
+    info: Any = cast(Any, ml_dtypes.finfo(dtype))
     sizes = [0.0, float(info.smallest_subnormal), float(info.tiny), 1.0]
     if not finite:
         sizes += [np.inf, np.nan]

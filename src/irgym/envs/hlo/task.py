@@ -19,8 +19,8 @@ from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.orders import FINISHING, ORDERS, schedule_of
-from irgym.envs.hlo.programs import source_file
 from irgym.envs.hlo.passes import HORIZON, PASSES, SPACE, STOP
+from irgym.envs.hlo.programs import source_file
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
