@@ -1,4 +1,4 @@
-"""Arguments with numbers that tell programs apart where ordinary ones do not: NaN, infinities, zeros, ties."""
+"""Arguments with numbers that tell programs apart where ordinary ones do not: NaN, infinities, zeros."""
 
 from collections.abc import Sequence
 from typing import Any, cast
