@@ -76,7 +76,7 @@ OPS = Objective("ops", "", "number of operations", exact=True, timed=False)
 
 
 class PassTask(Task[Module]):
-    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; the family `wrong` only validates as written."""
+    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; `wrong` validates as written only."""
 
     space = SPACE
     forms: ClassVar = {".txt": "text"}

@@ -5,26 +5,28 @@ is generated in another way than a candidate's: in a quarter of the time, and so
 generator does wrong may show, too. That it would be noticed if a candidate's results were others is tried
 with results of the original itself: on its arguments turned round, and with a number of each left out.
 
-Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and the
-extremes of integers. XLA leaves open what some operations make of these, and its simplifications change it. So
-numbers on which the original itself differs by how it is compiled say nothing there.
+Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and
+the extremes of integers. XLA leaves open what some operations make of these, and its simplifications change
+it. So numbers on which the original itself differs by how it is compiled say nothing there.
 
 No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from irgym.core.errors import ProgramError, explained
-from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.engine import Module, PassFailure, load_engine
 from irgym.envs.hlo.executable import Executable, compile_coarser, compile_module, compile_stablehlo
 from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments, turned, without_greatest
+from irgym.envs.hlo.programs import STABLEHLO
 from irgym.envs.hlo.rounding import Exactness
 from irgym.envs.hlo.special import with_special_numbers
+from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.expected import Expected, exactly, rounded
 from irgym.measure.checking.numbers import Array, is_fractional, numbers_of
 from irgym.measure.checking.problem import Problem, best_problem, problem
@@ -218,12 +220,19 @@ def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Special]:
     return _original(proto, passes).special(seed)
 
 
+_PACKED = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
+"""Types of which a byte holds several numbers, in some places."""
+
+
 @lru_cache(maxsize=1)
 def check_source(source: str, proto: bytes, seed: int) -> None:
-    """Make sure that a program computes what the user's file does, compiled by jaxlib as it is.
+    """Make sure that what is checked computes what the user's file does, run as it is.
+
+    StableHLO is compiled by jaxlib without any change. HLO goes to TensorFlow's XLA:CPU, which takes it as it
+    is, while jaxlib takes it as StableHLO only; unless it calls what TensorFlow does not have, as LAPACK.
 
     Args:
-        source: A file of StableHLO.
+        source: The file.
         proto: HloModuleProto of the program that was read from it.
         seed: Seed of the arguments.
 
@@ -232,15 +241,39 @@ def check_source(source: str, proto: bytes, seed: int) -> None:
         CompileFailure: XLA:CPU refuses the file.
         StorageError: The file cannot be read.
     """
-    with explained(f"cannot read {source}", "check the path and its permissions"):
-        content = Path(source).read_bytes()
+    problems = [
+        problem_of(proto, seed, True),
+        *(one.problem for one in special_problems_of(proto, seed, True)),
+    ]
     restart_clock()
-    executable = compile_stablehlo(content, proto)
-    special = [one.problem for one in special_problems_of(proto, seed, True)]
-    for one in (problem_of(proto, seed, True), *special):
-        found = one.judge(executable.run(one.inputs))
+    if Path(source).suffix.lower() in STABLEHLO:
+        with explained(f"cannot read {source}", "check the path and its permissions"):
+            content = Path(source).read_bytes()
+        run = compile_stablehlo(content, proto).run
+    else:
+        run = partial(
+            _run_as_hlo, load_engine().from_proto(proto), [one.values for one in problems[0].expected]
+        )
+    for one in problems:
+        results = run(one.inputs)
+        found = Agreement() if results is None else one.judge(results)
         if not found.ok:
-            raise ProgramError(f"{source} computes something else than the module read from it ({found.detail})")
+            raise ProgramError(f"{source}, run as it is, computes something else than here ({found.detail})")
+
+
+def _run_as_hlo(module: Module, like: Sequence[Array], arguments: Sequence[Array]) -> list[Array] | None:
+    """Return a module's results by TensorFlow's XLA:CPU; None where it does not run there."""
+    if any(one.dtype.name in _PACKED for one in (*like, *arguments)):
+        return None
+    try:
+        data = module.execute(b"".join(one.tobytes() for one in arguments))
+    except PassFailure:
+        return None
+    results: list[Array] = []
+    for one in like:
+        results.append(np.frombuffer(data[: one.nbytes], one.dtype).reshape(one.shape))
+        data = data[one.nbytes :]
+    return results
 
 
 def compiled_alike(proto: bytes, passes: bool, special: Special) -> Problem:

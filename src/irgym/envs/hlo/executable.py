@@ -172,7 +172,9 @@ def _converted(proto: bytes) -> str:
         raise CompileFailure(f"jaxlib cannot convert the module: {_first_line(error)}") from error
 
 
-def _load(module: str | bytes, wanted: list[Parameter], disabled: str, *, quickly: bool = False) -> Executable:
+def _load(
+    module: str | bytes, wanted: list[Parameter], disabled: str, *, quickly: bool = False
+) -> Executable:
     """Compile StableHLO.
 
     Args:
@@ -189,7 +191,8 @@ def _load(module: str | bytes, wanted: list[Parameter], disabled: str, *, quickl
         debug.xla_backend_optimization_level = 0
         options.env_option_overrides = [("xla_cpu_use_fusion_emitters", False)]
     devices = _jax.DeviceList((_device(),))
-    if (b"custom_call" if isinstance(module, bytes) else "custom_call") in module:
+    content = module if isinstance(module, bytes) else module.encode()
+    if b"custom_call" in content:
         # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no
         # address. It imports scipy, which takes as long as to compile a small module.
         _lapack.initialize()

@@ -117,9 +117,7 @@ def convert(source: str) -> bytes:
     check_no_callback(source, proto)
     module = load_engine().from_proto(proto)
     if dynamic := module.dynamic():
-        raise ProgramError(
-            f"{source} has dynamic shapes ({dynamic}): lower it again with every size fixed"
-        )
+        raise ProgramError(f"{source} has dynamic shapes ({dynamic}): lower it again with every size fixed")
     replicas, partitions = (1, 1) if suffix in (*_TEXT, *_PROTO) else _devices(source, content)
     if module.devices * replicas * partitions == 1:
         return proto
@@ -260,7 +258,9 @@ def _devices(source: str, content: bytes) -> tuple[int, int]:
                 raise ProgramError(f"{source} is no StableHLO: {_first_line(error)}") from error
         attributes = module.operation.attributes
         names = "mhlo.num_replicas", "mhlo.num_partitions"
-        replicas, partitions = (ir.IntegerAttr(attributes[one]).value if one in attributes else 1 for one in names)
+        replicas, partitions = (
+            ir.IntegerAttr(attributes[one]).value if one in attributes else 1 for one in names
+        )
     return replicas, partitions
 
 

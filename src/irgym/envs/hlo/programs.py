@@ -26,7 +26,7 @@ def parse_program(uri: str) -> ProgramUri:
     return GRAMMAR.parse(uri)
 
 
-def stablehlo_file(uri: str) -> str:
-    """Return the user's file of StableHLO that a URI names; empty where it names something else."""
+def source_file(uri: str) -> str:
+    """Return the user's file that a URI names; empty where it names a model."""
     path = parse_program(uri).path
-    return str(path.resolve()) if path is not None and path.suffix.lower() in STABLEHLO else ""
+    return "" if path is None else str(path.resolve())

@@ -61,7 +61,7 @@ def validate(program: str, path: tuple[int, ...], inputs: int, seed: int, source
         path: Kinds of the passes.
         inputs: Number of inputs.
         seed: Seed of the first.
-        source: The user's file of StableHLO that the program was read from; empty where there is none.
+        source: The user's file that the program was read from; empty for a model.
 
     Raises:
         IrgymError: One of them does not compile or run, or the program is not what its file computes.

@@ -1,7 +1,7 @@
-"""Arguments with the numbers on which programs differ that agree on ordinary ones: NaN, infinities, zeros, ties."""
+"""Arguments with numbers that tell programs apart where ordinary ones do not: NaN, infinities, zeros."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -17,13 +17,14 @@ def with_special_numbers(
 ) -> list[Array]:
     """Return arguments with some of their elements replaced by special numbers.
 
-    Floating-point arrays get both zeros, the least normal and subnormal numbers, the greatest, ones, and
-    numbers that stand elsewhere in the array too; unless they must stay finite, NaN and infinities as well.
+    Floating-point arrays get both zeros, the least normal and subnormal numbers, ones, and numbers that stand
+    elsewhere in the array too; unless they must stay finite, NaN and infinities as well. The greatest numbers
+    are left out: the order of a sum's terms, which is open, decides whether they make it infinite.
 
     Args:
         arguments: Ordinary arguments.
         seed: Seed of the places and numbers.
-        finite: Whether to leave out NaN, infinities and the greatest numbers, which sums make infinite.
+        finite: Whether to leave out NaN and infinities.
         whole: Whether to put the extremes of their types into arrays of integers.
         positive: For each argument whether negative numbers lie outside of the program's domain.
     """
@@ -59,10 +60,10 @@ def _fractions(dtype: np.dtype[Any], finite: bool, negative: bool) -> Array:
         numbers = np.empty(len(parts), dtype)
         numbers.real, numbers.imag = parts, np.roll(parts, 1)
         return numbers
-    info: Any = ml_dtypes.finfo(dtype)
+    info: Any = cast(Any, ml_dtypes.finfo(dtype))
     sizes = [0.0, float(info.smallest_subnormal), float(info.tiny), 1.0]
     if not finite:
-        sizes += [float(info.max), np.inf, np.nan]
+        sizes += [np.inf, np.nan]
     numbers = np.array([*sizes, *(-size for size in sizes)] if negative else sizes)
     with np.errstate(invalid="ignore", over="ignore"):
         return numbers.astype(dtype)

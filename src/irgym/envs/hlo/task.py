@@ -19,8 +19,8 @@ from irgym.envs.hlo.export import FORMS, export
 from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.opcodes import OPCODES
 from irgym.envs.hlo.orders import FINISHING, ORDERS, schedule_of
-from irgym.envs.hlo.programs import stablehlo_file
 from irgym.envs.hlo.passes import HORIZON, PASSES, SPACE, STOP
+from irgym.envs.hlo.programs import source_file
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.store import Failure
 from irgym.envs.hlo.toolchain import toolchain
@@ -214,12 +214,12 @@ class HloTask(Task[HloState]):
 
     def validation(self, state: HloState, inputs: int, seed: int) -> Call:
         """Return the call that runs both modules on XLA:CPU and compares their results."""
-        arguments = (self.modules.file, state.path, inputs, seed, stablehlo_file(self.uri))
+        arguments = (self.modules.file, state.path, inputs, seed, source_file(self.uri))
         return Call("irgym.envs.hlo.runner:validate", arguments)
 
     def preparation(self, inputs: int, seed: int) -> Call:
         """Return the call that compiles the program as written, before it is compared with another."""
-        return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed, stablehlo_file(self.uri)))
+        return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed, source_file(self.uri)))
 
     def validation_s(self) -> float:
         """Return how many seconds validation takes at most, by the number of operations."""
