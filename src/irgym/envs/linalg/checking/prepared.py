@@ -117,6 +117,16 @@ def _domains(text: str) -> Domains:
     return domains(text, _program(text))
 
 
+def arguments_of(text: str, seed: int) -> Arrays:
+    """Return random arguments of a program.
+
+    Args:
+        text: The program, its operations numbered.
+        seed: Their seed.
+    """
+    return _random_inputs(_program(text), _domains(text).whole, seed, 1.0)
+
+
 class _Coarser:
     """A program with coarser rounding that runs on any arguments."""
 
@@ -170,16 +180,16 @@ def _random(text: str, seed: int) -> Problem:
 def _drawn(text: str, seed: int, scale: float) -> Problem:
     program, original, coarser = _program(text), _original(text), _coarser(text)
     inputs = _random_inputs(program, _domains(text).whole, seed, scale)
-    nudged = [_nudged(one, seed) for one in inputs]
+    moved = [nudged(one, seed) for one in inputs]
     results = original(inputs)
     if program.flops > LONG:
-        samples, wrong, slight = [coarser(nudged)], dict[str, Arrays](), dict[str, Arrays]()
+        samples, wrong, slight = [coarser(moved)], dict[str, Arrays](), dict[str, Arrays]()
     else:
-        samples = [coarser(inputs), original(nudged)]
+        samples = [coarser(inputs), original(moved)]
         wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
         least = [_without_greatest(one) for one in inputs]
         slight = {"what it makes of arguments without their greatest elements": original(least)}
-    expected = [rounded(one, moved) for one, *moved in zip(results, *samples, strict=True)]
+    expected = [rounded(one, near) for one, *near in zip(results, *samples, strict=True)]
     return problem(inputs, expected, wrong, slight)
 
 
@@ -191,7 +201,7 @@ def _special(text: str, seed: int) -> Problem:
     """
     inputs = _special_inputs(_program(text), _domains(text).whole, seed)
     original = _original(text)
-    samples = [_coarser(text)(inputs), original([_nudged(one, seed) for one in inputs])]
+    samples = [_coarser(text)(inputs), original([nudged(one, seed) for one in inputs])]
     expected = [rounded(one, moved) for one, *moved in zip(original(inputs), *samples, strict=True)]
     return Problem(inputs, expected, dict.fromkeys(range(len(expected)), "anything beside special numbers"))
 
@@ -259,7 +269,7 @@ def _fill(array: NDArray[Any], values: Interval, rng: np.random.Generator) -> No
     array[...] = rng.integers(int(values.low), int(values.high), array.shape, endpoint=True)
 
 
-def _nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
+def nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
     """Return floating-point numbers moved by a few of their last bits."""
     if array.dtype.kind != "f":
         return array
