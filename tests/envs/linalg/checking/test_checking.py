@@ -333,8 +333,8 @@ def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(mo
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        (MATMUL, [True, True, False]),  # whole numbers, then random ones
-        (SOFTMAX, [False] * 3),
+        (MATMUL, [True, True, False, False]),  # whole numbers, then random ones, then special ones
+        (SOFTMAX, [False] * 4),
         (integers(0), [True] * 3),
     ],
 )
