@@ -216,9 +216,10 @@ def _special_inputs(program: Program, whole: Mapping[int, Interval], seed: int) 
     for place, array in enumerate(arrays):
         weight = FEW < len(arrays) > place + 1
         if array.dtype.kind == "f" and array.size and not weight:
-            share = 1.0 / max(array.shape, default=1)
-            places = rng.random(array.shape) < share
-            array[places] = rng.choice(np.array(SPECIAL, array.dtype), int(np.count_nonzero(places)))
+            count = max(array.size // max(array.shape, default=1), min(len(SPECIAL), array.size // 2))
+            # In arguments of one shape special numbers meet one another: 0 an infinity, for example.
+            own = np.random.default_rng([seed, *array.shape]).choice(array.size, count, replace=False)
+            array.reshape(-1)[own] = np.resize(np.roll(SPECIAL, 3 * place), count)
             if array.ndim and len(array) > 1:  # padding and remainders begin where arrays end
                 array[(-1,) * array.ndim] = rng.choice(np.array([np.inf, -np.inf, np.nan]))
     return arrays
