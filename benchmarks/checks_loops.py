@@ -9,7 +9,7 @@ from mutations import MUTATIONS, Array
 
 from irgym.core.cost import Validation
 from irgym.envs.loops import runner
-from irgym.envs.loops.checking import first_products, prepared
+from irgym.envs.loops.checking import Draw, first_products, prepared
 from irgym.envs.loops.codegen.backends import BACKENDS
 from irgym.envs.loops.contraction import Contraction, parse_uri
 from irgym.envs.loops.environment import LOOPS
@@ -30,7 +30,8 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
         uri = draw.choice(LONG) if number % 10 == 0 else random_program(draw)
         seeds = draw.randrange(1000), draw.randrange(1000)
         problems = [
-            prepared(uri, one, whole).problem for one, whole in zip(seeds, (True, False), strict=True)
+            prepared(uri, one, draw).problem
+            for one, draw in zip(seeds, (Draw.WHOLE, Draw.NORMAL), strict=True)
         ]
         contraction = parse_uri(uri)
         rights = [one.expected[0].values for one in problems]

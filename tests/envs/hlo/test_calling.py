@@ -5,6 +5,7 @@ import pytest
 
 import irgym
 from irgym.core.errors import ProgramError
+from irgym.envs.hlo.functions import program_of_function
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -63,3 +64,52 @@ def test_a_function_that_calls_back_is_refused_before_anything_is_searched():
 
     with pytest.raises(ProgramError, match=r"told calls back into Python .* remove prints, callbacks"):
         irgym.tune(told, jax.numpy.ones(3), evaluations=3)
+
+
+def test_a_function_that_a_module_cannot_stand_for_is_refused():
+    jax = pytest.importorskip("jax")
+    x, calls = jax.numpy.ones(3), []
+
+    def counts(x):
+        calls.append(x)
+        return x * len(calls)
+
+    for function in (counts, lambda x: x * np.random.default_rng().random()):
+        with pytest.raises(ProgramError, match="another function when it is traced again"):
+            program_of_function(function, (x,))
+    with pytest.raises(ProgramError, match="has static arguments"):
+        program_of_function(jax.jit(lambda x, n: x * n, static_argnums=1), (x, 3))
+
+
+def test_structure_types_and_values_of_calls_are_compared():
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    x = jnp.linspace(-1.0, 2.0, 6).reshape(2, 3)
+
+    def function(x, key, factor):
+        return {"a": jnp.fft.rfft(x), "b": (x > 0, None, jax.random.normal(key, (2,)) * factor)}
+
+    from irgym.envs.hlo.calling import compare
+
+    def agrees(other):
+        return compare(function, (x, jax.random.key(0), 2.0), other, 0)
+
+    assert agrees(jax.jit(function)).checked and agrees(jax.jit(function)).inputs > 1
+    wrong = {
+        "structure": lambda *given: {**function(*given), "c": x},
+        "type": lambda *given: jax.tree.map(lambda leaf: leaf.astype(jnp.float32), function(*given)),
+        "kept": lambda _, *more: function(x, *more),
+        "sign": lambda x, *more: function(jnp.abs(x), *more),
+    }
+    for other in wrong.values():
+        assert not agrees(other).ok
+
+
+def test_a_donated_argument_is_left_to_the_user():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.ones(4)
+    from irgym.envs.hlo.calling import compare
+
+    step = jax.jit(lambda x: x + 1, donate_argnums=0)
+    assert compare(step, (x,), lambda x: x + 1, 0).ok
+    assert not x.is_deleted()

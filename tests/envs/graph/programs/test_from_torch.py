@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.envs.graph.programs import exporting
+from irgym.envs.graph.programs.exporting import to_onnx
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import STORE, Sources
+from irgym.envs.graph.programs.standing import in_place_of
 from irgym.envs.graph.programs.uris import parse_program
 
 
@@ -100,3 +103,27 @@ def test_without_onnxscript_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(BackendError, match=r"needs onnxscript, .* run pip install 'irgym\[graph,"):
         from_torch(_module(), torch.zeros(3, 8))
+
+
+def test_a_module_of_complex_results_is_called_in_its_place():
+    module, x = Function(lambda x: torch.fft.rfft(x)).eval(), torch.randn(3, 5)
+    uri = from_torch(module, x)
+    session = onnxruntime.InferenceSession(parse_program(uri).path, providers=["CPUExecutionProvider"])
+    found = in_place_of(module, (x,), session)(x)
+    assert found.dtype == torch.complex64 and found.shape == (3, 3)
+    torch.testing.assert_close(found, torch.fft.rfft(x))
+
+
+def test_a_model_that_is_not_what_the_module_computes_is_refused(monkeypatch: pytest.MonkeyPatch):
+    module, x = nn.GELU().eval(), torch.randn(3, 8)
+    monkeypatch.setattr(
+        exporting, "to_onnx", lambda module, inputs, name: to_onnx(nn.GELU("tanh").eval(), inputs, name)
+    )
+    with pytest.raises(ProgramError, match=r"exports of GELU is not what the module computes \(.*instead of"):
+        from_torch(module, x)
+
+
+def test_an_input_that_is_given_twice_stays_two_inputs():
+    module, x = Function(lambda x, y: x - 2 * y).eval(), torch.randn(3)
+    path = parse_program(from_torch(module, x, x)).path
+    assert path is not None and len(onnx.load_model(path).graph.input) == 2

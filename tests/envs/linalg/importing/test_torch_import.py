@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 import irgym.linalg
 from irgym.core.errors import BackendError, ProgramError
 from irgym.envs.linalg.environment import LINALG
+from irgym.envs.linalg.importing import torch_import
 from irgym.envs.linalg.importing.torch_import import network_program
 from irgym.envs.linalg.programs.families import NETWORKS
 from irgym.envs.linalg.programs.networks import as_function, build
@@ -279,3 +280,10 @@ def test_tensorflow_beside_it_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tensorflow", type(sys)("tensorflow"))
     with pytest.raises(BackendError, match="does not import tensorflow"):
         irgym.linalg.from_torch(nn.Linear(2, 2), torch.zeros(1, 2))
+
+
+def test_a_program_that_is_not_what_the_module_computes_is_refused(monkeypatch: pytest.MonkeyPatch):
+    trace = torch_import.trace
+    monkeypatch.setattr(torch_import, "trace", lambda module, inputs: trace(nn.ReLU6().eval(), inputs))
+    with pytest.raises(ProgramError, match=r"imports of ReLU is not what the module computes"):
+        irgym.linalg.from_torch(nn.ReLU().eval(), 20 * _random(4, 4))

@@ -117,6 +117,16 @@ def _domains(text: str) -> Domains:
     return domains(text, _program(text))
 
 
+def arguments_of(text: str, seed: int) -> Arrays:
+    """Return random arguments of a program.
+
+    Args:
+        text: The program, its operations numbered.
+        seed: Their seed.
+    """
+    return _random_inputs(_program(text), _domains(text).whole, seed, 1.0)
+
+
 class _Coarser:
     """A program with coarser rounding that runs on any arguments."""
 
@@ -170,16 +180,16 @@ def _random(text: str, seed: int) -> Problem:
 def _drawn(text: str, seed: int, scale: float) -> Problem:
     program, original, coarser = _program(text), _original(text), _coarser(text)
     inputs = _random_inputs(program, _domains(text).whole, seed, scale)
-    nudged = [_nudged(one, seed) for one in inputs]
+    moved = [nudged(one, seed) for one in inputs]
     results = original(inputs)
     if program.flops > LONG:
-        samples, wrong, slight = [coarser(nudged)], dict[str, Arrays](), dict[str, Arrays]()
+        samples, wrong, slight = [coarser(moved)], dict[str, Arrays](), dict[str, Arrays]()
     else:
-        samples = [coarser(inputs), original(nudged)]
+        samples = [coarser(inputs), original(moved)]
         wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
         least = [_without_greatest(one) for one in inputs]
         slight = {"what it makes of arguments without their greatest elements": original(least)}
-    expected = [rounded(one, moved) for one, *moved in zip(results, *samples, strict=True)]
+    expected = [rounded(one, near) for one, *near in zip(results, *samples, strict=True)]
     return problem(inputs, expected, wrong, slight)
 
 
@@ -191,7 +201,7 @@ def _special(text: str, seed: int) -> Problem:
     """
     inputs = _special_inputs(_program(text), _domains(text).whole, seed)
     original = _original(text)
-    samples = [_coarser(text)(inputs), original([_nudged(one, seed) for one in inputs])]
+    samples = [_coarser(text)(inputs), original([nudged(one, seed) for one in inputs])]
     expected = [rounded(one, moved) for one, *moved in zip(original(inputs), *samples, strict=True)]
     return Problem(inputs, expected, dict.fromkeys(range(len(expected)), "anything beside special numbers"))
 
@@ -206,9 +216,10 @@ def _special_inputs(program: Program, whole: Mapping[int, Interval], seed: int) 
     for place, array in enumerate(arrays):
         weight = FEW < len(arrays) > place + 1
         if array.dtype.kind == "f" and array.size and not weight:
-            share = 1.0 / max(array.shape, default=1)
-            places = rng.random(array.shape) < share
-            array[places] = rng.choice(np.array(SPECIAL, array.dtype), int(np.count_nonzero(places)))
+            count = max(array.size // max(array.shape, default=1), min(len(SPECIAL), array.size // 2))
+            # In arguments of one shape special numbers meet one another: 0 an infinity, for example.
+            own = np.random.default_rng([seed, *array.shape]).choice(array.size, count, replace=False)
+            array.reshape(-1)[own] = np.resize(np.roll(SPECIAL, 3 * place), count)
             if array.ndim and len(array) > 1:  # padding and remainders begin where arrays end
                 array[(-1,) * array.ndim] = rng.choice(np.array([np.inf, -np.inf, np.nan]))
     return arrays
@@ -259,7 +270,7 @@ def _fill(array: NDArray[Any], values: Interval, rng: np.random.Generator) -> No
     array[...] = rng.integers(int(values.low), int(values.high), array.shape, endpoint=True)
 
 
-def _nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
+def nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
     """Return floating-point numbers moved by a few of their last bits."""
     if array.dtype.kind != "f":
         return array

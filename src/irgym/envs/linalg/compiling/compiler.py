@@ -338,7 +338,7 @@ def to_memory(module: Any, threads: int | None) -> None:
 def to_llvm(module: Any, threads: int | None) -> None:
     """Bring loops over memory to LLVM's dialect in place, within `mlir`."""
     _contract(module)
-    short = _has_short_floats(module)
+    short = has_short_floats(module)
     if short:
         run_passes(module, SHORT_FLOATS)
     run_passes(module, _to_llvm(threads))
@@ -346,7 +346,7 @@ def to_llvm(module: Any, threads: int | None) -> None:
         module.body.append(ir.Operation.parse(TO_BFLOAT))
 
 
-def _has_short_floats(module: Any) -> bool:
+def has_short_floats(module: Any) -> bool:
     """Say whether a module computes with bfloat16 or float16."""
     found = False
 

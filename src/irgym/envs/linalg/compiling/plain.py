@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_passes
+from irgym.envs.linalg.compiling.compiler import (
+    SHORT_FLOATS,
+    TO_BFLOAT,
+    function_of,
+    has_short_floats,
+    mlir,
+    parse,
+    run_passes,
+)
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program
@@ -29,10 +37,10 @@ TO_MEMORY = (
     "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
     "function-boundary-type-conversion=identity-layout-map}",
     "buffer-results-to-out-params{modify-public-functions=true}",
+    "convert-linalg-to-loops",
 )
 
 TO_LLVM = (
-    "convert-linalg-to-loops",
     "func.func(lower-affine)",
     "convert-scf-to-cf",
     "expand-strided-metadata",
@@ -57,7 +65,13 @@ def lower_plainly(module: Any) -> None:
     function = function_of(module)
     kept = ir.Attribute.parse("{bufferization.writable = false}")
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([kept] * len(function.arguments))
-    run_passes(module, ",".join((*TO_MEMORY, *TO_LLVM)))
+    run_passes(module, ",".join(TO_MEMORY))
+    short = has_short_floats(module)
+    if short:
+        run_passes(module, SHORT_FLOATS)
+    run_passes(module, ",".join(TO_LLVM))
+    if short:
+        module.body.append(ir.Operation.parse(TO_BFLOAT))
 
 
 class _Unranked(ctypes.Structure):

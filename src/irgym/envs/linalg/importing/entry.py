@@ -46,12 +46,12 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     Raises:
         ProgramError: There is no such function or more than one, or a size is not bound or cannot be.
     """
-    chosen = _chosen(_functions(module), name, wanted, sizes)
-    for own, function in _functions(module).items():
+    chosen = chosen_of(functions_of(module), name, wanted, sizes)
+    for own, function in functions_of(module).items():
         visibility = "public" if own == chosen else "private"
         function.attributes["sym_visibility"] = ir.StringAttr.get(visibility)
     run_passes(module, "inline,symbol-dce")
-    entry, observers = _functions(module)[chosen], _observers(module)
+    entry, observers = functions_of(module)[chosen], _observers(module)
     if len(entry.regions[0].blocks) > 1:
         raise ProgramError(f"{name} has branches (cf): write loops and conditions as scf")
     write_attention(module)
@@ -60,7 +60,7 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     arguments = _bound([tensor_type(one) for one in entry.type.inputs], name, wanted, sizes)
     if has_buffers(entry):
         on_tensors(module, chosen, arguments, name)
-        entry = _functions(module)[chosen]
+        entry = functions_of(module)[chosen]
     if not _results(entry, observers):
         return_values(entry, printed(entry, observers))
     kept = _results(entry, observers)
@@ -86,7 +86,7 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
         if _observes(operation, observers) and unused:
             operation.erase()
     run_passes(module, "canonicalize,symbol-dce,cse,canonicalize")
-    function = _functions(module)[WRAPPER]
+    function = functions_of(module)[WRAPPER]
     _narrow_results(function)
     pass_undefined(function)
     widen_signature(function)
@@ -94,7 +94,7 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     return module
 
 
-def _functions(module: Any) -> dict[str, Any]:
+def functions_of(module: Any) -> dict[str, Any]:
     """Return the functions of a module by name."""
     return {one.name.value: one for one in module.body.operations if one.operation.name == "func.func"}
 
@@ -103,7 +103,7 @@ def _observers(module: Any) -> frozenset[str]:
     """Return the names of the functions of MLIR's runtime libraries that tell the time or print."""
     return frozenset(
         own
-        for own, function in _functions(module).items()
+        for own, function in functions_of(module).items()
         if function.is_external and _OBSERVERS.fullmatch(own)
     )
 
@@ -114,7 +114,7 @@ def is_public(function: Any) -> bool:
     return "sym_visibility" not in attributes or attributes["sym_visibility"].value == "public"
 
 
-def _chosen(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping[str, int]) -> str:
+def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping[str, int]) -> str:
     """Return the name of the function that is the program."""
     defined = [own for own, function in functions.items() if not function.is_external]
     if wanted:

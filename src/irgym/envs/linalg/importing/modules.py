@@ -24,6 +24,7 @@ from irgym.envs.linalg.compiling.compiler import (
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
 from irgym.envs.linalg.importing.entry import entry_of, is_public, listed
 from irgym.envs.linalg.importing.fusing import fuse_elementwise
+from irgym.envs.linalg.importing.given import refuse_other_results
 from irgym.envs.linalg.importing.reading import FROM_TORCH, read, torch_dialect
 from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, NARROW
@@ -49,8 +50,11 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
     try:
         with mlir():
             module = entry_of(read(text, name, function), name, function, sizes)
-            _finish(module, name)
-            return str(module)
+            constants = _finish(module, name)
+            imported = str(module)
+        if not sizes:
+            refuse_other_results(text, name, function, imported, constants)
+        return imported
     except CompileError as error:
         raise ProgramError(f"{name}: MLIR refuses it ({error}): simplify it") from error
 

@@ -1,0 +1,95 @@
+"""A user's file run as it was given, beside what was imported of it. Runs in child processes.
+
+MLIR's own passes lower both; none of those that import are used on the file. That takes a function on tensors
+of fixed shapes that these passes lower: buffers, scalars, sizes that are left open, functions without a body,
+packing and softmax are compared with nothing, and neither are programs that take long.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.checking.prepared import LONG, arguments_of, nudged
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, mlir, run_passes
+from irgym.envs.linalg.compiling.plain import Plain
+from irgym.envs.linalg.importing.cleaning import operations
+from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.importing.entry import chosen_of, functions_of
+from irgym.envs.linalg.importing.reading import read
+from irgym.envs.linalg.scheduling.operations import ELEMENTS
+from irgym.measure.checking.agreement import agreement
+from irgym.measure.checking.expected import rounded
+
+SEED = 20261128
+"""Seed of the inputs."""
+
+
+def refuse_other_results(
+    text: str, name: str, function: str, imported: str, constants: Mapping[int, NDArray[Any]]
+) -> None:
+    """Refuse a program that computes something else than the file that it was imported from.
+
+    Args:
+        text: The file.
+        name: What errors call it.
+        function: Name of the function that is the program; empty for the only one.
+        imported: The program.
+        constants: Values of its arguments that are constants in the file, by their places.
+
+    Raises:
+        ProgramError: It computes something else.
+    """
+    with mlir():
+        as_given = _as_given(text, name, function)
+    numbered, program = describe(imported)
+    if as_given is None or program.flops > LONG:
+        return
+    own, count = as_given
+    if count + len(constants) != len(program.arguments):  # it reads what nothing was written to
+        return
+    try:
+        original, ours = Plain(own, program), Plain(numbered, program)
+    except CompileError:
+        return
+    inputs = arguments_of(numbered, SEED)
+    inputs = [np.ascontiguousarray(constants.get(place, one)) for place, one in enumerate(inputs)]
+    given = [one for place, one in enumerate(inputs) if place not in constants]
+    moved = original([nudged(one, SEED) for one in given])
+    expected = [rounded(one, [near]) for one, near in zip(original(given), moved, strict=True)]
+    found = agreement(expected, ours(inputs))
+    if not found.ok:
+        raise ProgramError(
+            f"{name}: what is imported of it computes something else than the file itself ({found.detail}): "
+            "please report it as a bug of irgym"
+        )
+
+
+def _as_given(text: str, name: str, function: str) -> tuple[str, int] | None:
+    """Return the module of a file with the function as its entry, and how many arguments that takes.
+
+    None where it cannot run alone.
+    """
+    module = read(text, name, function)
+    functions = functions_of(module)
+    chosen = chosen_of(functions, name, function, {})
+    for own, one in functions.items():
+        one.attributes["sym_visibility"] = ir.StringAttr.get("public" if own == chosen else "private")
+    run_passes(module, "inline,symbol-dce")
+    entry = functions_of(module)[chosen]
+    alone = len(list(module.body.operations)) == 1
+    kinds: Sequence[Any] = [*entry.type.inputs, *entry.type.results]
+    asserts = any(one.name == "cf.assert" for one in operations(module))
+    if not alone or asserts or not entry.type.results or not all(map(_is_plain, kinds)):
+        return None
+    entry.attributes["sym_name"] = ir.StringAttr.get(ENTRY)
+    return str(module), len(entry.type.inputs)
+
+
+def _is_plain(kind: Any) -> bool:
+    return (
+        isinstance(kind, ir.RankedTensorType) and kind.has_static_shape and str(kind.element_type) in ELEMENTS
+    )

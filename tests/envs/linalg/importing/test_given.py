@@ -1,0 +1,46 @@
+"""Imported programs are compared with their files, run as they were given."""
+
+import pytest
+
+pytest.importorskip("torch_mlir")
+
+import numpy as np
+
+from irgym.core.errors import ProgramError
+from irgym.envs.linalg.compiling.plain import computed
+from irgym.envs.linalg.importing.given import refuse_other_results
+from irgym.envs.linalg.importing.modules import program_of_file
+
+
+def scaled(function: str, name: str = "main") -> str:
+    return f"""
+    func.func private @once(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {{
+      %e = tensor.empty() : tensor<3x4xf32>
+      %0 = linalg.{function} ins(%x : tensor<3x4xf32>) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+      return %0 : tensor<3x4xf32>
+    }}
+    func.func @{name}(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {{
+      %0 = call @once(%x) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+      return %0 : tensor<3x4xf32>
+    }}"""
+
+
+def test_an_import_that_computes_something_else_is_refused():
+    right, wrong = (program_of_file(scaled(one), "mine") for one in ("abs", "negf"))
+    refuse_other_results(scaled("abs", "mine"), "mine", "", right, {})
+    with pytest.raises(ProgramError, match="mine: what is imported of it computes something else"):
+        refuse_other_results(scaled("abs", "mine"), "mine", "", wrong, {})
+
+
+def test_plain_code_copies_memory_of_any_strides():
+    """MLIR leaves copies to its runtime library, in whose place a function of ours stands."""
+    text = """func.func @main(%x: tensor<4x6xf32>, %y: tensor<2x3xf32>) -> tensor<4x6xf32> {
+      %0 = tensor.insert_slice %y into %x[1, 1] [2, 3] [1, 2] : tensor<2x3xf32> into tensor<4x6xf32>
+      %1 = linalg.abs ins(%0 : tensor<4x6xf32>) outs(%x : tensor<4x6xf32>) -> tensor<4x6xf32>
+      return %1 : tensor<4x6xf32>
+    }"""
+    x, y = np.ones((4, 6), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    [found] = computed(text, [x, np.asfortranarray(y)])
+    wanted = x.copy()
+    wanted[1:3, 1:6:2] = y
+    assert np.array_equal(found, wanted) and (x == 1).all()
