@@ -11,7 +11,9 @@ NORMAL = "y = BatchNormalization({}, scale, shift, mean, variance, epsilon=epsil
 CONSTANT = (
     "scale.constant and shift.constant and mean.constant and variance.constant"
     " and scale.type.dtype == mean.type.dtype"
+    " and scale.shape == shift.shape == mean.shape == variance.shape == ({channels},)"
 )
+"""Condition that a batch normalisation's operands are weights, one for each channel."""
 
 BY_CHANNEL = (
     "k.constant and not k.masking and k.rank <= {x}.rank and (k.type.size == 1 or k.rank >= {x}.rank - 1"
@@ -120,7 +122,8 @@ RULES = (
     Rule(
         "conv-bn",
         before=NORMAL.format("c := Conv(x, w, [b])"),
-        where=f"w.constant and (b is None or b.constant) and w.type.dtype == scale.type.dtype and {CONSTANT}",
+        where="w.constant and (b is None or b.constant) and w.type.dtype == scale.type.dtype and "
+        + CONSTANT.format(channels="w.shape[0]"),
         after="""
 factor = divide(scale, deviation(variance, epsilon))
 columns = reshape(factor, (factor.shape[0],) + (1,) * (w.rank - 1))
@@ -133,7 +136,7 @@ y = Conv(x, multiply(w, columns), add(multiply(centre, factor), shift), **c)
     Rule(
         "bn-scale",
         before=NORMAL.format("x"),
-        where=f"x.type.dtype == scale.type.dtype and {CONSTANT}",
+        where="x.rank > 1 and x.type.dtype == scale.type.dtype and " + CONSTANT.format(channels="x.shape[1]"),
         after="""
 factor = divide(scale, deviation(variance, epsilon))
 offset = subtract(shift, multiply(mean, factor))

@@ -221,6 +221,7 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         before=f"y = BatchNormalization({FROM_BLOCKS.format(r='r', x='x')}, scale, shift, mean, variance,"
         " epsilon=epsilon, training_mode=0)",
         where="scale.constant and shift.constant and mean.constant and variance.constant"
+        " and scale.shape == shift.shape == mean.shape == variance.shape == (k,)"
         " and x.shape[1] == k + -k % block",
         after="""
 factor = divide(scale, deviation(variance, epsilon))

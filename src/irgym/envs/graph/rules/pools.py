@@ -58,7 +58,7 @@ RULES = (
     Rule(
         "pool-mean",
         before="y = GlobalAveragePool(x)",
-        where="opset >= 18",
+        where="opset >= 18 and x.rank > 2",
         after="y = ReduceMean(x, whole(*range(2, x.rank)), keepdims=1)",
         sample=lambda rng: Sample({"x": _array(rng)}),
         source="mean-pool the other way round",
