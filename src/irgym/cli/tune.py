@@ -13,6 +13,7 @@ from irgym.cli.options import Measuring
 from irgym.cli.output import console
 from irgym.core.catalogue import locate
 from irgym.core.errors import IrgymError
+from irgym.core.queries import with_ranges
 from irgym.core.task import form_of
 
 
@@ -46,6 +47,8 @@ class Tune:
     """The same as --resume --seconds."""
     quick: bool = False
     """Take the best schedule that was found before, and search only where there is none."""
+    range: tuple[str, ...] = ()
+    """Whole numbers that inputs of an ONNX file may hold, as in ids=0:30522, which leaves out the last."""
     measuring: Measuring = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
@@ -71,8 +74,9 @@ class Tune:
             **what.arguments,
         }
         check_file(self.report)
-        made = named_object(self.uri)
-        program, inputs = made or (self.uri, ())
+        named = with_ranges(self.uri, self.range)
+        made = named_object(named)
+        program, inputs = made or (named, ())
         home, uri = locate(program, inputs, self.environment)
         if home.parts(uri, what.target):
             if self.report is not None:

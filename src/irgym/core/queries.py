@@ -14,6 +14,23 @@ RANGE = "range."
 _RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 
 
+def with_ranges(uri: str, ranges: Sequence[str]) -> str:
+    """Return a URI that says which whole numbers inputs may hold.
+
+    Args:
+        uri: The URI of a file, or its path.
+        ranges: Texts NAME=LOW:HIGH; HIGH is left out.
+
+    Raises:
+        ProgramError: One is written otherwise.
+    """
+    for word in ranges:
+        if not re.fullmatch(r"[^=]+=-?\d+:-?\d+", word):
+            raise ProgramError(f"{word!r} is no range of an input: write NAME=LOW:HIGH, as in ids=0:30522")
+    query = "&".join(RANGE + word for word in ranges)
+    return f"{uri}{'&' if '?' in uri else '?'}{query}" if query else uri
+
+
 def read_query(uri: str, query: str, ranges: bool) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
     """Return what names of a file are bound to, and the ranges of inputs.
 

@@ -96,6 +96,8 @@ def test_initializers_that_callers_may_override_are_named(tmp_path: Path, capsys
     task.export(task.initial(), tmp_path / "out.onnx")
     notes = {entry.key: entry.value for entry in onnx.load(tmp_path / "out.onnx").metadata_props}
     assert notes["irgym.fixed"] == "w,b,s"
+    GRAPH.task(f"graph:{tmp_path / 'out.onnx'}")
+    assert "may override" not in capsys.readouterr().err  # of the result they may not
 
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
@@ -214,3 +216,9 @@ def test_inputs_are_drawn_from_the_range_of_the_uri():
     task = GRAPH.task(f"graph:{CASES / 'cast_int_uint_int'}.onnx?range.x=-5:-2")
     drawn = feeds_of(task.path, 3)["x"]
     assert set(np.unique(drawn)) == {-5, -4, -3} and task.uri.endswith("?range.x=-5:-2")
+
+
+def test_inputs_that_are_too_large_are_refused(tmp_path: Path):
+    model = text("g (float[4611686018427387904] x) => (float[4611686018427387904] y) { y = Relu(x) }")
+    with pytest.raises(ProgramError, match="takes 17179869184 GiB of inputs, and at most 4 are handled"):
+        GRAPH.task(f"graph:{written(model, tmp_path)}")

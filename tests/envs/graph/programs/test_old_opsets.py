@@ -4,8 +4,14 @@ import onnx
 import pytest
 from graph_old_opsets import OPSETS, Options, main
 from graph_reading.operators import samples
+from odd_models import text
+from onnx import helper
 
-from irgym.envs.graph.programs.upgrading import REWRITES
+from irgym.core.errors import ProgramError
+from irgym.envs.graph.programs.opsets import converted
+from irgym.envs.graph.programs.upgrading import REWRITES, UPGRADED
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18, "local" : 1]> '
 
 RANDOM = {"Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 TEXTS = {"StringNormalizer", "TfIdfVectorizer"}
@@ -33,3 +39,53 @@ def test_old_operators_compute_what_the_files_do(
     assert main(Options(operators, every=every)) == 0
     said = capsys.readouterr().out.splitlines()[-1]
     assert int(said.partition(" right")[0].split()[-1]) >= 20, said
+
+
+@pytest.mark.parametrize(("own", "said"), [(18, None), (17, None), (11, "and its function f of opset 11")])
+def test_functions_of_other_opsets_are_inlined_where_they_mean_the_same(own: int, said: str | None):
+    model = text("g (float[3,4] x) => (float[3,4] y) { y = local.f(x) }", HEAD)
+    body = [helper.make_node("Softmax", ["a"], ["b"], axis=0)]
+    model.functions.append(
+        helper.make_function("local", "f", ["a"], ["b"], body, [helper.make_opsetid("", own)])
+    )
+    if said:
+        with pytest.raises(ProgramError, match=said):
+            converted(model, "m.onnx")
+    else:
+        assert [one.op_type for one in converted(model, "m.onnx").graph.node] == ["Softmax"]
+
+
+ADDED = {
+    "axis": 1,  # of quantisation, which had one scale
+    "allowzero": 0,
+    "batch_dims": 0,
+    "ceil_mode": 0,
+    "layout": 0,
+    "mode": b"DCR",
+    "reduction": b"none",
+    "select_last_index": 0,
+    "start": 0,
+    "storage_order": 0,
+}
+"""Attributes that operators have by now, and the defaults with which they mean what they did without."""
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_what_is_not_rewritten_means_the_same(opset: int):
+    """By the schemas: no attribute is gone, no input needed, and new attributes change nothing."""
+    names = {one.name for one in onnx.defs.get_all_schemas_with_history() if one.domain == ""} - {"Constant"}
+    for name in sorted(names.difference(REWRITES)):
+        if not onnx.defs.has(name, opset, ""):
+            continue
+        old, new = onnx.defs.get_schema(name, opset), onnx.defs.get_schema(name, UPGRADED)
+        assert not new.deprecated and new.min_input <= old.min_input, name
+        assert len(new.inputs) >= len(old.inputs) and len(new.outputs) >= len(old.outputs), name
+        for kept in old.attributes:
+            assert _default(old, kept) == _default(new, kept), (name, kept)
+        for added in new.attributes.keys() - old.attributes:
+            assert _default(new, added) in (None, ADDED.get(added)), (name, added)
+
+
+def _default(schema: onnx.defs.OpSchema, name: str) -> object:
+    default = schema.attributes[name].default_value
+    return helper.get_attribute_value(default) if default.type else None

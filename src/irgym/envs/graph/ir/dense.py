@@ -62,6 +62,12 @@ def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
             yield from graphs_of(inner)
 
 
+def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield the operators of a graph, and of those inside of them."""
+    for inner in graphs_of(graph):
+        yield from inner.node
+
+
 def graphs_inside(one: NodeProto) -> list[GraphProto]:
     """Return the graphs among an operator's attributes."""
     return [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.core.errors import ProgramError
-from irgym.envs.graph.ir.dense import graphs_inside, graphs_of, make_dense
+from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
 from irgym.envs.graph.ir.types import UNUSED, TensorType
@@ -133,7 +133,7 @@ def _check(model: ModelProto, name: str) -> None:
     if any(tensor.data_type == TensorProto.STRING for tensor in model.graph.initializer):
         raise ProgramError(f"{name} has texts among its weights, which are not handled: remove them")
     constants = _truths(model.graph)
-    for one in _all_nodes(model.graph):
+    for one in nodes_of(model.graph):
         own = one.domain in ("", "ai.onnx")
         if own and (one.op_type in RANDOM or _drops(one, constants)):
             raise ProgramError(
@@ -145,7 +145,7 @@ def _check(model: ModelProto, name: str) -> None:
 def _truths(graph: GraphProto) -> dict[str, bool]:
     """Return the truth values among a model's constants that are one number."""
     tensors = {one.name: one for one in graph.initializer}
-    for one in _all_nodes(graph):
+    for one in nodes_of(graph):
         if one.op_type == "Constant":
             tensors.update((one.output[0], given.t) for given in one.attribute if given.name == "value")
     return {
@@ -328,11 +328,6 @@ def _captured(proto: NodeProto) -> set[str]:
         used = {value for one in graph.node for value in one.input} | {value.name for value in graph.output}
         names |= (used | {value for one in graph.node for value in _captured(one)}) - own - {""}
     return names
-
-
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    for inner in graphs_of(graph):
-        yield from inner.node
 
 
 def content_of(path: Path) -> str:

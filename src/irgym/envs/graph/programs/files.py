@@ -102,6 +102,7 @@ def bound(
     """
     file = Path(path)
     model, beside = read(file)
+    listed = {value.name for value in model.graph.input}
     try:
         weights = taken_out(model, file.parent, digests)
         if beside:
@@ -113,7 +114,7 @@ def bound(
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
     bind(model, dict(bindings), path)
     _note_ranges(model, dict(ranges), path)
-    put_back(model, weights)
+    put_back(model, weights, listed)
     return model.SerializeToString(deterministic=True)
 
 

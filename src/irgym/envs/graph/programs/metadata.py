@@ -61,8 +61,14 @@ def read_ranges(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
 
 
 def note_fixed(model: onnx.ModelProto) -> None:
-    """Note in a model which of its initializers callers may override, and list these as inputs no more."""
+    """Note in a model which of its initializers callers may override, and list these as inputs no more.
+
+    What an exported model notes of its original is dropped: in that model they are constants.
+    """
     graph = model.graph
+    notes = [entry for entry in model.metadata_props if entry.key != FIXED]
+    del model.metadata_props[:]
+    model.metadata_props.extend(notes)
     given = {tensor.name for tensor in graph.initializer}
     names = [value.name for value in graph.input if value.name in given]
     kept = [value for value in graph.input if value.name not in given]

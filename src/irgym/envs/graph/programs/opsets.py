@@ -10,6 +10,7 @@ import onnx
 import onnx.inliner
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.dense import graphs_inside, nodes_of
 from irgym.envs.graph.programs.upgrading import UPGRADED, Upgrade
 
 SAME = 13
@@ -59,16 +60,19 @@ def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
     """Return a model with its functions' operators in the place of calls.
 
     Raises:
-        ProgramError: A function calls itself, or has operators of another version than the model.
+        ProgramError: A function calls itself, or has operators that differ in the model's version.
     """
+    version = version_of(model)
     for function in model.functions:
-        versions = {entry.domain: entry.version for entry in function.opset_import if entry.domain in OWN}
-        own = next(iter(versions.values()), None)
-        if own not in (None, version_of(model)):
-            raise ProgramError(
-                f"{path} is of opset {version_of(model)}, and its function {function.name} of opset {own}: "
-                "export it with one opset for both"
-            )
+        for entry in function.opset_import:
+            if entry.domain not in OWN or version is None or entry.version == version:
+                continue
+            if not _means_the_same(function, entry.version, version):
+                raise ProgramError(
+                    f"{path} is of opset {version}, and its function {function.name} of opset "
+                    f"{entry.version}: export it with one opset for both"
+                )
+            entry.version = version
     try:
         model = onnx.inliner.inline_local_functions(model)
     except (RuntimeError, ValueError) as error:
@@ -79,6 +83,21 @@ def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
         names = ", ".join(function.name for function in model.functions)
         raise ProgramError(f"onnx cannot inline the functions {names} of {path}: export it without functions")
     return model
+
+
+def _means_the_same(function: onnx.FunctionProto, version: int, other: int) -> bool:
+    """Say whether the operators of a function are the same in two versions."""
+    nodes = [inner for one in function.node for graph in graphs_inside(one) for inner in nodes_of(graph)]
+    names = {one.op_type for one in (*function.node, *nodes) if one.domain in OWN}
+    return all(_since(name, version) == _since(name, other) for name in names)
+
+
+def _since(operator: str, version: int) -> int | None:
+    """Return the version in which an operator of a version came; None where it has none of that name."""
+    try:
+        return onnx.defs.get_schema(operator, version).since_version
+    except onnx.defs.SchemaError:
+        return None
 
 
 def first_line(error: Exception) -> str:

@@ -3,7 +3,7 @@
 # onnx leaves parts of its own types open.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -113,10 +113,18 @@ def taken_out(model: onnx.ModelProto, folder: Path, digests: Mapping[str, str]) 
     return found[::-1]
 
 
-def put_back(model: onnx.ModelProto, weights: Sequence[onnx.TensorProto]) -> None:
-    """Make weights initializers again that were `taken_out`."""
+def put_back(
+    model: onnx.ModelProto, weights: Sequence[onnx.TensorProto], listed: Collection[str] = ()
+) -> None:
+    """Make weights initializers again that were `taken_out`.
+
+    Args:
+        model: It is changed.
+        weights: The weights.
+        listed: Names of those that were inputs too: callers may override these.
+    """
     graph = model.graph
-    names = {tensor.name for tensor in weights}
+    names = {tensor.name for tensor in weights}.difference(listed)
     for place in reversed(range(len(graph.input))):
         if graph.input[place].name in names:
             del graph.input[place]

@@ -4,6 +4,8 @@
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping
+from importlib.metadata import version
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +13,13 @@ import onnx
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError, explained
+from irgym.core.files import write_files
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.programs.metadata import read_fixed
 from irgym.envs.graph.running.artefacts import FILE, STORE, WEIGHTS, model_at, saved
-from irgym.envs.graph.running.reasons import reason
-from irgym.envs.graph.running.sessions import CompileError, version
-from irgym.envs.graph.running.shapes import correct, observed_shapes
 from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import digest, stem_of
 
@@ -28,6 +28,10 @@ RECIPE = ("envs/graph/ir", "envs/graph/programs", "envs/graph/running/shapes.py"
 
 SEED = 20261122
 """Seed of the inputs on which a model is run when it is read."""
+
+
+MOST = 4 << 30
+"""Most bytes of a model's inputs together."""
 
 
 class Kept(NamedTuple):
@@ -57,15 +61,18 @@ def kept(path: str, name: str) -> Kept:
     """
     source = Path(path)
     recipe = hash_of(files_of(RECIPE), ROOT)
-    stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, onnx.__version__, version())}"
+    versions = (onnx.__version__, version("onnxruntime"))
+    stem = f"{stem_of(source.stem)}-{digest(content_of(source), recipe, *versions)}"
     found = STORE.find(stem)
     if found is None:
         with explained(f"cannot read the weights of {name}", "run the command again"):
             given = onnx.load(path, load_external_data=False)
             model, arrays = prepared_model(given, name)
             _run_once(model, arrays, onnx.load(path, load_external_data=False), name)
-        beside = {WEIGHTS: saved(arrays), FILE: str(source).encode()}
-        found = STORE.put(stem, model.SerializeToString(deterministic=True), beside)
+        found = STORE.put(stem, model.SerializeToString(deterministic=True), {WEIGHTS: saved(arrays)})
+    note = found.with_suffix(FILE)
+    if not note.is_file() or note.read_text() != path:  # a file of the same content may have been read before
+        write_files({note: path.encode()})
     loaded = model_at(str(found))
     return Kept(str(found), loaded.graph, tuple(read_fixed(loaded.proto)))
 
@@ -82,8 +89,19 @@ def _run_once(
         name: What messages call it.
 
     Raises:
-        ProgramError: ONNX Runtime refuses it, or takes too long.
+        ProgramError: ONNX Runtime refuses it, or takes too long; or its inputs are too large.
     """
+    size = sum(prod(drawn.shape) * drawn.dtype.itemsize for drawn in inputs_of(model))
+    if size > MOST:
+        raise ProgramError(
+            f"{name} takes {size / (1 << 30):.0f} GiB of inputs, and at most {MOST / (1 << 30):.0f} are "
+            "handled: give it smaller sizes"
+        )
+    # ONNX Runtime takes a while to import, and a model that was read before needs none of it.
+    from irgym.envs.graph.running.reasons import reason
+    from irgym.envs.graph.running.sessions import CompileError
+    from irgym.envs.graph.running.shapes import correct, observed_shapes
+
     graph = read_graph(model)
     try:
         shapes = observed_shapes(

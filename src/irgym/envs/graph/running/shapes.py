@@ -17,6 +17,7 @@ import onnx
 from numpy.typing import NDArray
 
 from irgym.core.errors import ProgramError
+from irgym.envs.graph.ir.dense import graphs_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
@@ -46,6 +47,9 @@ def observed_shapes(
         CompileError: ONNX Runtime refuses the graph, or a run takes too long.
     """
     model = model_of(graph, weights, whole=False)
+    for inner in graphs_of(model.graph):
+        for one in inner.node:
+            one.ClearField("name")  # profiles do not escape what names may hold
     for place, one in enumerate(model.graph.node):
         one.name = f"{NODE}{place}"
     with TemporaryDirectory() as folder:
