@@ -119,7 +119,7 @@ class Validation:
         inputs: Number of random inputs compared.
         detail: What differs, in words; empty where nothing does.
         blind: What wrong answer would have passed too, in words; empty where those that were tried show.
-        unseen: Candidates whose actions no input shows, where it is these alone that a wrong answer could hide in.
+        unseen: Candidates of the actions whose effect no input shows; the rest of the program was checked.
     """
 
     ok: bool

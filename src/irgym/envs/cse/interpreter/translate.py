@@ -7,9 +7,11 @@ block, or -1 after `ret`. Values that are made in a block are Python's local var
 from typing import Any, cast
 
 from irgym.envs.cse.interpreter import numbers
-from irgym.envs.cse.interpreter.instructions import WRITERS, Writer, watch
+from irgym.envs.cse.interpreter.effects import ACTING
+from irgym.envs.cse.interpreter.instructions import COMPUTING, watch
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Left, Undefined, Unsupported, Unwound
 from irgym.envs.cse.interpreter.program import Code, Program, Run
+from irgym.envs.cse.interpreter.writer import Writer
 from irgym.envs.cse.ir.function import Block
 from irgym.envs.cse.ir.instruction import Instruction
 
@@ -59,7 +61,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
 
 
 def _write(writer: Writer, instruction: Instruction) -> None:
-    write = WRITERS.get(instruction.opcode)
+    write = COMPUTING.get(instruction.opcode) or ACTING.get(instruction.opcode)
     if write is None:
         raise Unsupported(f"the operation {instruction.opcode}")
     try:
@@ -69,7 +71,7 @@ def _write(writer: Writer, instruction: Instruction) -> None:
 
 
 def _equal(code: Code, other: Code, number: int) -> bool:
-    """Say whether a block is the same in two forms of a function, with what it hands on to those behind it."""
+    """Say whether a block is the same in two forms of a function, with what it hands on behind it."""
     blocks, others = code.function.blocks, other.function.blocks
     if code.muted is not None and code.muted[0] == number:
         return False

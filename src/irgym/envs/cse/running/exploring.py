@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from irgym.envs.cse.interpreter.machine import Differs, Machine, Trace
+from irgym.envs.cse.interpreter.machine import Machine
 from irgym.envs.cse.interpreter.numbers import Value
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.traces import Differs, Trace
 from irgym.envs.cse.interpreter.watching import Feature, wished
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.running.numbers import Known, mixed
