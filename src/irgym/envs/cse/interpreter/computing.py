@@ -27,9 +27,11 @@ def _number(compute: Callable[..., Value]) -> Intrinsic:
         inner = kind_of(call.operands[0].kind[1:-1].partition(" x ")[2])
         if inner is None:
             raise Unsupported(f"calls of {call.callee}")
-        rows = zip(
-            *(one if isinstance(one, tuple) else [one] * len(arguments[0]) for one in arguments), strict=True
-        )
+        columns: list[tuple[Value, ...]] = [
+            one if isinstance(one, tuple) else (one,) * len(arguments[0])  # pyright: ignore[reportUnknownVariableType]
+            for one in arguments
+        ]
+        rows = zip(*columns, strict=True)
         return tuple(_computed(compute, inner, row) for row in rows)
 
     return run
@@ -238,6 +240,50 @@ def _single_or(kind: Kind, value: float) -> Value:
     return single(value) if kind.size == 4 else value
 
 
+def _ones(_: Kind, value: int) -> int:
+    return value.bit_count()
+
+
+def _swapped(kind: Kind, value: int) -> int:
+    return int.from_bytes(value.to_bytes(kind.size, "little"), "big")
+
+
+def _reversed(kind: Kind, value: int) -> int:
+    return int(f"{value:0{kind.bits}b}"[::-1], 2)
+
+
+def _magnitude(_: Kind, value: float) -> float:
+    return abs(value)
+
+
+def _signed_as(_: Kind, value: float, sign: float) -> float:
+    return math.copysign(value, sign)
+
+
+def _product_and_sum(kind: Kind, a: float, b: float, c: float) -> float:
+    return _single_or(kind, a * b) + c
+
+
+def _half_even(value: float) -> float:
+    return abs(round(value))
+
+
+def _either(a: int, b: int) -> int:
+    return a | b
+
+
+def _both(a: int, b: int) -> int:
+    return a & b
+
+
+def _one_of(a: int, b: int) -> int:
+    return a ^ b
+
+
+def _sum(a: int, b: int) -> int:
+    return a + b
+
+
 COMPUTED: Mapping[str, Intrinsic] = {
     **{
         f"{name}.with.overflow": _pair(_overflowing(name))
@@ -249,31 +295,31 @@ COMPUTED: Mapping[str, Intrinsic] = {
     **{name: _number(_extreme(name)) for name in ("smax", "smin", "umax", "umin")},
     **dict.fromkeys(("minnum", "minimumnum"), _number(_smaller)),
     **dict.fromkeys(("maxnum", "maximumnum"), _number(_larger)),
-    **dict.fromkeys(("rint", "nearbyint", "roundeven"), _number(_rounded(lambda value: abs(round(value))))),
+    **dict.fromkeys(("rint", "nearbyint", "roundeven"), _number(_rounded(_half_even))),
     **{name: _three_way(name) for name in ("scmp", "ucmp")},
-    "ctpop": _number(lambda _, value: value.bit_count()),
+    "ctpop": _number(_ones),
     "ctlz": _number(_leading),
     "cttz": _number(_trailing),
     "abs": _number(_absolute),
-    "bswap": _number(lambda kind, value: int.from_bytes(value.to_bytes(kind.size, "little"), "big")),
-    "bitreverse": _number(lambda kind, value: int(f"{value:0{kind.bits}b}"[::-1], 2)),
+    "bswap": _number(_swapped),
+    "bitreverse": _number(_reversed),
     "fshl": _number(_funnel(left=True)),
     "fshr": _number(_funnel(left=False)),
-    "fabs": _number(lambda _, value: abs(value)),
-    "copysign": _number(lambda _, value, sign: math.copysign(value, sign)),
+    "fabs": _number(_magnitude),
+    "copysign": _number(_signed_as),
     "sqrt": _number(_function(math.sqrt)),
     "floor": _number(_rounded(math.floor)),
     "ceil": _number(_rounded(math.ceil)),
     "trunc": _number(_rounded(math.trunc)),
     "round": _number(_rounded(_half_away)),
     "fma": _number(_fused),
-    "fmuladd": _number(lambda kind, a, b, c: _single_or(kind, a * b) + c),
+    "fmuladd": _number(_product_and_sum),
     "fptosi.sat": _converted(sign=True),
     "fptoui.sat": _converted(sign=False),
     "is.fpclass": _classified,
-    "vector.reduce.add": _reduced(lambda a, b: a + b),
-    "vector.reduce.or": _reduced(lambda a, b: a | b),
-    "vector.reduce.and": _reduced(lambda a, b: a & b),
-    "vector.reduce.xor": _reduced(lambda a, b: a ^ b),
+    "vector.reduce.add": _reduced(_sum),
+    "vector.reduce.or": _reduced(_either),
+    "vector.reduce.and": _reduced(_both),
+    "vector.reduce.xor": _reduced(_one_of),
 }
 """By name, what runs a call."""

@@ -50,6 +50,10 @@ class Constants:
                 return self._larger(kind, text)
             case _ if "(" in text:
                 return self._expression(kind, text)
+            case _:
+                return self._scalar(kind, text)
+
+    def _scalar(self, kind: str, text: str) -> Value:
         scalar = kind_of(kind)
         if scalar is None:
             raise Unsupported(f"a constant of type {kind}")

@@ -67,6 +67,14 @@ def _none(*_: object) -> None:
     return None
 
 
+def _stack(*_: object) -> int:
+    return STACK
+
+
+def _unknown(*_: object) -> int:
+    return 0
+
+
 def _first(_: object, __: object, arguments: tuple[Value, ...]) -> Value:
     return arguments[0]
 
@@ -183,8 +191,8 @@ _INTRINSICS: Mapping[str, Intrinsic] = {
     "lifetime.start": _begins,
     "va_start": _variadic,
     "va_copy": _copied_list,
-    "stacksave": lambda *_: STACK,
-    "is.constant": lambda *_: 0,
+    "stacksave": _stack,
+    "is.constant": _unknown,
     "eh.typeid.for": lambda _, call, __: len(call.operands) + 1,
     "objectsize": _size_of,
     "ptrmask": lambda _, __, arguments: arguments[0] & arguments[1],

@@ -72,6 +72,7 @@ class Making:
         return bits
 
     def argument(self, place: int, parameter: Operand) -> Value:
+        """Return a made-up argument by its place."""
         key = ARGUMENTS + place * SLOTS
         if parameter.kind == "ptr" and any(parameter.named(one) is not None for one in ("byval", "sret")):
             return self._region(Region(1 << REGION_BITS - 1, made_up=True), HEAP)

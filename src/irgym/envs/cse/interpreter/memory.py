@@ -46,7 +46,7 @@ class Memory:
 
     Attributes:
         made_up: Returns the bits that are made up for a scalar at an address.
-        region_of: Returns what is known of a global by the address of its region; None if it has no definition.
+        region_of: Returns what is known of a global by the address of its region; None if nothing is.
         filler: The byte that undefined memory holds.
         pages: Bytes and marks by the upper bits of addresses.
         writable: Those that may be written.

@@ -70,7 +70,7 @@ def _same(one: Instruction, other: Instruction, replaced: Mapping[str, str]) -> 
 def _first_other(
     written: Sequence[Instruction], others: Sequence[Instruction], replaced: Mapping[str, str]
 ) -> int | None:
-    """Return the place of the first instruction without a result that is another; None if all are the same."""
+    """Return the place of the first instruction without a result that is another; None if none is."""
     left = [(place, one) for place, one in enumerate(written) if not one.result]
     right = [one for one in others if not one.result]
     if len(left) != len(right):
