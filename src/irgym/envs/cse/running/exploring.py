@@ -236,7 +236,8 @@ class Explorer:
         if last.opcode == "switch":
             held, _ = run.trace.seen.get(f"switch {block}", (None, None))
             for case in last.rest.partition("[")[2].split(", label")[:-1]:
-                yield held, int(case.rpartition(" ")[2])
+                text = case.rpartition(" ")[2]
+                yield held, int(text == "true") if text in ("true", "false") else int(text)
             return
         waiting, seen = list(last.operands[:1]), set[str]()
         while waiting and len(seen) < 16:
