@@ -45,6 +45,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
     for place, instruction in enumerate(block.instructions):
         if (writer.number, place) == code.muted:
             continue
+        before = len(writer.lines)
         try:
             _write(writer, instruction)
             if instruction.result in code.watched:
@@ -52,6 +53,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
             if instruction.result and instruction.result == code.zeroed:
                 writer.result(instruction, f"zeroed({writer.value('', instruction.result)})")
         except Unsupported as error:
+            del writer.lines[before:]  # a branch may be half written
             writer.line(f"raise Unsupported({str(error)!r})")
             break
     body = "\n ".join(writer.lines)
