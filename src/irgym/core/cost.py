@@ -121,7 +121,7 @@ class Validation:
         blind: What wrong answer would have passed too, in words; empty where those that were tried show.
         notes: Further findings, each in words, such as what was proved.
         figures: The numbers in these findings, by name.
-        unseen: Candidates whose actions no input shows, where it is these alone that a wrong answer could hide in.
+        unseen: Candidates of the actions whose effect no input shows; the rest of the program was checked.
     """
 
     ok: bool

@@ -121,10 +121,31 @@ def _confirmed(
     if best.no_gain:
         return _as_baseline_or_written(environment, bench, task, best, validator, patience)
     if not same_program(task, replay(task, best.schedule), task.initial()):
-        finding = confirm(environment, bench, task, best.schedule, validator, patience=patience)
+        finding = _checkable(environment, bench, task, best.schedule, validator, patience)
         if finding.cost < finding.cost_as_written:
             return finding
     return confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+
+
+def _checkable(
+    environment: Environment,
+    bench: Bench,
+    task: Task[Any],
+    schedule: Schedule,
+    validator: Validator,
+    patience: Patience,
+) -> Finding:
+    """Return what a schedule leads to without the actions that its validation could not check."""
+    finding = confirm(environment, bench, task, schedule, validator, patience=patience)
+    unseen = finding.validation.unseen if finding.validation else ()
+    if not unseen:
+        return finding
+    kept = Schedule(tuple(one for one in schedule.actions if one.candidate not in unseen))
+    finding = confirm(environment, bench, task, kept, validator, patience=patience)
+    if finding.validation is None:
+        return finding
+    told = f"{finding.validation.tolerance}; left out as not checkable: {', '.join(unseen)}"
+    return replace(finding, validation=replace(finding.validation, tolerance=told))
 
 
 def _as_baseline_or_written(

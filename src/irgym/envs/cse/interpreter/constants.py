@@ -50,6 +50,10 @@ class Constants:
                 return self._larger(kind, text)
             case _ if "(" in text:
                 return self._expression(kind, text)
+            case _:
+                return self._scalar(kind, text)
+
+    def _scalar(self, kind: str, text: str) -> Value:
         scalar = kind_of(kind)
         if scalar is None:
             raise Unsupported(f"a constant of type {kind}")
@@ -61,7 +65,7 @@ class Constants:
         scalar = kind_of(kind)
         if scalar is None:
             return tuple(self._filled(one, value) for _, one in self._layout.fields(kind))
-        return 0.0 if scalar.floating and value == 0 and value is not POISON else value
+        return 0.0 if scalar.floating and value is not POISON and value == 0 else value
 
     def _float(self, text: str, size: int) -> float:
         if text.startswith("0x"):

@@ -19,6 +19,10 @@ Content = tuple[bytes, bytes]
 """Bytes and marks."""
 
 
+Page = tuple[bytearray, bytearray]
+"""The same of a page, which change."""
+
+
 @dataclass
 class Region:
     """An object of known size.
@@ -42,7 +46,7 @@ class Memory:
 
     Attributes:
         made_up: Returns the bits that are made up for a scalar at an address.
-        region_of: Returns what is known of a global by the address of its region; None if it has no definition.
+        region_of: Returns what is known of a global by the address of its region; None if nothing is.
         filler: The byte that undefined memory holds.
         pages: Bytes and marks by the upper bits of addresses.
         writable: Those that may be written.
@@ -75,7 +79,7 @@ class Memory:
         page = self.pages.get(address >> PAGE_BITS)
         if page is not None:
             place = address & (PAGE - 1)
-            if page[1][place : place + kind.size] == kind.ones:
+            if page[1].startswith(kind.ones, place):
                 return int.from_bytes(page[0][place : place + kind.size], "little") & kind.mask
         return self._load_slowly(address, kind)
 
@@ -88,7 +92,7 @@ class Memory:
         page = self.writable.get(address >> PAGE_BITS)
         if page is not None and bits is not POISON:
             place = address & (PAGE - 1)
-            if page[1][place : place + kind.size] == kind.ones:
+            if page[1].startswith(kind.ones, place):
                 page[0][place : place + kind.size] = bits.to_bytes(kind.size, "little")
                 self.written.append((address, kind.size))
                 return
@@ -205,7 +209,7 @@ class Memory:
                 raise Undefined("a constant is written")
         return region
 
-    def _page(self, number: int) -> tuple[bytearray, bytearray]:
+    def _page(self, number: int) -> Page:
         page = self.pages.get(number)
         if page is None:
             page = self.pages[number] = bytearray(PAGE), bytearray(PAGE)

@@ -9,4 +9,4 @@ MIDDLE = 1 << (REGION_BITS - 1)
 WORLD, GLOBALS, CODE, STACK, HEAP, END = (
     place << REGION_BITS for place in (1, 1 << 11, 1 << 15, 1 << 16, 1 << 17, 1 << 18)
 )
-"""Where objects are: those that pointers from outside point to, globals, functions, variables, allocations."""
+"""Where there are objects from outside, globals, functions, variables, allocations, and nothing more."""

@@ -7,9 +7,11 @@ block, or -1 after `ret`. Values that are made in a block are Python's local var
 from typing import Any, cast
 
 from irgym.envs.cse.interpreter import numbers
-from irgym.envs.cse.interpreter.instructions import WRITERS, Writer, watch
+from irgym.envs.cse.interpreter.effects import ACTING
+from irgym.envs.cse.interpreter.instructions import COMPUTING, watch
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Left, Undefined, Unsupported, Unwound
 from irgym.envs.cse.interpreter.program import Code, Program, Run
+from irgym.envs.cse.interpreter.writer import Writer
 from irgym.envs.cse.ir.function import Block
 from irgym.envs.cse.ir.instruction import Instruction
 
@@ -43,6 +45,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
     for place, instruction in enumerate(block.instructions):
         if (writer.number, place) == code.muted:
             continue
+        before = len(writer.lines)
         try:
             _write(writer, instruction)
             if instruction.result in code.watched:
@@ -50,6 +53,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
             if instruction.result and instruction.result == code.zeroed:
                 writer.result(instruction, f"zeroed({writer.value('', instruction.result)})")
         except Unsupported as error:
+            del writer.lines[before:]  # a branch may be half written
             writer.line(f"raise Unsupported({str(error)!r})")
             break
     body = "\n ".join(writer.lines)
@@ -59,7 +63,7 @@ def _translated(program: Program, code: Code, block: Block) -> Run:
 
 
 def _write(writer: Writer, instruction: Instruction) -> None:
-    write = WRITERS.get(instruction.opcode)
+    write = COMPUTING.get(instruction.opcode) or ACTING.get(instruction.opcode)
     if write is None:
         raise Unsupported(f"the operation {instruction.opcode}")
     try:
@@ -69,7 +73,7 @@ def _write(writer: Writer, instruction: Instruction) -> None:
 
 
 def _equal(code: Code, other: Code, number: int) -> bool:
-    """Say whether a block is the same in two forms of a function, with what it hands on to those behind it."""
+    """Say whether a block is the same in two forms of a function, with what it hands on behind it."""
     blocks, others = code.function.blocks, other.function.blocks
     if code.muted is not None and code.muted[0] == number:
         return False

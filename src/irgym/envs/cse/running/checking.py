@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from irgym.core.cost import Validation
-from irgym.envs.cse.interpreter.machine import Differs, Machine
+from irgym.envs.cse.actions import names_of
+from irgym.envs.cse.interpreter.machine import Machine
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.traces import Differs
 from irgym.envs.cse.interpreter.watching import CASES
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.modules import ModuleText
@@ -58,11 +60,8 @@ def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: i
 
 def _names(function: Analysed, shared: Iterable[int]) -> Mapping[str, str]:
     """Return the candidate of each result that is dropped."""
-    return {
-        name: function.candidates[place].name
-        for place in shared
-        for name, _ in function.candidates[place].replaced
-    }
+    named = names_of(function.candidates)
+    return {name: named[place] for place in shared for name, _ in function.candidates[place].replaced}
 
 
 class Comparison:
@@ -164,7 +163,7 @@ class Comparison:
             run = explorer.varied(entered[number % len(entered)], number)
             if run is not None and block in run.trace.blocks and self._differs(changed, run):
                 return True
-        matters = [run for run in entered[:_SHOWN] if self._edges(changed, run) != run.trace.edges]
+        matters = [run for run in entered[:_SHOWN] if self._edges(changed, run) ^ run.trace.edges]
         seeds = (matters or entered)[:_FOCUSED]
         focused = explorer.focused(seeds)
         focused.reach()

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from irgym.envs.cse.interpreter.machine import Differs, Machine, Trace
+from irgym.envs.cse.interpreter.machine import Machine
 from irgym.envs.cse.interpreter.numbers import Value
 from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.envs.cse.interpreter.program import Code, Program
+from irgym.envs.cse.interpreter.traces import Differs, Trace
 from irgym.envs.cse.interpreter.watching import Feature, wished
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.running.numbers import Known, mixed
@@ -235,7 +236,8 @@ class Explorer:
         if last.opcode == "switch":
             held, _ = run.trace.seen.get(f"switch {block}", (None, None))
             for case in last.rest.partition("[")[2].split(", label")[:-1]:
-                yield held, int(case.rpartition(" ")[2])
+                text = case.rpartition(" ")[2]
+                yield held, int(text == "true") if text in ("true", "false") else int(text)
             return
         waiting, seen = list(last.operands[:1]), set[str]()
         while waiting and len(seen) < 16:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.machine import Trace
 from irgym.envs.cse.interpreter.numbers import Value, bits_of, float_of
+from irgym.envs.cse.interpreter.traces import Trace
 from irgym.envs.cse.running.numbers import mixed
 from irgym.envs.cse.running.world import STYLES, World
 

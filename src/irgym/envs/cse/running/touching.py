@@ -26,7 +26,8 @@ class Touched:
     @property
     def everywhere(self) -> frozenset[int]:
         """All blocks with a difference."""
-        return frozenset((*(block for block, _ in self.effects), *(block for _, block in (*self.dropped, *self.changed))))
+        results = (*self.dropped, *self.changed)
+        return frozenset((*(block for block, _ in self.effects), *(block for _, block in results)))
 
 
 def touched(written: Function, other: Function, replaced: Mapping[str, str]) -> Touched:
@@ -51,7 +52,8 @@ def touched(written: Function, other: Function, replaced: Mapping[str, str]) -> 
     effects = [
         (number, place)
         for number, block in enumerate(written.blocks)
-        if (place := _first_other(block.instructions, other.blocks[number].instructions, replaced)) is not None
+        if (place := _first_other(block.instructions, other.blocks[number].instructions, replaced))
+        is not None
     ]
     return Touched(tuple(dropped), tuple(changed), tuple(effects))
 
@@ -68,7 +70,7 @@ def _same(one: Instruction, other: Instruction, replaced: Mapping[str, str]) -> 
 def _first_other(
     written: Sequence[Instruction], others: Sequence[Instruction], replaced: Mapping[str, str]
 ) -> int | None:
-    """Return the place of the first instruction without a result that is another; None where all are the same."""
+    """Return the place of the first instruction without a result that is another; None if none is."""
     left = [(place, one) for place, one in enumerate(written) if not one.result]
     right = [one for one in others if not one.result]
     if len(left) != len(right):

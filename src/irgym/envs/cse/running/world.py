@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.machine import ARGUMENTS
+from irgym.envs.cse.interpreter.making import ARGUMENTS
 from irgym.envs.cse.interpreter.memory_map import MIDDLE, REGION_BITS
 from irgym.envs.cse.interpreter.numbers import bits_of, single
 from irgym.envs.cse.running.numbers import Known, boundary, mixed, special
