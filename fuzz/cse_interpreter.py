@@ -19,7 +19,8 @@ from typing import Any
 import tyro
 
 from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.machine import ARGUMENTS, SLOTS, Machine
+from irgym.envs.cse.interpreter.machine import Machine
+from irgym.envs.cse.interpreter.making import ARGUMENTS, SLOTS
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Undefined
 from irgym.envs.cse.interpreter.program import Program
 from irgym.envs.cse.ir.modules import ModuleText

@@ -166,7 +166,8 @@ def test_a_training_step_of_haiku(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_model_of_onnx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     model = package("onnx") / "backend" / "test" / "data" / "light" / "light_shufflenet.onnx"
     found = tuned(tmp_path, monkeypatch, model, "--seconds", 1, "--export", "fast.onnx")
-    assert found["validated"]
+    # onnx ships it without its weights, all of which are one number, and so are its results.
+    assert not found["validated"] and "one and the same number" in str(found["not_checkable"])
     ort = pytest.importorskip("onnxruntime")
     session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     x = np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)
@@ -180,7 +181,8 @@ def test_a_function_of_a_library_of_c(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("CPATH", str(library / "internal"))
     program = f"cse:{library / 'string' / 'strverscmp.c'}#strverscmp"
     found = tuned(tmp_path, monkeypatch, program, "--export", "strverscmp.s")
-    assert found["validated"] and found["speedup"] > 1.0  # pyright: ignore[reportOperatorIssue]
+    assert found["validated"]
+    assert found["left_out"] or found["speedup"] > 1.0  # pyright: ignore[reportOperatorIssue]
     (tmp_path / "versions.c").write_text(VERSIONS)
     for line in ("cc -fno-builtin versions.c strverscmp.s -o versions", "./versions"):
         subprocess.run(["sh", "-c", line], cwd=tmp_path, check=True)

@@ -28,7 +28,7 @@ class Apart(Generic[Result]):
 
     def __init__(self, function: Callable[..., Result]) -> None:
         self._function = function
-        self._context = multiprocessing.get_context("fork")
+        self._context = multiprocessing.get_context("fork")  # rules hold functions that cannot be pickled
         self._start()
 
     def _start(self) -> None:

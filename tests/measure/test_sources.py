@@ -24,8 +24,13 @@ ELSEWHERE = {
         "envs/loops/tvm_baseline.py",
         "measure/peak.py",
         "measure/baselines.py",
+        "measure/pt2/",
     ],
     "the program's content is in the key": [
+        "envs/hlo/families.py",
+        "envs/hlo/numeric_families.py",
+        "envs/hlo/parameters.py",
+        "envs/hlo/programs.py",
         "envs/linalg/programs/families.py",
         "envs/linalg/programs/networks.py",
         "envs/linalg/programs/operators.py",

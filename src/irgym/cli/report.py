@@ -27,8 +27,8 @@ class Report:
         folder = RunFolder(self.folder)
         out = folder.report if self.out is None else self.out
         check_file(self.out)
+        write_report(self.folder, out)
         if folder.cut_off:
             print(folder.cut_off)
-        write_report(self.folder, out)
         print(f"written: {out}")
         write_json_to(self.json, {"report": str(out)})

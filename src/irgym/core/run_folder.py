@@ -23,6 +23,7 @@ from typing import Annotated, Any, cast
 from irgym.core.errors import IrgymError, StorageError, explained
 from irgym.core.files import check_writable, lock_for, write_file
 from irgym.core.json_files import read_json, read_json_lines, write_json
+from irgym.core.uri import is_file
 from irgym.core.values import MismatchError, Range, conform
 
 
@@ -191,7 +192,7 @@ class RunFolder:
     @property
     def cut_off(self) -> str:
         """A sentence if the last line of the metrics was cut off, as by a full disk; empty if it is whole."""
-        if not self.metrics.is_file() or not self.metrics.stat().st_size:
+        if not is_file(self.metrics) or not self.metrics.stat().st_size:
             return ""
         with self.metrics.open("rb") as file:
             file.seek(-1, os.SEEK_END)

@@ -46,6 +46,8 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     if result.running:
         facts.append(("session", result.running))
     facts.append(("validated", _validation_text(result)))
+    if result.left_out:
+        facts.append(("left out", f"no check could see the effect of {', '.join(result.left_out)}"))
     if result.search is not None:
         search = result.search
         proven = "; these are all: none is better" if search.complete else ""

@@ -120,11 +120,12 @@ def _confirmed(
     best = best_of(environment, bench, task, result, patience)
     if best.no_gain:
         return _as_baseline_or_written(environment, bench, task, best, validator, patience)
-    if not same_program(task, replay(task, best.schedule), task.initial()):
-        finding = _checkable(environment, bench, task, best.schedule, validator, patience)
-        if finding.cost < finding.cost_as_written:
-            return finding
-    return confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+    finding = _checkable(environment, bench, task, best.schedule, result, validator, patience)
+    if finding.cost < finding.cost_as_written or same_program(task, finding.state, task.initial()):
+        return finding
+    return replace(
+        confirm(environment, bench, task, Schedule(), validator, KEPT, patience), left_out=finding.left_out
+    )
 
 
 def _checkable(
@@ -132,20 +133,38 @@ def _checkable(
     bench: Bench,
     task: Task[Any],
     schedule: Schedule,
+    result: SearchResult,
     validator: Validator,
     patience: Patience,
 ) -> Finding:
-    """Return what a schedule leads to without the actions that its validation could not check."""
-    finding = confirm(environment, bench, task, schedule, validator, patience=patience)
-    unseen = finding.validation.unseen if finding.validation else ()
-    if not unseen:
-        return finding
-    kept = Schedule(tuple(one for one in schedule.actions if one.candidate not in unseen))
-    finding = confirm(environment, bench, task, kept, validator, patience=patience)
-    if finding.validation is None:
-        return finding
-    told = f"{finding.validation.tolerance}; left out as not checkable: {', '.join(unseen)}"
-    return replace(finding, validation=replace(finding.validation, tolerance=told))
+    """Return the best that a search found, less the actions whose effect its validation could not see.
+
+    Args:
+        environment: Where the program comes from.
+        bench: Where it is measured.
+        task: The program.
+        schedule: The best.
+        result: What the search found; its other finalists come next where actions are left out.
+        validator: Compares results with the original's.
+        patience: How long to measure anew.
+    """
+    left_out: tuple[str, ...] = ()
+    while True:
+        if same_program(task, replay(task, schedule), task.initial()):
+            finding = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+        else:
+            finding = confirm(environment, bench, task, schedule, validator, patience=patience)
+        unseen = finding.validation.unseen if finding.validation else ()
+        if not set(unseen) - set(left_out):
+            return replace(finding, left_out=left_out)
+        left_out = tuple(dict.fromkeys((*left_out, *unseen)))
+        kept = [_without(finalist, left_out) for finalist in (schedule, *result.finalists)]
+        schedule = next(iter(_by_cost(bench, task, list(dict.fromkeys(kept)))), Schedule())
+
+
+def _without(schedule: Schedule, candidates: Sequence[str]) -> Schedule:
+    """Return a schedule without the actions on some candidates."""
+    return Schedule(tuple(action for action in schedule.actions if action.candidate not in candidates))
 
 
 def _as_baseline_or_written(

@@ -114,6 +114,7 @@ class Finding:
             this is the program as written, in the latter case to be run as the baseline runs it; empty where
             something was.
         is_baseline: Whether this is the baseline itself, so that timings of the two in turn are noise.
+        left_out: Candidates that the search chose and whose effect no check could see.
     """
 
     actions: Schedule = field(repr=False)
@@ -128,6 +129,7 @@ class Finding:
     running: str = ""
     no_gain: str = ""
     is_baseline: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def speedup(self) -> float:

@@ -16,12 +16,13 @@ from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
 from irgym.core.environment import Bench, reward_from
 from irgym.core.errors import IrgymError, RenderModeError
+from irgym.core.keywords import refuse_unknown
 from irgym.core.observation import ObservationView, view_named
 from irgym.core.reward import EpisodeCosts, Reward, asks
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.gym.arguments import check_number, program_option, refuse_unknown, texts_of
+from irgym.gym.arguments import check_number, program_option, texts_of
 from irgym.gym.spaces import action_of, gym_mask, gym_space, with_a_choice
 
 

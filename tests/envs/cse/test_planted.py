@@ -1,12 +1,20 @@
 """Few of the faults and choices that fuzz/cse_planted.py counts: the bars hold for them."""
 
+import time
+
 import pytest
 from cse_planted import Options, plant_nothing, plant_wrong, plant_zeros
 
+WRONG_S = 25.0
+"""Seconds of the processor for faults: proofs that they are no equal programs take most of it."""
 
-@pytest.mark.parametrize(
-    ("what", "plant", "count"),
-    [("wrong", plant_wrong, 2), ("zero", plant_zeros, 12), ("right", plant_nothing, 12)],
-)
+
+def test_no_planted_fault_is_accepted(capsys: pytest.CaptureFixture[str]):
+    assert not plant_wrong(Options("wrong", 6, time.process_time() + WRONG_S, inputs=2, datasets=()))
+    planted = capsys.readouterr().out.rpartition(" planted faults")[0].split()[-1]
+    assert int(planted) > 30
+
+
+@pytest.mark.parametrize(("what", "plant", "count"), [("zero", plant_zeros, 8), ("right", plant_nothing, 12)])
 def test_the_bars_hold_on_the_kernels(what: str, plant, count: int):
     assert not plant(Options(what, count=count, seconds=1e9, inputs=2, datasets=("kernels",)))

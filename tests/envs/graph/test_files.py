@@ -220,5 +220,5 @@ def test_inputs_are_drawn_from_the_range_of_the_uri():
 
 def test_inputs_that_are_too_large_are_refused(tmp_path: Path):
     model = text("g (float[4611686018427387904] x) => (float[4611686018427387904] y) { y = Relu(x) }")
-    with pytest.raises(ProgramError, match="takes 17179869184 GiB of inputs, and at most 4 are handled"):
+    with pytest.raises(ProgramError, match=r"takes inputs of more than .* and at most 4 GiB are handled"):
         GRAPH.task(f"graph:{written(model, tmp_path)}")

@@ -18,6 +18,7 @@ CODE = (
     "envs/hlo/passes.py",
     "envs/hlo/rounding.py",
     "envs/hlo/runner.py",
+    "envs/hlo/special.py",
     "envs/hlo/stablehlo.py",
     "envs/hlo/store.py",
 )

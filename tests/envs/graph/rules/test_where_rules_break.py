@@ -9,6 +9,10 @@ import pytest
 
 from irgym.envs.graph.actions import RULES
 
+pytestmark = pytest.mark.filterwarnings(
+    r"ignore:os\.fork\(\) was called:RuntimeWarning"  # of JAX, if another test has imported it: not used here
+)
+
 INSTANCES = 5
 """Odd instances of each rule."""
 

@@ -3,24 +3,21 @@
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from irgym.envs.cse.interpreter.calls import Call
 from irgym.envs.cse.interpreter.layout import Kind, kind_of
+from irgym.envs.cse.interpreter.making import Making
 from irgym.envs.cse.interpreter.numbers import Value, add, mul, saturated, shl, signed, single, sub
 from irgym.envs.cse.interpreter.poison import POISON, Unsupported
 
-if TYPE_CHECKING:
-    from irgym.envs.cse.interpreter.machine import Machine
-
-Intrinsic = Callable[["Machine", Call, tuple[Value, ...]], Value]
+Intrinsic = Callable[[Making, Call, tuple[Value, ...]], Value]
 """Runs a call: takes the machine, the call, and what is passed."""
 
 
 def _number(compute: Callable[..., Value]) -> Intrinsic:
     """Return what computes a number, or one for each element of a vector."""
 
-    def run(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
         kind = kind_of(call.operands[0].kind)
         if kind is not None:
             return _computed(compute, kind, arguments)
@@ -45,7 +42,7 @@ def _computed(compute: Callable[..., Value], kind: Kind, arguments: tuple[Value,
 
 
 def _pair(compute: Callable[[Kind, int, int], tuple[int, bool]]) -> Intrinsic:
-    def run(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
         kind = kind_of(call.operands[0].kind)
         if kind is None:
             raise Unsupported(f"calls of {call.callee}")
@@ -126,7 +123,7 @@ def _funnel(left: bool) -> Callable[[Kind, int, int, int], int]:
 
 
 def _three_way(name: str) -> Intrinsic:
-    def run(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
         source, result = kind_of(call.operands[0].kind), kind_of(call.returns)
         if source is None or result is None:
             raise Unsupported(f"calls of {call.callee}")
@@ -192,7 +189,7 @@ def _fused(_: Kind, a: float, b: float, c: float) -> float:
 
 
 def _converted(sign: bool) -> Intrinsic:
-    def run(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
         kind = kind_of(call.returns)
         if kind is None:
             raise Unsupported(f"calls of {call.callee}")
@@ -201,7 +198,7 @@ def _converted(sign: bool) -> Intrinsic:
     return run
 
 
-def _classified(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+def _classified(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
     value, wanted = arguments
     if kind_of(call.operands[0].kind) is None:
         raise Unsupported(f"calls of {call.callee}")
@@ -224,7 +221,7 @@ def _class(value: float, kind: str) -> int:
 
 
 def _reduced(compute: Callable[[int, int], int]) -> Intrinsic:
-    def run(_: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
         kind = kind_of(call.returns)
         if kind is None:
             raise Unsupported(f"calls of {call.callee}")

@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from irgym.envs.cse.interpreter.calls import Call
 from irgym.envs.cse.interpreter.computing import COMPUTED, Intrinsic
 from irgym.envs.cse.interpreter.layout import kind_of
+from irgym.envs.cse.interpreter.making import Making
 from irgym.envs.cse.interpreter.memory import Region
 from irgym.envs.cse.interpreter.memory_map import MIDDLE, REGION_BITS, STACK
 from irgym.envs.cse.interpreter.numbers import Value
 from irgym.envs.cse.interpreter.poison import POISON, Left, Undefined, Unsupported
-
-if TYPE_CHECKING:
-    from irgym.envs.cse.interpreter.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,28 +85,28 @@ def _assume(_: object, __: object, arguments: tuple[Value, ...]) -> None:
         raise Undefined("an assumption that does not hold")
 
 
-def _copy(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> None:
+def _copy(machine: Making, call: Call, arguments: tuple[Value, ...]) -> None:
     target, source, size = arguments[:3]
     if len(arguments) > 3 and arguments[3] == 1:
         machine.event(call.callee, (target, source, size))
     machine.copied(target, source, size)
 
 
-def _fill(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> None:
+def _fill(machine: Making, call: Call, arguments: tuple[Value, ...]) -> None:
     target, byte, size = arguments[:3]
     if len(arguments) > 3 and arguments[3] == 1:
         machine.event(call.callee, (target, byte, size))
     machine.filled(target, byte, size)
 
 
-def _begins(machine: "Machine", _: Call, arguments: tuple[Value, ...]) -> None:
+def _begins(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     address = arguments[-1]
     region = None if address is POISON else machine.memory.regions.get(address >> REGION_BITS)
     if region is not None:
         machine.memory.forget((address >> REGION_BITS << REGION_BITS) + MIDDLE, region.size)
 
 
-def _variadic(machine: "Machine", _: Call, arguments: tuple[Value, ...]) -> None:
+def _variadic(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     """Write a list of arguments that are all in memory (System V ABI for x86-64)."""
     place = arguments[0]
     area = machine.allocated(Region(_MADE_UP, made_up=True))
@@ -117,11 +114,11 @@ def _variadic(machine: "Machine", _: Call, arguments: tuple[Value, ...]) -> None
         machine.stored(place + offset, kind, value)
 
 
-def _copied_list(machine: "Machine", _: Call, arguments: tuple[Value, ...]) -> None:
+def _copied_list(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     machine.copied(arguments[0], arguments[1], 24)
 
 
-def _size_of(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+def _size_of(machine: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
     kind = kind_of(call.returns)
     mask = kind.mask if kind else 0
     address = arguments[0]
@@ -132,7 +129,7 @@ def _size_of(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> Va
     return max(left, 0)
 
 
-def _allocation(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+def _allocation(machine: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
     """Return new memory; null where the world says so, or the size is impossible."""
     name = call.callee.removeprefix("@")
     if any(one is POISON for one in arguments):
@@ -148,7 +145,7 @@ def _allocation(machine: "Machine", call: Call, arguments: tuple[Value, ...]) ->
     return address
 
 
-def _keep(machine: "Machine", old: int, new: int, size: int) -> None:
+def _keep(machine: Making, old: int, new: int, size: int) -> None:
     """Copy what an allocation holds to a new one."""
     region = machine.memory.region(old)
     kept = min(size, region.size if region is not None else size, 1 << 12)
@@ -159,12 +156,12 @@ def _keep(machine: "Machine", old: int, new: int, size: int) -> None:
         machine.memory.put(new, content, marks)
 
 
-def _returned_copy(machine: "Machine", call: Call, arguments: tuple[Value, ...]) -> Value:
+def _returned_copy(machine: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
     _copy(machine, call, arguments[:3])
     return arguments[0]
 
 
-def _returned_fill(machine: "Machine", _: Call, arguments: tuple[Value, ...]) -> Value:
+def _returned_fill(machine: Making, _: Call, arguments: tuple[Value, ...]) -> Value:
     target, byte, size = arguments
     machine.filled(target, byte & 255, size)
     return target

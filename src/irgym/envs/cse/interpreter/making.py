@@ -57,6 +57,10 @@ class Making:
             self._bits, lambda address: program.region(address, world.changed), _FILLERS[self.turn]
         )
 
+    def answer_key(self) -> int:
+        """Return the key of what the next event answers."""
+        raise NotImplementedError
+
     def event(self, what: str, arguments: tuple[Value, ...]) -> None:
         """Note something that others see."""
         raise NotImplementedError

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.errors import IrgymError
+from irgym.core.keywords import refuse_unknown
 from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
-from irgym.gym.arguments import refuse_unknown
 
 MIN_CSE, MAX_CSE = 3, 16
 """Methods have so many candidates."""

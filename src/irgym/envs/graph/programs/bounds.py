@@ -20,7 +20,7 @@ DEPTH = 100
 RANK = 64
 """Most dimensions of a tensor: numpy has no more."""
 
-INPUTS = 6 << 30
+INPUTS = 4 << 30
 """Most bytes that a model's inputs may have together."""
 
 Key = tuple[str, str, str]

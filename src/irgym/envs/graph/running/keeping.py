@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,10 +27,6 @@ RECIPE = ("envs/graph/ir", "envs/graph/programs", "envs/graph/running/shapes.py"
 
 SEED = 20261122
 """Seed of the inputs on which a model is run when it is read."""
-
-
-MOST = 4 << 30
-"""Most bytes of a model's inputs together."""
 
 
 class Kept(NamedTuple):
@@ -89,14 +84,8 @@ def _run_once(
         name: What messages call it.
 
     Raises:
-        ProgramError: ONNX Runtime refuses it, or takes too long; or its inputs are too large.
+        ProgramError: ONNX Runtime refuses it, or takes too long.
     """
-    size = sum(prod(drawn.shape) * drawn.dtype.itemsize for drawn in inputs_of(model))
-    if size > MOST:
-        raise ProgramError(
-            f"{name} takes {size / (1 << 30):.0f} GiB of inputs, and at most {MOST / (1 << 30):.0f} are "
-            "handled: give it smaller sizes"
-        )
     # ONNX Runtime takes a while to import, and a model that was read before needs none of it.
     from irgym.envs.graph.running.reasons import reason
     from irgym.envs.graph.running.sessions import CompileError
