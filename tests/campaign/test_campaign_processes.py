@@ -74,7 +74,8 @@ def test_two_interrupts_in_a_row_end_a_training_without_a_traceback(tmp_path: Pa
             time.sleep(pause)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=TIME_LIMIT_S)
-        assert process.returncode == 130
+        # At its very end Python leaves signals to the system again, which has no words for them.
+        assert process.returncode in (130, -signal.SIGINT)
         one_line(err, "interrupted")
 
 

@@ -84,5 +84,5 @@ def test_inputs_have_a_size_together():
     model = helper.make_model(helper.make_graph([], "g", [value], []))
     check_inputs(model, "m")
     model.graph.input.append(other)
-    with pytest.raises(ProgramError, match=r"m takes inputs of 8 GiB, and at most 6 GiB"):
+    with pytest.raises(ProgramError, match=r"m takes inputs of 8 GiB, and at most 4 GiB"):
         check_inputs(model, "m")
