@@ -27,7 +27,7 @@ from irgym.measure.isolation.protocol import Reply, Returned
 from irgym.measure.machine import fingerprint
 
 BARS = {"choices": 20_000, "functions": 1_000}
-"""What is asked for: choices that pass the verifier and the proofs, and functions that compute the same."""
+"""Figures of the bar: choices that pass the verifier and the proofs, and functions that compute the same."""
 
 CHUNK = 64
 """Functions whose choices are looked at together."""
@@ -109,8 +109,8 @@ def main(options: Options) -> None:
                     print(f"{task.uri}: {call.arguments[2]}: {one.detail}", flush=True)
             ran = said[len(looked_at) :]
             passed += sum(one.ok for one in said[: len(looked_at)])
-            for one in said[: len(looked_at)]:
-                proofs.update(one.figures)
+            for answer in said[: len(looked_at)]:
+                proofs.update(answer.figures)
             same += sum(one.checked for one in ran)
             blind.update(one.blind for one in ran if one.ok and one.blind)
             print(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,11 +69,3 @@ def array_of(constant: Constant, place: int) -> Array:
     if isinstance(constant, list):
         return np.array(constant, np.int64)
     return np.asarray(constant, np.float32) if isinstance(constant, float) else constant
-
-
-@cache
-def kinds() -> tuple[Kind, ...]:
-    """Return all kinds."""
-    from graph_planting import arithmetic, composed, further, layers, selecting
-
-    return (*arithmetic.KINDS, *composed.KINDS, *further.KINDS, *layers.KINDS, *selecting.KINDS)

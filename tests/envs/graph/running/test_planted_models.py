@@ -7,7 +7,8 @@ import numpy as np
 import onnx
 import pytest
 from graph_planted import ACCEPTED, CAUGHT, judge, judge_state, task_of
-from graph_planting.kinds import Kind, kinds
+from graph_planting.kinds import Kind
+from graph_planting.library import KINDS
 
 from irgym.core.actions import Action
 from irgym.envs.graph.actions import ENDINGS
@@ -48,7 +49,7 @@ def child() -> Iterator[Child]:
 
 
 def named(name: str) -> Kind:
-    return next(kind for kind in kinds() if kind.name == name)
+    return next(kind for kind in KINDS if kind.name == name)
 
 
 @pytest.mark.parametrize("name", SUBTLE)
@@ -59,7 +60,7 @@ def test_a_fault_that_ordinary_inputs_do_not_show_is_found(name: str, child: Chi
 
 def test_planted_faults_are_found(child: Child, tmp_path: Path):
     missed: list[str] = []
-    for place, kind in enumerate(kinds()[::6]):
+    for place, kind in enumerate(KINDS[::6]):
         folder = tmp_path / str(place)
         folder.mkdir()
         verdict = judge(kind, folder, child, (0, 1))

@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from irgym.envs.cse.interpreter.operands import Operand, closing, spaced
+from irgym.envs.cse.interpreter.operands import Operand, closing
 from irgym.envs.cse.interpreter.poison import Unsupported
 from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.syntax import NAME, listed
+from irgym.envs.cse.ir.syntax import NAME, listed, spaced
 
 _CALLEE = re.compile(rf"(?P<name>[@%]{NAME})\(")
 _MEMORY = re.compile(r"\bmemory\(([^)]*)\)")

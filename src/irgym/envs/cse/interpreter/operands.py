@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from irgym.envs.cse.ir.syntax import spaced
 from irgym.envs.cse.ir.types import first_type
 
 _ATTRIBUTES = frozenset(
@@ -51,29 +52,6 @@ class Operand:
             if name == attribute:
                 return inside.removesuffix(")")
         return None
-
-
-def spaced(text: str) -> list[str]:
-    """Return the words of a text between spaces, but for spaces in brackets or quotes."""
-    words: list[str] = []
-    depth = begin = 0
-    quoted = False
-    for place, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif letter in "([{<":
-            depth += 1
-        elif letter in ")]}>":
-            depth -= 1
-        elif letter == " " and not depth:
-            if place > begin:
-                words.append(text[begin:place])
-            begin = place + 1
-    if begin < len(text):
-        words.append(text[begin:])
-    return words
 
 
 def closing(text: str, opening: int) -> int:

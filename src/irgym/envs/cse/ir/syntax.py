@@ -106,6 +106,16 @@ def listed(text: str) -> list[str]:
     """Return the parts of a text between commas, but for those in brackets or quotes."""
     if not _GROUPED.search(text):
         return [part.strip() for part in text.split(",")]
+    return [part.strip() for part in _split(text, ",")]
+
+
+def spaced(text: str) -> list[str]:
+    """Return the words of a text between spaces, but for spaces in brackets or quotes."""
+    return [word for word in _split(text, " ") if word]
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split a text at each separator that stands outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quoted = False
@@ -118,7 +128,7 @@ def listed(text: str) -> list[str]:
             depth += 1
         elif letter in ")]}>":
             depth -= 1
-        elif letter == "," and not depth:
-            parts.append(text[begin:place].strip())
+        elif letter == separator and not depth:
+            parts.append(text[begin:place])
             begin = place + 1
-    return [*parts, text[begin:].strip()]
+    return [*parts, text[begin:]]
