@@ -105,7 +105,9 @@ def test_without_onnxscript_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         from_torch(_module(), torch.zeros(3, 8))
 
 
-def test_a_module_of_complex_results_is_called_in_its_place():
+@pytest.mark.parametrize("seed", range(8))
+def test_a_module_of_complex_results_is_called_in_its_place(seed: int):
+    torch.manual_seed(seed)
     module, x = Function(lambda x: torch.fft.rfft(x)).eval(), torch.randn(3, 5)
     uri = from_torch(module, x)
     session = onnxruntime.InferenceSession(parse_program(uri).path, providers=["CPUExecutionProvider"])
