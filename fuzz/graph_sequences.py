@@ -57,7 +57,7 @@ class Options:
     """What to check."""
 
     count: int = 20000
-    """Sequences."""
+    """Sequences; numbers that give no program are not counted."""
     first: int = 0
     """Number of the first one."""
     seconds: float | None = None
@@ -216,13 +216,14 @@ def main() -> None:
     kinds, rules = Counter[str](), Counter[str]()
     done = ran = failures = steps = tracebacks = 0
     wrong: list[str] = []
-    for number in range(options.first, options.first + options.count):
-        if options.seconds is not None and time.monotonic() - started > options.seconds:
-            break
+    number = options.first - 1
+    while done < options.count and (options.seconds is None or time.monotonic() - started < options.seconds):
+        number += 1
         try:
             told = apart(number)
         except Died as error:
-            told = Told("died" if error.stage else "refused", wrong="the process died" if error.stage else "")
+            print(f"number {number}: the process died or took too long {error.stage or 'for a program'}")
+            told = Told("died", wrong="the process died") if error.stage else Told("refused")
         if told.kind == "refused":
             kinds["refused"] += 1
             continue

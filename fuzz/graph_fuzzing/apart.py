@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
-PATIENCE = 300.0
+PATIENCE = 120.0
 """Seconds that one instance may take."""
 
 

@@ -114,6 +114,9 @@ class Comparison:
             if wrong:
                 return Validation(False, 0.0, TOLERANCE, self._inputs, wrong)
         tolerance = f"{TOLERANCE}; {explorer.taken} of {explorer.branches} branches were taken"
+        if difference.unexplained:
+            told = f"not only what is shared differs: {difference.unexplained[0]}"
+            return Validation(True, 0.0, tolerance, self._inputs, blind=told)
         if not unseen:
             return Validation(True, 0.0, tolerance, self._inputs)
         names = tuple(dict.fromkeys(candidates[one] for one in unseen if one in candidates))

@@ -1,7 +1,8 @@
 """What a form of a function computes in another way than the function as written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.instruction import Instruction
@@ -17,11 +18,14 @@ class Touched:
         changed: Results that are computed in another way, likewise.
         effects: Instructions without a result that are others, or gone: numbers of block and instruction. The
             first one of each block stands for all of them.
+        unexplained: The first instruction of each block that is there, gone, moved or written in another way,
+            and not for what is shared.
     """
 
     dropped: tuple[tuple[str, int], ...]
     changed: tuple[tuple[str, int], ...]
     effects: tuple[tuple[int, int], ...]
+    unexplained: tuple[str, ...]
 
     @property
     def everywhere(self) -> frozenset[int]:
@@ -55,7 +59,35 @@ def touched(written: Function, other: Function, replaced: Mapping[str, str]) -> 
         if (place := _first_other(block.instructions, other.blocks[number].instructions, replaced))
         is not None
     ]
-    return Touched(tuple(dropped), tuple(changed), tuple(effects))
+    return Touched(
+        tuple(dropped), tuple(changed), tuple(effects), tuple(_unexplained(written, other, replaced))
+    )
+
+
+def _unexplained(written: Function, other: Function, replaced: Mapping[str, str]) -> Iterator[str]:
+    """Yield what differs although nothing shared explains it.
+
+    Sharing drops results, names those that stay in their place, and takes away what they promise.
+    """
+    for block, found in zip_longest(written.blocks, other.blocks):
+        if block is None or found is None or block.name != found.name:
+            yield f"block {(block or found).name}"
+            return
+        kept = [one for one in block.instructions if one.result not in replaced]
+        for one, now in zip_longest(kept, found.instructions):
+            if one is None or now is None or not _explained(one, now, replaced):
+                yield (one or now).text
+                break
+
+
+def _explained(one: Instruction, now: Instruction, replaced: Mapping[str, str]) -> bool:
+    if one.opcode == "call":  # the marks of calls stand in their texts alone
+        return _renamed(one.text, replaced) == now.text
+    return (
+        (one.result, one.opcode, _renamed(one.rest, replaced)) == (now.result, now.opcode, now.rest)
+        and now.flags <= one.flags
+        and {*now.attached} <= {*one.attached}
+    )
 
 
 def _same(one: Instruction, other: Instruction, replaced: Mapping[str, str]) -> bool:
