@@ -15,6 +15,7 @@ from irgym.api import task_tuning
 from irgym.cli.main import main
 from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule
+from irgym.evaluation.facts import facts_of
 from irgym.evaluation.tuned import Tuned
 
 PROGRAM = URIS[0]
@@ -155,6 +156,15 @@ def test_another_objective_and_what_cannot_be():
         irgym.tune(PROGRAM, search="random", policy="default")
     with pytest.raises(IrgymError, match="wrong results"):
         irgym.replay("passes://wrong/1-0-0-0-0-0-0-0", "fold0")
+
+
+def test_what_is_wrong_is_rejected_and_the_result_says_so():
+    found = irgym.tune("passes://wrong/1-0-0-0-0-0-0-0", evaluations=20)
+    assert found.schedule == "" and found.validated and found.no_gain
+    assert found.rejected and all("wrong results" in one for one in found.rejected)
+    assert found.to_json()["rejected"] == list(found.rejected)
+    assert found.search is not None and not found.search.complete
+    assert any(name == "rejected" and "wrong results" in said for name, said in facts_of(found))
 
 
 def test_the_task_and_the_state_are_in_the_result():

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from irgym.core import capabilities
-from irgym.core.schedule import Schedule
+from irgym.core.errors import WrongResultsError
+from irgym.core.schedule import Schedule, replay
 from irgym.evaluation import finalists
 from irgym.evaluation.finalists import KEPT, Choice, confirm_best
 from irgym.evaluation.tuning import Validator
@@ -91,3 +92,42 @@ def test_a_comparison_that_noise_spoilt_is_made_again(environment, bench, monkey
         environment, bench, task, spoilt, Validator(bench, 3, 0), finalists.ENDLESS
     )
     assert again.actions == chosen and len(again.versus.ratios) > 1 and again.baseline_ratio > 1.0
+
+
+class Refuting(Validator):
+    """Says of some programs that their results are wrong."""
+
+    wrong: tuple[str, ...] = ()
+
+    def __call__(self, task, state):
+        if task.key(state) in self.wrong:
+            raise WrongResultsError(f"{task.key(state)} is wrong")
+        return super().__call__(task, state)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "schedule"),
+    [((0,), "set_0_1"), ((0, 1), "set_0_3 set_1_3"), ((0, 1, 2), ""), ((1,), "set_0_1 set_1_1")],
+)
+def test_a_find_with_wrong_results_gives_way_to_the_next_best(environment, bench, wrong, schedule):
+    task = environment.task("toy://easy")
+    found = [Schedule.parse(one, task.space) for one in ("set_0_1 set_1_1", "set_0_1", "set_0_3 set_1_3")]
+    validator = Refuting(bench, 3, 0)
+    validator.wrong = tuple(task.key(replay(task, found[one])) for one in wrong)
+    finding = confirm_best(
+        environment, bench, task, SearchResult(found[0], tuple(found), 1, 1, 3, 0, ()), validator
+    )
+    worse = finding.no_gain == KEPT  # the third costs more than the program as written
+    assert finding.actions.text(task.space) == ("" if worse else schedule)
+    assert finding.rejected == tuple(
+        f"{validator.wrong[place]} is wrong" for place in range(len(finding.rejected))
+    )
+    assert (len(finding.rejected) > 0) == (0 in wrong) and finding.validated
+
+
+def test_the_program_as_written_must_be_right(environment, bench):
+    task = environment.task("toy://easy")
+    validator = Refuting(bench, 3, 0)
+    validator.wrong = (task.key(task.initial()),)
+    with pytest.raises(WrongResultsError):
+        confirm_best(environment, bench, task, result_of(Schedule()), validator)

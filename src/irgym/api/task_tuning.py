@@ -99,9 +99,8 @@ def tune_task(
     how.tell(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
     patience = Patience(min(PATIENT * watch.bound_s, REPEATED * (how.limits.seconds or math.inf)))
     finding = confirm_best(home, bench, task, found, validator, patience)
-    described = Search(
-        name, led_by, found.evaluations, found.seconds, found.complete and not finding.left_out
-    )
+    complete = found.complete and not finding.left_out and not finding.rejected
+    described = Search(name, led_by, found.evaluations, found.seconds, complete)
     result = tuned(home, bench, task, _called(original, task, finding, how.seed), described, original)
     late_s = 0.0 if how.limits.seconds is None else max(0.0, found.seconds - how.limits.seconds)
     took_s = time.monotonic() - patience.started + late_s

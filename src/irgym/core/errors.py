@@ -19,6 +19,10 @@ class ScheduleError(IrgymError):
     """A schedule does not parse, or one of its actions does not apply."""
 
 
+class WrongResultsError(IrgymError):
+    """An optimised program computes something else than its original, or does not run where that does."""
+
+
 class BackendError(IrgymError):
     """A compiler, library or tool that is needed is missing or has the wrong version."""
 

@@ -48,6 +48,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     facts.append(("validated", _validation_text(result)))
     if result.left_out:
         facts.append(("left out", f"no check could see the effect of {', '.join(result.left_out)}"))
+    facts += [("rejected", f"a program that costs less: {one}") for one in result.rejected]
     if result.search is not None:
         search = result.search
         proven = "; these are all: none is better" if search.complete else ""

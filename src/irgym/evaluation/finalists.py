@@ -12,7 +12,7 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.actions import Action
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import BaselineError, IrgymError
+from irgym.core.errors import BaselineError, IrgymError, WrongResultsError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.patience import ENDLESS, Patience
@@ -76,8 +76,10 @@ def confirm_best(
         validator: Compares results with the original's.
         patience: How long to go on measuring anew; what was found first counts for more then.
 
+    Programs that give wrong results are rejected, and the result says so.
+
     Raises:
-        IrgymError: The best gives wrong results, or does not run any more.
+        IrgymError: The best does not run any more.
     """
     finding = _confirmed(environment, bench, task, result, validator, patience)
     return _never_behind_baseline(environment, bench, task, finding, validator, patience)
@@ -105,7 +107,11 @@ def _never_behind_baseline(
     if both.ratio >= 1.0:
         return replace(finding, versus=both)
     choice = _as_baseline(environment, task, name, ending)
-    return confirm(environment, bench, task, choice.schedule, validator, choice.no_gain, patience)
+    try:
+        itself = confirm(environment, bench, task, choice.schedule, validator, choice.no_gain, patience)
+    except WrongResultsError as error:  # slower than what is wrong is still the best that is right
+        return replace(finding, rejected=(*finding.rejected, str(error)))
+    return replace(itself, left_out=finding.left_out, rejected=finding.rejected)
 
 
 def _confirmed(
@@ -120,46 +126,58 @@ def _confirmed(
     best = best_of(environment, bench, task, result, patience)
     if best.no_gain:
         return _as_baseline_or_written(environment, bench, task, best, validator, patience)
-    finding = _checkable(environment, bench, task, best.schedule, result, validator, patience)
+    finding = _right(environment, bench, task, best.schedule, result.finalists, validator, patience)
     if finding.cost < finding.cost_as_written or same_program(task, finding.state, task.initial()):
         return finding
-    return replace(
-        confirm(environment, bench, task, Schedule(), validator, KEPT, patience), left_out=finding.left_out
-    )
+    written = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+    return replace(written, left_out=finding.left_out, rejected=finding.rejected)
 
 
-def _checkable(
+def _right(
     environment: Environment,
     bench: Bench,
     task: Task[Any],
     schedule: Schedule,
-    result: SearchResult,
+    finalists: Sequence[Schedule],
     validator: Validator,
     patience: Patience,
 ) -> Finding:
-    """Return the best that a search found, less the actions whose effect its validation could not see.
+    """Return the best of some programs that is right, less the actions whose effect no check can see.
 
     Args:
         environment: Where the program comes from.
         bench: Where it is measured.
         task: The program.
         schedule: The best.
-        result: What the search found; its other finalists come next where actions are left out.
+        finalists: Others, of which the best comes next where one is wrong, or actions are left out.
         validator: Compares results with the original's.
         patience: How long to measure anew.
+
+    Raises:
+        WrongResultsError: The program as written does not run as it did when it was first checked.
     """
     left_out: tuple[str, ...] = ()
+    rejected: dict[Any, str] = {}
     while True:
-        if same_program(task, replay(task, schedule), task.initial()):
-            finding = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+        state = replay(task, schedule)
+        written = same_program(task, state, task.initial())
+        try:
+            if written:
+                finding = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+            else:
+                finding = confirm(environment, bench, task, schedule, validator, patience=patience)
+        except WrongResultsError as error:
+            if written:
+                raise
+            rejected[task.key(state)] = str(error)
         else:
-            finding = confirm(environment, bench, task, schedule, validator, patience=patience)
-        unseen = finding.validation.unseen if finding.validation else ()
-        if not set(unseen) - set(left_out):
-            return replace(finding, left_out=left_out)
-        left_out = tuple(dict.fromkeys((*left_out, *unseen)))
-        kept = [_without(finalist, left_out) for finalist in (schedule, *result.finalists)]
-        schedule = next(iter(_by_cost(bench, task, list(dict.fromkeys(kept)))), Schedule())
+            unseen = finding.validation.unseen if finding.validation else ()
+            if not set(unseen) - set(left_out):
+                return replace(finding, left_out=left_out, rejected=tuple(rejected.values()))
+            left_out = tuple(dict.fromkeys((*left_out, *unseen)))
+        kept = dict.fromkeys(_without(one, left_out) for one in (schedule, *finalists))
+        others = [one for one in kept if task.key(replay(task, one)) not in rejected]
+        schedule = next(iter(_by_cost(bench, task, others)), Schedule())
 
 
 def _without(schedule: Schedule, candidates: Sequence[str]) -> Schedule:
@@ -180,7 +198,11 @@ def _as_baseline_or_written(
     It was chosen by timings in turn with the baseline, and so the program as written must be faster in turn
     with the baseline, too: costs alone differ more than programs do.
     """
-    finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain, patience)
+    try:
+        finding = confirm(environment, bench, task, best.schedule, validator, best.no_gain, patience)
+    except WrongResultsError as error:
+        written = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
+        return replace(written, rejected=(str(error),))
     if finding.cost <= finding.cost_as_written * (1.0 + NOISE):
         return finding
     written = confirm(environment, bench, task, Schedule(), validator, KEPT, patience)
@@ -215,6 +237,10 @@ def confirm_episode(
     if new and (final is None or next(iter(_by_cost(bench, task, [final.actions, seen])), None) == seen):
         found.append(confirm(environment, bench, task, seen, validator))
     best = max(found, key=lambda one: one.speedup, default=None)
+    if best is not None and best.validation and best.validation.unseen:
+        best = _right(
+            environment, bench, task, best.actions, [one.actions for one in found], validator, ENDLESS
+        )
     if best is not None and best.cost < best.cost_as_written:
         return best
     return confirm(environment, bench, task, Schedule(), validator, KEPT)

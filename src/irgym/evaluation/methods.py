@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from irgym.core import capabilities
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import BaselineError, IrgymError
+from irgym.core.errors import BaselineError, IrgymError, WrongResultsError
 from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -131,6 +131,8 @@ class Searched:
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
         finding = confirm_best(home, bench, task, result, conditions.validator)
+        if finding.rejected:  # `tune` takes the next best; a method that is compared has failed
+            raise WrongResultsError(finding.rejected[0])
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)

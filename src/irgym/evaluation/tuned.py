@@ -252,6 +252,7 @@ class Tuned(Finding):
                 "baseline_noise": self.baseline_noise,
                 "no_gain": self.no_gain or None,
                 "left_out": list(self.left_out),
+                "rejected": list(self.rejected),
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
                 "reference": None if reference is None else reference.name,

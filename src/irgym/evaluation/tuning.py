@@ -9,7 +9,7 @@ from typing import Any
 from irgym.core import capabilities
 from irgym.core.cost import Measurement, Validation
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.errors import BaselineError, IrgymError, UnknownPipelineError
+from irgym.core.errors import BaselineError, IrgymError, UnknownPipelineError, WrongResultsError
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.evaluation.patience import ENDLESS, Patience
@@ -53,13 +53,13 @@ class Validator:
         why the original does not run.
 
         Raises:
-            IrgymError: The results differ, or the program does not run where the original does.
+            WrongResultsError: The results differ, or the program does not run where the original does.
         """
         if not self.inputs:
             return None
         validation = self._compared(task, state)
         if not validation.ok:
-            raise IrgymError(
+            raise WrongResultsError(
                 f"the schedule gives wrong results for {task.uri} ({validation.detail}; allowed: "
                 f"{validation.tolerance}): please report it as a bug of irgym"
             )
@@ -69,7 +69,7 @@ class Validator:
         """Return the comparison of a program with its original, or why the original has none.
 
         Raises:
-            IrgymError: The program does not run, but the original does.
+            WrongResultsError: The program does not run, but the original does.
         """
         found = self._run(task, state)
         if isinstance(found, Validation) and found.ok:
@@ -81,7 +81,9 @@ class Validator:
         if not original.ok:
             return Validation(True, 0.0, "", 0, blind=f"the program as written fails too: {original.detail}")
         if isinstance(found, IrgymError):
-            raise found
+            raise WrongResultsError(
+                f"{task.uri} fails with this schedule when it is checked: {found}"
+            ) from found
         return found
 
     def _run(self, task: Task[Any], state: Any) -> Validation | IrgymError:
@@ -115,6 +117,7 @@ class Finding:
             something was.
         is_baseline: Whether this is the baseline itself, so that timings of the two in turn are noise.
         left_out: Candidates that the search chose and whose effect no check could see.
+        rejected: What was wrong with better programs that the search found, a sentence each.
     """
 
     actions: Schedule = field(repr=False)
@@ -130,6 +133,7 @@ class Finding:
     no_gain: str = ""
     is_baseline: bool = False
     left_out: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
     @property
     def speedup(self) -> float:
@@ -296,7 +300,8 @@ def confirm(
         patience: How long to measure anew.
 
     Raises:
-        IrgymError: The schedule does not apply, its program fails, or its results are wrong.
+        WrongResultsError: Its results are wrong, or it fails where the program as written does not.
+        IrgymError: The schedule does not apply, or its program does not run when it is measured.
     """
     state = replay(task, schedule)
     validation = validator(task, state)

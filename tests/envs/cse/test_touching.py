@@ -1,6 +1,5 @@
 """What differs in a function that no choice explains is never called right, whatever its runs show."""
 
-from pathlib import Path
 
 import pytest
 
