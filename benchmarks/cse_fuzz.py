@@ -26,7 +26,7 @@ from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Reply, Returned
 from irgym.measure.machine import fingerprint
 
-BARS = {"choices": 20_000, "functions": 1_000}
+BARS = {"choices": 20_000, "functions": 3_000}
 """Figures of the bar: choices that pass the verifier and the proofs, and functions that compute the same."""
 
 CHUNK = 64

@@ -15,6 +15,10 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.verification import Instance
 
 
+MOST_FACTOR = 1 << 10
+"""The greatest factor that moves from one number of a shape to another."""
+
+
 def _wide(dtype: Any) -> list[float]:
     """Return numbers at the edges of a floating-point type."""
     kind = np.finfo(dtype)
@@ -151,7 +155,7 @@ def _target(odd: Odd, rng: Rng) -> Odd:
     for _ in range(int(rng.integers(1, 4))):
         first, second = (int(at) for at in rng.integers(len(numbers), size=2))
         number = numbers[first]
-        factors = [factor for factor in range(2, number + 1) if number % factor == 0]
+        factors = [factor for factor in range(2, min(number, MOST_FACTOR) + 1) if number % factor == 0]
         if factors and numbers[second] > 0 and first != second:
             factor = int(rng.choice(factors))
             numbers[first] //= factor

@@ -158,3 +158,20 @@ def test_calls_see_memory_and_write_it(wrong: str):
     run(CALLS.format(body=RIGHT), pointer, 77, reference=written)
     with pytest.raises(Differs):
         run(CALLS.format(body=wrong), pointer, 77, reference=written)
+
+
+@pytest.mark.parametrize("operation", ["fadd", "fsub", "fmul", "fdiv", "frem"])
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_arithmetic_makes_one_nan_of_all(operation: str, kind: str):
+    """Python's has the sign of the one or the other operand: it depends on how often the line ran."""
+    whole, bits = ("i64", 64) if kind == "double" else ("i32", 32)
+    text = f"""define {whole} @f({kind} %a, {kind} %b) {{
+e:
+  %r = {operation} {kind} %a, %b
+  %s = bitcast {kind} %r to {whole}
+  ret {whole} %s
+}}"""
+    plus = 0x7FF8 << 48 if bits == 64 else 0x7FC0 << 16
+    minus = plus | 1 << (bits - 1)
+    found = {run(text, *pair).result for pair in ((plus, minus), (minus, plus), (minus, minus), (plus, 0))}
+    assert found == {plus}

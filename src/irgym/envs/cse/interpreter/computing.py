@@ -7,7 +7,7 @@ from fractions import Fraction
 from irgym.envs.cse.interpreter.calls import Call
 from irgym.envs.cse.interpreter.layout import Kind, kind_of
 from irgym.envs.cse.interpreter.making import Making
-from irgym.envs.cse.interpreter.numbers import Value, add, mul, saturated, shl, signed, single, sub
+from irgym.envs.cse.interpreter.numbers import Value, add, arithmetic, mul, saturated, shl, signed, single, sub
 from irgym.envs.cse.interpreter.poison import POISON, Unsupported
 
 Intrinsic = Callable[[Making, Call, tuple[Value, ...]], Value]
@@ -178,7 +178,7 @@ def _larger(_: Kind, a: float, b: float) -> float:
 
 def _fused(_: Kind, a: float, b: float, c: float) -> float:
     """Return a product and a sum, rounded once where all is finite."""
-    found = a * b + c
+    found = arithmetic(a * b + c)
     if found != found or math.isinf(a) or math.isinf(b) or math.isinf(c):
         return found
     exact = Fraction(a) * Fraction(b) + Fraction(c)
@@ -258,7 +258,7 @@ def _signed_as(_: Kind, value: float, sign: float) -> float:
 
 
 def _product_and_sum(kind: Kind, a: float, b: float, c: float) -> float:
-    return _single_or(kind, a * b) + c
+    return arithmetic(_single_or(kind, a * b) + c)
 
 
 def _half_even(value: float) -> float:

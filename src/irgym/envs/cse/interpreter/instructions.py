@@ -92,7 +92,8 @@ def _floating(writer: Writer, one: Instruction) -> None:
             found = _FLOATING[one.opcode].format(a, b)
         else:
             found = f"{'quotient' if one.opcode == 'fdiv' else 'remainder'}({a}, {b})"
-        return with_fast_flags(one, f"single({found})" if of.size == 4 else found, (a, b))
+        found = f"arithmetic({f'single({found})' if of.size == 4 else found})"
+        return with_fast_flags(one, found, (a, b))
 
     writer.result(one, writer.each(kind, expression, first, second))
 

@@ -154,6 +154,15 @@ def single(value: Value) -> Value:
     return POISON if value is POISON else c_float(value).value
 
 
+def arithmetic(value: Value) -> Value:
+    """Return the result of an operation, with one NaN for all.
+
+    Sign and payload of a NaN that arithmetic makes are not defined. Python's own differ from run to run: they
+    depend on which of the operands comes first, and that on how often the operation ran before.
+    """
+    return value if value is POISON or value == value else math.nan
+
+
 def quotient(a: Value, b: Value) -> Value:
     """Return a quotient of floating-point numbers."""
     if a is POISON or b is POISON:

@@ -10,6 +10,10 @@ from irgym.envs.cse.interpreter.poison import POISON
 from irgym.envs.cse.interpreter.watching import Feature
 
 
+NAN = -2 - (1 << 64)
+"""What stands for all NaNs among plain values; it hashes to the same number in every process."""
+
+
 class Surroundings(Protocol):
     """What is made up around a function."""
 
@@ -99,7 +103,7 @@ def plain(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple(map(plain, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, float):
-        return "nan" if value != value else -1 - bits_of(value, 8)
+        return NAN if value != value else -1 - bits_of(value, 8)
     return value
 
 
