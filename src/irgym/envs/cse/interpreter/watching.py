@@ -77,7 +77,7 @@ def wished(case: str, operands: tuple[Value, ...], sign: int) -> Iterator[tuple[
                 yield place, other
             case "above" | "below" if not isinstance(other, float):
                 yield place, other + (1 if (case == "above") == (place == 0) else -1)
-            case "negative" | "other negative":
+            case "negative" | "other negative" if not isinstance(operands[place], float):
                 if (place == 0) == (case == "negative"):
                     yield from (
                         (place, value) for value in (operands[place] | sign, -1, -7, sign, -(1 << 20))

@@ -103,7 +103,9 @@ class Pairs:
         if first.result == second.result:
             return True
         if self._effects.loads(first):
-            if not self._memory.holds(first.result, second.result):
+            # The one that stays may also run later than the other: it runs anew before its user does.
+            names = first.result, second.result
+            if not self._memory.holds(*names) and not self._memory.holds(*names[::-1]):
                 return False
             self.loads[second.result] = first.result
             return True

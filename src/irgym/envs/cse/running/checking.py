@@ -35,6 +35,9 @@ _VARIED = 40
 _FOCUSED = 6
 """Runs from which branches are taken anew, for a computation that does not show yet."""
 
+_SEARCHED = 6_000_000
+"""Instructions that may run, about, to see what the computations of a function show."""
+
 _NAMED = 4
 """Computations that a message names."""
 
@@ -81,6 +84,7 @@ class Comparison:
         self._header = function.function.header
         self._name = function.function.name
         self._lines = function.sharing.lines(())
+        self._left = 0
 
     def made(
         self, lines: Sequence[str], replaced: Mapping[str, str], candidates: Mapping[str, str]
@@ -135,6 +139,7 @@ class Comparison:
 
     def _unseen(self, written: Code, difference: Touched, explorer: Explorer) -> list[str]:
         """Return the computations that are touched and show in no run."""
+        self._left = _SEARCHED
         unseen = [
             name
             for name, block in (*difference.dropped, *difference.changed)
@@ -157,22 +162,34 @@ class Comparison:
     def _shows(self, changed: Code, block: int, explorer: Explorer) -> bool:
         """Say whether a function with a change in some block does something else in some run."""
         entered = [run for run in explorer.found.runs if block in run.trace.blocks]
-        if any(self._differs(changed, run) for run in entered[:_SHOWN]):
+        if any(self._tells(changed, run) for run in entered[:_SHOWN]):
             return True
         if not entered:
             return False
         entered.sort(key=lambda run: run.trace.steps)
         for number in range(_VARIED):
+            if self._left <= 0:
+                return False
             run = explorer.varied(entered[number % len(entered)], number)
-            if run is not None and block in run.trace.blocks and self._differs(changed, run):
+            if run is not None and block in run.trace.blocks and self._tells(changed, run):
                 return True
+        if self._left <= 0:
+            return False
         matters = [run for run in entered[:_SHOWN] if self._edges(changed, run) ^ run.trace.edges]
         seeds = (matters or entered)[:_FOCUSED]
         focused = explorer.focused(seeds)
         focused.reach()
+        self._left -= focused.steps
         new = focused.found.runs[len(seeds) :]
         explorer.found.runs += new
-        return any(self._differs(changed, run) for run in new)
+        return any(self._tells(changed, run) for run in new)
+
+    def _tells(self, changed: Code, run: Run) -> bool:
+        """Say whether a run does something else with a change, as long as there is time for it."""
+        if self._left <= 0:
+            return False
+        self._left -= run.trace.steps
+        return bool(self._differs(changed, run))
 
     def _edges(self, other: Code, run: Run) -> set[tuple[int, int]]:
         """Return the branches that another form takes, as far as it does what the function does."""

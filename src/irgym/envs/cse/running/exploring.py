@@ -68,6 +68,10 @@ class Explorer:
         code: The function.
         known: Numbers in its code.
         seed: Seed of the worlds.
+
+    Attributes:
+        steps: Instructions that ran, about.
+        found: What was found.
     """
 
     def __init__(self, program: Program, code: Code, known: Known, seed: int) -> None:
@@ -76,7 +80,7 @@ class Explorer:
         self._known = known
         self._seed = seed
         self._made: Mapping[str, Instruction] = {one.result: one for _, one in code.function if one.result}
-        self._steps = 0
+        self.steps = 0
         self._tries = 0
         self._patience = STEPS
         self.found = Explored()
@@ -95,7 +99,7 @@ class Explorer:
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in worlds by their numbers."""
         for number in worlds:
-            if self._steps > ALL_STEPS and (self.found.runs or self._patience >= PATIENT):
+            if self.steps > ALL_STEPS and (self.found.runs or self._patience >= PATIENT):
                 return
             if number == len(STYLES) and not self.found.runs:
                 self._patience = PATIENT
@@ -109,7 +113,7 @@ class Explorer:
         """
         blocks = frozenset(wanted)
         given_up: set[tuple[int, int]] = set()
-        while self._steps <= ALL_STEPS and self._tries < TRIES:
+        while self.steps <= ALL_STEPS and self._tries < TRIES:
             edge = self._next(blocks, given_up)
             if edge is None:
                 return
@@ -201,7 +205,7 @@ class Explorer:
         """Run worlds in which a case arises with something else changed: it may be hidden there."""
         origins = [run for run in self.found.runs if (name, case) in run.trace.features]
         origins.sort(key=lambda run: run.trace.steps)
-        for number in range(_AROUND if origins and self._steps <= ALL_STEPS else 0):
+        for number in range(_AROUND if origins and self.steps <= ALL_STEPS else 0):
             self.varied(origins[number % min(len(origins), _ORIGINS)], number)
 
     def _changes(
@@ -222,7 +226,7 @@ class Explorer:
     ) -> bool:
         """Try changed worlds; say whether one does what is looked for."""
         for run, fixed in islice(changes, tries):
-            if self._tries >= TRIES or self._steps > ALL_STEPS:
+            if self._tries >= TRIES or self.steps > ALL_STEPS:
                 return False
             self._tries += 1
             self._tried(run.world.with_fixed(fixed), only_new=True)
@@ -259,14 +263,14 @@ class Explorer:
             if trace.vague:
                 Machine(self._program, world, 2 * self._patience, trace, turn=True).run(self._code)
         except (Undefined, Unsupported, Endless) as error:
-            self._steps += self._patience - max(machine.steps, 0)
+            self.steps += self._patience - max(machine.steps, 0)
             self.found.failures[str(error)] += 1
             return None
         except Differs:
-            self._steps += self._patience - max(machine.steps, 0)
+            self.steps += self._patience - max(machine.steps, 0)
             self.found.failures["what it does depends on undefined values"] += 1
             return None
-        self._steps += trace.steps * (2 if trace.vague else 1)
+        self.steps += trace.steps * (2 if trace.vague else 1)
         run = Run(world, trace)
         rare = any(self.found.features[one] < _ENOUGH for one in trace.features)
         if not only_new or rare or trace.edges - self.found.edges:
