@@ -85,7 +85,7 @@ def main(options: Options) -> None:
     uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.limit)
     each = -(-options.choices // len(uris))
     started = time.perf_counter()
-    passed = wrong = same = 0
+    passed = wrong = same = seen = 0
     running_left = len(uris) if options.run is None else options.run
     blind: Counter[str] = Counter()
     proofs: Counter[str] = Counter()
@@ -111,8 +111,9 @@ def main(options: Options) -> None:
             passed += sum(one.ok for one in said[: len(looked_at)])
             for answer in said[: len(looked_at)]:
                 proofs.update(answer.figures)
-            same += sum(one.checked for one in ran)
-            blind.update(one.blind for one in ran if one.ok and one.blind)
+            same += sum(one.ok and one.inputs > 0 for one in ran)
+            seen += sum(one.checked for one in ran)
+            blind.update(one.blind for one in ran if one.ok and not one.inputs)
             print(
                 f"{begin + len(chunk)} functions, {passed} choices, {same} ran", file=sys.stderr, flush=True
             )
@@ -120,6 +121,7 @@ def main(options: Options) -> None:
         print(f"{count} functions: {why}")
     print(", ".join(f"{what.replace('_', ' ')} {count}" for what, count in proofs.items()))
     print(f"{len(uris)} functions, {time.perf_counter() - started:.0f} s: {wrong} wrong")
+    print(f"all that is shared shows in some run of {seen} functions, and not in those of {same - seen}")
     for what, count in (("choices", passed), ("functions", same)):
         verdict = "met" if count >= BARS[what] and not wrong else "NOT met"
         done = "passed the verifier" if what == "choices" else "computed the same"

@@ -14,7 +14,6 @@ from graph_fuzzing.odd_attributes import changed_attribute, more_attributes, oth
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.verification import Instance
 
-
 MOST_FACTOR = 1 << 10
 """The greatest factor that moves from one number of a shape to another."""
 

@@ -1,6 +1,5 @@
 """What differs in a function that no choice explains is never called right, whatever its runs show."""
 
-
 import pytest
 
 from irgym.envs.cse.ir.analysis import Analysed, analysed

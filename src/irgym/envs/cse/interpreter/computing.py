@@ -7,7 +7,17 @@ from fractions import Fraction
 from irgym.envs.cse.interpreter.calls import Call
 from irgym.envs.cse.interpreter.layout import Kind, kind_of
 from irgym.envs.cse.interpreter.making import Making
-from irgym.envs.cse.interpreter.numbers import Value, add, arithmetic, mul, saturated, shl, signed, single, sub
+from irgym.envs.cse.interpreter.numbers import (
+    Value,
+    add,
+    arithmetic,
+    mul,
+    saturated,
+    shl,
+    signed,
+    single,
+    sub,
+)
 from irgym.envs.cse.interpreter.poison import POISON, Unsupported
 
 Intrinsic = Callable[[Making, Call, tuple[Value, ...]], Value]

@@ -77,7 +77,7 @@ class Machine(Making):
             frozenset(blocks),
             frozenset(self.features),
             self.operands,
-            steps - self.steps,
+            steps - self.steps + self.work,
             self.vague or self.memory.undefined,
         )
         if self.reference is not None:

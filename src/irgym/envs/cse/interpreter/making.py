@@ -20,6 +20,9 @@ ARGUMENTS, SLOTS = 1 << 60, 256
 LARGEST = 1 << 16
 """Bytes that are copied or filled at once, at most."""
 
+BYTES_OF_A_STEP = 4
+"""Bytes that are copied or filled in the time of one instruction."""
+
 _LARGEST_VARIABLE = 1 << 24
 _FILLERS = 0x5A, 0xA5
 
@@ -34,6 +37,9 @@ class Making:
         steps: Instructions that may run.
         reference: The run that this one is compared with, if any.
         turn: Whether undefined values are others than otherwise.
+
+    Attributes:
+        work: What instructions took beyond one step each, in steps: bytes that were copied, parts of vectors.
     """
 
     program: Program
@@ -48,6 +54,7 @@ class Making:
         default_factory=dict[str, tuple[tuple[Value, ...], int]]
     )
     escaped: set[int] = field(default_factory=set[int])
+    work: int = 0
     _regions: int = 0
 
     def __post_init__(self) -> None:
@@ -150,6 +157,7 @@ class Making:
         """Return a value of a larger type from memory."""
         scalar = kind_of(kind)
         if scalar is None:
+            self.work += 1
             return tuple(
                 self.loaded(address + offset, one) for offset, one in self.program.layout.fields(kind)
             )
@@ -160,6 +168,7 @@ class Making:
         """Write a value of a larger type."""
         scalar = kind_of(kind)
         if scalar is None:
+            self.work += len(value)
             for (offset, inner), one in zip(self.program.layout.fields(kind), value, strict=True):
                 self.stored(address + offset, inner, one)
             return
@@ -174,6 +183,7 @@ class Making:
             raise Undefined("a copy depends on poison")
         if size > LARGEST:
             raise Endless("it copies too many bytes")
+        self.work += size // BYTES_OF_A_STEP
         if size:
             kind = self.memory.touched.get(source) or _copied_as(source, size)
             content, marks = self.memory.get(source, size, kind)
@@ -185,6 +195,7 @@ class Making:
             raise Undefined("filling depends on poison")
         if size > LARGEST:
             raise Endless("it fills too many bytes")
+        self.work += size // BYTES_OF_A_STEP
         if size:
             if byte is POISON:
                 self.memory.put(target, bytes(size), b"\2" * size)

@@ -9,7 +9,6 @@ from irgym.envs.cse.interpreter.numbers import Value, bits_of
 from irgym.envs.cse.interpreter.poison import POISON
 from irgym.envs.cse.interpreter.watching import Feature
 
-
 NAN = -2 - (1 << 64)
 """What stands for all NaNs among plain values; it hashes to the same number in every process."""
 
@@ -80,7 +79,7 @@ class Trace:
         blocks: Blocks that were entered.
         features: Cases of the instructions that are looked at.
         operands: Their operands, the last ones, by result, and the sign bit of integers.
-        steps: Instructions that ran, about.
+        steps: Instructions that ran, about, with what took as long.
         vague: Whether the run depends on undefined values, which may be others.
     """
 

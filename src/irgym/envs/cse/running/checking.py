@@ -35,7 +35,7 @@ _VARIED = 40
 _FOCUSED = 6
 """Runs from which branches are taken anew, for a computation that does not show yet."""
 
-_SEARCHED = 6_000_000
+_SEARCHED = 3_000_000
 """Instructions that may run, about, to see what the computations of a function show."""
 
 _NAMED = 4

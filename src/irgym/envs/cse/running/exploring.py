@@ -263,11 +263,11 @@ class Explorer:
             if trace.vague:
                 Machine(self._program, world, 2 * self._patience, trace, turn=True).run(self._code)
         except (Undefined, Unsupported, Endless) as error:
-            self.steps += self._patience - max(machine.steps, 0)
+            self.steps += self._patience - max(machine.steps, 0) + machine.work
             self.found.failures[str(error)] += 1
             return None
         except Differs:
-            self.steps += self._patience - max(machine.steps, 0)
+            self.steps += self._patience - max(machine.steps, 0) + machine.work
             self.found.failures["what it does depends on undefined values"] += 1
             return None
         self.steps += trace.steps * (2 if trace.vague else 1)
