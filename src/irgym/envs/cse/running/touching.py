@@ -69,14 +69,14 @@ def _unexplained(written: Function, other: Function, replaced: Mapping[str, str]
 
     Sharing drops results, names those that stay in their place, and takes away what they promise.
     """
-    for block, found in zip_longest(written.blocks, other.blocks):
-        if block is None or found is None or block.name != found.name:
-            yield f"block {(block or found).name}"
-            return
+    if [block.name for block in written.blocks] != [block.name for block in other.blocks]:
+        yield "other blocks"
+        return
+    for block, found in zip(written.blocks, other.blocks, strict=True):
         kept = [one for one in block.instructions if one.result not in replaced]
         for one, now in zip_longest(kept, found.instructions):
             if one is None or now is None or not _explained(one, now, replaced):
-                yield (one or now).text
+                yield one.text if one is not None else "more instructions"
                 break
 
 
