@@ -40,6 +40,8 @@ class Options:
     """Time after which no further module is begun."""
     seed: int = 0
     """Seed of the passes and inputs."""
+    families: tuple[str, ...] = tuple(FAMILIES)
+    """The families that modules are of; networks take minutes each."""
 
 
 def shuffled(task: HloTask, rng: np.random.Generator, steps: int = 10) -> HloState:
@@ -73,7 +75,7 @@ def main() -> None:
     outcomes: Counter[str] = Counter()
     started = time.monotonic()
     modules = 0
-    families = rng.permutation(list(FAMILIES)).tolist()
+    families = rng.permutation(options.families).tolist()
     with tempfile.TemporaryDirectory() as folder:
         while modules < options.count and time.monotonic() - started < options.seconds:
             task = HLO.task(f"hlo://{families[modules % len(families)]}")
@@ -93,6 +95,7 @@ def main() -> None:
                     print(f"  WRONG {task.uri} {suffix} {task.key(state)}: {wrong}", flush=True)
                 file.unlink(missing_ok=True)
             modules += 1
+            print(f"{modules} modules: {dict(outcomes)}", file=sys.stderr, flush=True)
     print(f"{modules} modules, {sum(outcomes.values())} exports: {dict(outcomes)}")
     sys.exit(1 if outcomes["wrong"] else 0)
 
