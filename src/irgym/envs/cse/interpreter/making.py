@@ -20,7 +20,7 @@ ARGUMENTS, SLOTS = 1 << 60, 256
 LARGEST = 1 << 16
 """Bytes that are copied or filled at once, at most."""
 
-BYTES_OF_A_STEP = 4
+BYTES_OF_A_STEP = 1
 """Bytes that are copied or filled in the time of one instruction."""
 
 _LARGEST_VARIABLE = 1 << 24
