@@ -27,7 +27,7 @@ from irgym.measure.isolation.protocol import Reply, Returned
 from irgym.measure.machine import fingerprint
 
 BARS = {"choices": 20_000, "functions": 3_000}
-"""Figures of the bar: choices that pass the verifier and the proofs, and functions that compute the same."""
+"""How many choices must pass the verifier and the proofs, and how many functions compute the same."""
 
 CHUNK = 64
 """Functions whose choices are looked at together."""

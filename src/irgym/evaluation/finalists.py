@@ -68,6 +68,8 @@ def confirm_best(
 ) -> Finding:
     """Validate and measure the best finalist of a search; the program as written where that is no better.
 
+    Programs that give wrong results are rejected, and the result says so.
+
     Args:
         environment: Where the program comes from.
         bench: Where it is measured.
@@ -75,8 +77,6 @@ def confirm_best(
         result: What the search found.
         validator: Compares results with the original's.
         patience: How long to go on measuring anew; what was found first counts for more then.
-
-    Programs that give wrong results are rejected, and the result says so.
 
     Raises:
         IrgymError: The best does not run any more.
@@ -243,7 +243,8 @@ def confirm_episode(
         )
     if best is not None and best.cost < best.cost_as_written:
         return best
-    return confirm(environment, bench, task, Schedule(), validator, KEPT)
+    written = confirm(environment, bench, task, Schedule(), validator, KEPT)
+    return written if best is None else replace(written, left_out=best.left_out, rejected=best.rejected)
 
 
 def best_of(

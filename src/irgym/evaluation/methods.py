@@ -131,8 +131,6 @@ class Searched:
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
         finding = confirm_best(home, bench, task, result, conditions.validator)
-        if finding.rejected:  # `tune` takes the next best; a method that is compared has failed
-            raise WrongResultsError(finding.rejected[0])
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
@@ -201,7 +199,12 @@ def outcome_of(
         speedup: By default that of the finding.
         best_seen: The least cost on the way of a policy.
         trace: The course of a search.
+
+    Raises:
+        WrongResultsError: The method found a wrong program: it has failed, though `tune` takes the next best.
     """
+    if finding.rejected:
+        raise WrongResultsError(finding.rejected[0])
     gained = finding.speedup if speedup is None else speedup
     low, high = finding.baseline_noise or (None, None)
     row = Row(

@@ -20,9 +20,6 @@ ARGUMENTS, SLOTS = 1 << 60, 256
 LARGEST = 1 << 16
 """Bytes that are copied or filled at once, at most."""
 
-BYTES_OF_A_STEP = 1
-"""Bytes that are copied or filled in the time of one instruction."""
-
 _LARGEST_VARIABLE = 1 << 24
 _FILLERS = 0x5A, 0xA5
 
@@ -183,7 +180,7 @@ class Making:
             raise Undefined("a copy depends on poison")
         if size > LARGEST:
             raise Endless("it copies too many bytes")
-        self.work += size // BYTES_OF_A_STEP
+        self.work += size
         if size:
             kind = self.memory.touched.get(source) or _copied_as(source, size)
             content, marks = self.memory.get(source, size, kind)
@@ -195,7 +192,7 @@ class Making:
             raise Undefined("filling depends on poison")
         if size > LARGEST:
             raise Endless("it fills too many bytes")
-        self.work += size // BYTES_OF_A_STEP
+        self.work += size
         if size:
             if byte is POISON:
                 self.memory.put(target, bytes(size), b"\2" * size)
