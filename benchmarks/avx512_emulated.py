@@ -37,8 +37,8 @@ from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.programs.sources import answer
 from irgym.envs.linalg.task import LinalgTask
-from irgym.envs.loops.codegen.backends import AVX2, AVX512
-from irgym.envs.loops.codegen.lower import CodeTooLarge
+from irgym.envs.loops.compiling.backends import AVX2, AVX512
+from irgym.envs.loops.compiling.lower import CodeTooLarge
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.nest import initial_nest
 from irgym.envs.loops.task import LoopsTask

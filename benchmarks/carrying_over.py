@@ -18,14 +18,14 @@ import tyro
 
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.environment import Bench, spread
-from irgym.core.policy import Policy
 from irgym.core.task import Task
 from irgym.envs.loops.task import LoopsTask
-from irgym.evaluation.policies import load_policy
-from irgym.evaluation.statistics import geometric_interval
-from irgym.evaluation.targets import machine_text
-from irgym.evaluation.tuning import least_costs
-from irgym.search.strategies.rollout import outcome, rollout
+from irgym.judging.statistics import geometric_interval
+from irgym.judging.targets import machine_text
+from irgym.judging.tuning import least_costs
+from irgym.policies.policy import Policy
+from irgym.search.policies import load_policy
+from irgym.search.rollouts import outcome, rollout
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from hlo_fuzz import episodes
 from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation
-from irgym.envs.hlo.checking import TOLERANCE, Original
+from irgym.envs.hlo.checking.checks import TOLERANCE, Original
+from irgym.envs.hlo.checking.inputs import turned, without_greatest
+from irgym.envs.hlo.compiling.store import read_program
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.inputs import turned, without_greatest
-from irgym.envs.hlo.programs import parse_program
-from irgym.envs.hlo.store import read_program
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.uris import parse_program
 from irgym.measure.checking.agreement import compare
 from irgym.measure.checking.expected import Expected
 from irgym.measure.checking.problem import validation

@@ -9,10 +9,10 @@ from mutations import MUTATIONS, Array
 
 from irgym.core.cost import Validation
 from irgym.envs.loops import runner
-from irgym.envs.loops.checking import Draw, first_products, prepared
-from irgym.envs.loops.codegen.backends import BACKENDS
-from irgym.envs.loops.contraction import Contraction, parse_uri
+from irgym.envs.loops.checking.inputs import Draw, first_products, prepared
+from irgym.envs.loops.compiling.backends import BACKENDS
 from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.programs.contraction import Contraction, parse_uri
 from irgym.measure.checking.problem import validation
 
 LONG = ("loops://mm/4x4x400000", "loops://mm/1x1x2000000")

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import tyro
 
+from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import spread
-from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE, LIMITS
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CHECKS, CseTask

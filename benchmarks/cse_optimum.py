@@ -17,7 +17,7 @@ from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import PIPELINES, CseTask
-from irgym.evaluation.statistics import geometric_interval
+from irgym.judging.statistics import geometric_interval
 from irgym.measure.machine import fingerprint
 
 BAR, MEMOISED = 150.0, 20_000.0

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import tyro
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.cse.ir.analysis import analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.packages.fetching import unpacked
-from irgym.envs.cse.packages.pinned import FUNCTIONS, Package, functions, packages
 from irgym.envs.cse.programs.files import SourceFile
+from irgym.envs.cse.programs.packages.fetching import unpacked
+from irgym.envs.cse.programs.packages.pinned import FUNCTIONS, Package, functions, packages
 from irgym.envs.cse.programs.sources import Sources
 
 GROUPS = ((3, 4), (5, 8), (9, 16), (17, 32), (33, 64))

@@ -18,23 +18,23 @@ import numpy as np
 import torch
 import tyro
 
-from irgym.agents.outcomes import all_outcomes
+from irgym.agents.imitation.outcomes import all_outcomes
+from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Evaluator
 from irgym.core.environment import spread
-from irgym.core.errors import ProgramError
-from irgym.core.policy import Policy
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import PIPELINES, CseTask
-from irgym.evaluation.policies import load_policy
-from irgym.evaluation.statistics import geometric_interval
+from irgym.judging.statistics import geometric_interval
 from irgym.measure.machine import fingerprint
+from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
+from irgym.search.policies import load_policy
+from irgym.search.rollouts import outcome, rollout
 from irgym.search.session import run_search
 from irgym.search.strategies.guided import Guided
-from irgym.search.strategies.rollout import outcome, rollout
 
 BARS = {"policy": 0.60, "guided": 0.95}
 """What share of the best choices' gain is asked for: of one greedy episode, and of a guided search."""

@@ -15,10 +15,10 @@ import tyro
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from irgym.agents.outcomes import Outcomes, all_outcomes
+from irgym.agents.imitation.outcomes import Outcomes, all_outcomes
+from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Evaluator
-from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CseTask

@@ -172,7 +172,7 @@ class Outcome:
 
 def run(uri: str) -> Outcome:
     """Load a file in this process, and check a random schedule."""
-    from irgym.core.errors import IrgymError
+    from irgym.base.errors import IrgymError
     from irgym.envs.linalg.environment import LINALG
 
     begun = time.perf_counter()

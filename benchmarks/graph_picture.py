@@ -9,7 +9,7 @@ from pathlib import Path
 
 from irgym.core.drawing import Drawing
 from irgym.envs.graph.environment import GRAPH
-from irgym.evaluation.pictures import standalone
+from irgym.reporting.pictures import standalone
 
 RULES = (
     "conv-relu,block-fused-conv,block-max-pool,reorder-concat,reorder-elimination,reorder-round-trip,"

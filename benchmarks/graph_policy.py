@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import tyro
 
 import irgym
+from irgym.comparing.results import Comparison
 from irgym.core.environment import spread
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.families import KINDS
-from irgym.evaluation.results import Comparison
-from irgym.evaluation.statistics import geometric_interval
+from irgym.judging.statistics import geometric_interval
 from irgym.measure.machine import fingerprint
 
 BARS = {"convolutional": 0.98, "transformer": 1.0}

@@ -25,7 +25,7 @@ from irgym.envs.graph.eqsat.saturation import Limits, saturate
 from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import literal
-from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
 from irgym.search.budget import Budget

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import tyro
 
-from irgym.acting.layout import LAYOUTS
 from irgym.agents.hyperparameters import NetworkOptions
 from irgym.agents.networks import spec_of
 from irgym.core.actions import Action
@@ -22,8 +21,9 @@ from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import EVERYWHERE
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.machine import fingerprint
-from irgym.nets.actor_critic import Actor
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.actor_critic import Actor
+from irgym.networks.policy import TorchPolicy
+from irgym.policies.layout import LAYOUTS
 
 BERT = "graph://bert?layers=12"
 INCEPTION = "graph://inception_v3"

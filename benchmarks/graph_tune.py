@@ -18,7 +18,7 @@ import irgym
 from irgym.core.environment import spread
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.families import KINDS
-from irgym.evaluation.tuned import Tuned
+from irgym.judging.tuned import Tuned
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.machine import cache_dir, fingerprint
 

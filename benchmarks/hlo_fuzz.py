@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import tyro
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule
+from irgym.envs.hlo.actions import STOP
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.passes import STOP
+from irgym.envs.hlo.programs.families import FAMILIES
 from irgym.envs.hlo.state import HloState
 from irgym.envs.hlo.task import HloTask
 

@@ -23,12 +23,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import tyro
 
-from irgym.core.policy import Policy
 from irgym.core.reward import RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import replay
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.task import HloTask
-from irgym.search.strategies.rollout import outcome, rollout
+from irgym.policies.policy import Policy
+from irgym.search.rollouts import outcome, rollout
 
 OURS: dict[str, tuple[str, dict[str, Any], Reward]] = {
     "PPO": ("ppo", {}, RelativeImprovement()),
@@ -146,7 +146,7 @@ def run_baseline(learner: str, seed: int, options: Options) -> Result:
     """Train a learner of Stable-Baselines3 with its own defaults but for the widths."""
     import torch
 
-    from irgym.agents.sb3 import train_sb3
+    from irgym.agents.algorithms.sb3 import train_sb3
     from irgym.gym.env import TaskEnv
     from irgym.measure.evaluators import Inline
 

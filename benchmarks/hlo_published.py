@@ -24,12 +24,12 @@ from statistics import median
 import tyro
 
 import irgym
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
 from irgym.core.environment import Versus
-from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.functions import program_of_function
+from irgym.envs.hlo.programs.from_jax import program_of_function
 
 PACKAGES = {
     "haiku": "dm-haiku",
@@ -153,7 +153,7 @@ def run_time(found: Found) -> tuple[Versus, Versus]:
     ours: bytes = HLO.pool().call("proto", task.modules.file, state.path)
     with HLO.bench() as bench:
         one, same = (
-            bench.call(Call("irgym.envs.hlo.execution:time_in_turn", (proto, first)), 600.0)
+            bench.call(Call("irgym.envs.hlo.compiling.execution:time_in_turn", (proto, first)), 600.0)
             for proto in (ours, first)
         )
     return one, same

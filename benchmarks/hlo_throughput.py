@@ -19,13 +19,13 @@ import numpy as np
 import tyro
 
 from irgym.core.actions import Action
-from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.actions import STOP
+from irgym.envs.hlo.compiling.engine import load_engine
+from irgym.envs.hlo.compiling.modules import ProgramModules
+from irgym.envs.hlo.compiling.pool import Pool
+from irgym.envs.hlo.compiling.store import Store
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.modules import ProgramModules
-from irgym.envs.hlo.passes import STOP
-from irgym.envs.hlo.pool import Pool
 from irgym.envs.hlo.state import HloState
-from irgym.envs.hlo.store import Store
 from irgym.envs.hlo.task import HloTask
 from irgym.measure.bench import MeasuringBench
 

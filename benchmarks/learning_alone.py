@@ -30,8 +30,8 @@ from irgym.api.programs import environment_named
 from irgym.cli.settings import settings_of
 from irgym.core.catalogue import dataset_named
 from irgym.core.environment import recipe_of
-from irgym.core.run_folder import RunFolder
-from irgym.evaluation.statistics import geometric_interval
+from irgym.judging.statistics import geometric_interval
+from irgym.policies.run_folder import RunFolder
 
 PLAIN = {"episodes": 256, "minibatch": 256, "started": 0, "sketched": 0}
 """PPO without scripts."""

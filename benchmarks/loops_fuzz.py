@@ -12,7 +12,7 @@ import tyro
 from irgym.core.actions import Action
 from irgym.core.cost import Validation
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.loops.codegen.backends import BACKENDS
+from irgym.envs.loops.compiling.backends import BACKENDS
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.state import LoopsState
 from irgym.envs.loops.task import LoopsTask

@@ -14,7 +14,7 @@ from pathlib import Path
 import tyro
 
 from irgym.core.cost import Job
-from irgym.envs.loops.codegen.backends import preferred
+from irgym.envs.loops.compiling.backends import preferred
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.task import LoopsTask
 from irgym.measure.bench import MeasuringBench

@@ -29,12 +29,12 @@ import numpy as np
 import torch
 import tyro
 
-from irgym.agents.ppo import PPOConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
 from irgym.core.reward import LogSpeedup, RelativeImprovement
 from irgym.envs.hlo.environment import HLO
-from irgym.evaluation.statistics import Verdict, geometric_interval
+from irgym.judging.statistics import Verdict, geometric_interval
 from irgym.measure.evaluators import Inline
 
 DEFAULT = PPOConfig(episodes=32, minibatch=128, lr=3e-3, hidden=(64, 64), normalise_observations=True)

@@ -25,7 +25,7 @@ import torch
 from stable_baselines3 import PPO as BaselinePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from irgym.agents.ppo import PPO, PPOConfig
+from irgym.agents.algorithms.ppo import PPO, PPOConfig
 from irgym.agents.problem import Problem
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome

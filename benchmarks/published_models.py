@@ -262,7 +262,7 @@ def load(published: Published) -> Loaded:
     import torch
 
     from irgym import linalg
-    from irgym.core.errors import IrgymError
+    from irgym.base.errors import IrgymError
     from irgym.envs.graph.programs.models.images import declare_operators_that_cannot_be_loaded
     from irgym.envs.linalg.environment import LINALG
 

@@ -20,12 +20,12 @@ from tempfile import TemporaryDirectory
 
 import tyro
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.schedule import replay
+from irgym.envs.cse.compiling import llvm
+from irgym.envs.cse.compiling.export import export_module
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.export import export_module
 from irgym.envs.cse.proving.proofs import proofs_of
-from irgym.envs.cse.scoring import llvm
 from irgym.measure.evaluators import Inline
 
 SOURCES = Path(__file__).parent / "cse_languages"

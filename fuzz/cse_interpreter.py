@@ -18,13 +18,13 @@ from typing import Any
 
 import tyro
 
+from irgym.envs.cse.compiling.llvm import read
 from irgym.envs.cse.interpreter.layout import Kind
 from irgym.envs.cse.interpreter.machine import Machine
 from irgym.envs.cse.interpreter.making import ARGUMENTS, SLOTS
 from irgym.envs.cse.interpreter.poison import POISON, Endless, Undefined
 from irgym.envs.cse.interpreter.program import Program
 from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.scoring.llvm import read
 
 WIDTHS = (1, 7, 8, 16, 32, 33, 64)
 FLOATS = ("float", "double")

@@ -29,15 +29,15 @@ from typing import Annotated, Literal
 import tyro
 from cse_faults import KINDS, PROGRAMS, Fault, faults
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.core.errors import ProgramError
+from irgym.envs.cse.checking.validation import Comparison, compared
+from irgym.envs.cse.compiling.scorer import function_at, module_at
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.types import type_of
 from irgym.envs.cse.programs.preparing import prepared
-from irgym.envs.cse.running.checking import Comparison, compared
-from irgym.envs.cse.scoring.scorer import function_at, module_at
 from irgym.envs.cse.task import CseTask
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import tyro
 
+from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call
 from irgym.core.environment import spread
-from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE, LIMITS
 from irgym.envs.cse.proving.proofs import Proofs
 from irgym.envs.cse.task import CseTask

@@ -37,17 +37,17 @@ from graph_fuzzing.programs import HEAVY, PROGRAMS
 from graph_fuzzing.structure import check_structure, check_types, mutants, renamed, same
 from numpy.typing import NDArray
 
+from irgym.base.errors import ProgramError
 from irgym.core.actions import Action
 from irgym.core.cost import Validation
-from irgym.core.errors import ProgramError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH, RUNNING, toolchain
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.reference.calls import OperatorError
-from irgym.envs.graph.rules.verification import error_of
+from irgym.envs.graph.rewriting.verification import error_of
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import feeds_of
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask, block_of
 from irgym.measure.isolation.child import Child, Returned

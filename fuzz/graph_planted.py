@@ -21,8 +21,8 @@ from graph_planting.library import KINDS
 from rich.console import Console
 from rich.table import Table
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Validation
-from irgym.core.errors import IrgymError
 from irgym.envs.graph.environment import GRAPH, RUNNING
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask

@@ -26,17 +26,17 @@ from graph_fuzzing.programs import HEAVY, PROGRAMS
 from graph_fuzzing.random_graphs import Maker
 from graph_fuzzing.rule_checks import Refused, in_runtime, instance_in, runs
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
+from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rewriting.transitions import rewritten
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import feeds_of
-from irgym.envs.graph.sites import Finder
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import block_of
-from irgym.envs.graph.transitions import rewritten
 from irgym.measure.target import target_of
 
 FAMILIES = 0.1

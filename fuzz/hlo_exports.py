@@ -17,16 +17,16 @@ import jax.export
 import numpy as np
 import tyro
 
-from irgym.core.errors import IrgymError
-from irgym.envs.hlo.checking import problem_of
+from irgym.base.errors import IrgymError
+from irgym.envs.hlo.actions import STOP
+from irgym.envs.hlo.checking.checks import problem_of
+from irgym.envs.hlo.compiling.executable import compile_module
+from irgym.envs.hlo.compiling.export import FORMS
+from irgym.envs.hlo.compiling.store import read_program
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.executable import compile_module
-from irgym.envs.hlo.export import FORMS
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.lowering import convert
-from irgym.envs.hlo.passes import STOP
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.lowering import convert
 from irgym.envs.hlo.state import HloState
-from irgym.envs.hlo.store import read_program
 from irgym.envs.hlo.task import HloTask
 
 

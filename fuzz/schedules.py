@@ -24,7 +24,7 @@ import tyro
 from irgym.core.cost import Call, Validation
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LIMITS, LINALG
-from irgym.envs.loops.codegen.backends import BACKENDS
+from irgym.envs.loops.compiling.backends import BACKENDS
 from irgym.envs.loops.environment import LOOPS
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Raised, Returned

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import BackendError
-from irgym.envs.hlo.native.build import build
+from irgym.base.errors import BackendError
+from irgym.envs.hlo.compiling.native.build import build
 from irgym.measure.machine import cache_dir
 from irgym.measure.variables import REMOVED
+
+pytest_plugins = ["judged"]
 
 BUILT = "IRGYM_TESTS_BUILT"
 """Environment variable: where processes that run tests side by side find the folder of `built`."""

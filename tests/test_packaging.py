@@ -54,7 +54,11 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path):
         held = {name for name in archive.namelist() if name.startswith("irgym/")}
     files = {path.relative_to(SOURCE.parent).as_posix() for path in SOURCE.rglob("*") if path.is_file()}
     assert held == {name for name in files if "__pycache__" not in name}
-    assert {"irgym/py.typed", "irgym/evaluation/report.css", "irgym/envs/hlo/native/engine.cc"} <= held
+    assert {
+        "irgym/py.typed",
+        "irgym/reporting/report.css",
+        "irgym/envs/hlo/compiling/native/engine.cc",
+    } <= held
     assert sum(name.endswith(".pt") for name in held) >= 3
 
 

@@ -23,7 +23,7 @@ def test_import_loads_no_compiler_no_torch_and_no_environment():
     loaded = set(fresh("import sys, irgym; print(*sys.modules)").split())
     assert "irgym" in loaded and not loaded & HEAVY
     ours = {name for name in loaded if name.startswith("irgym.")}
-    assert not any(name.startswith(("irgym.envs", "irgym.api", "irgym.evaluation")) for name in ours)
+    assert not any(name.startswith(("irgym.envs", "irgym.api", "irgym.judging")) for name in ours)
 
 
 def test_public_functions_load_no_torch_before_they_are_called():
@@ -45,7 +45,7 @@ def test_a_name_that_is_not_there():
 
 
 def test_no_module_takes_the_place_of_a_function():
-    modules = "import irgym.api.training, irgym.evaluation.tuned, irgym.cli.main"
+    modules = "import irgym.api.training, irgym.judging.tuned, irgym.cli.main"
     functions = "irgym.tune, irgym.replay, irgym.compare, irgym.train, irgym.evaluate, irgym.task"
     assert fresh(f"import irgym, {modules[7:]}; print(all(map(callable, [{functions}])))") == "True\n"
 

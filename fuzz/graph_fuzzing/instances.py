@@ -15,8 +15,8 @@ from irgym.envs.graph.ir.reading import mark_apart
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Stored, Weights, weight_of
 from irgym.envs.graph.ir.writing import model_of
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import verify
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import verify
 from irgym.envs.graph.running.artefacts import FILE, WEIGHTS
 
 OPSET = 23

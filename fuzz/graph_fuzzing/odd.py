@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.verification import Instance
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.verification import Instance
 
 Array = NDArray[Any]
 Rng = np.random.Generator

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from graph_fuzzing.odd import Odd, Rng
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.language import CLASSES
+from irgym.envs.graph.rewriting.language import CLASSES
 
 WINDOWS: Mapping[str, Sequence[Attribute]] = {
     "pads": ((0, 1, 2, 0), (1, 0, 0, 2), (0, 0, 1, 1), (2, 1)),

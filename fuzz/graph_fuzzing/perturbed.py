@@ -12,7 +12,7 @@ import numpy as np
 from graph_fuzzing.odd import Array, Odd, Rng, arrays_of, cast, mapped, pick, with_array
 from graph_fuzzing.odd_attributes import changed_attribute, more_attributes, other_operator
 from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.rules.verification import Instance
+from irgym.envs.graph.rewriting.verification import Instance
 
 MOST_FACTOR = 1 << 10
 """The greatest factor that moves from one number of a shape to another."""

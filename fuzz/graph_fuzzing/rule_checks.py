@@ -14,8 +14,8 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.reference.calls import OperatorError
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import Instance, error_of, instance_of, run
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import Instance, error_of, instance_of, run
 from irgym.envs.graph.task import block_of
 from irgym.measure.target import target_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
-from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.envs.graph.environment import toolchain
 from irgym.envs.graph.programs.files import bound

@@ -45,7 +45,7 @@ def python(lines: Sequence[str], *arguments: object) -> Opening:
     """Return an opening by a function of the package: errors of the user end it as the command line does."""
     body = "\n".join(f"    {line}" for line in lines)
     script = (
-        "import sys\nfrom irgym.core.errors import IrgymError\ntry:\n"
+        "import sys\nfrom irgym.base.errors import IrgymError\ntry:\n"
         f"{body}\nexcept IrgymError as error:\n"
         "    print(f'irgym: {error}', file=sys.stderr)\n    sys.exit(2)\n"
     )

@@ -10,8 +10,8 @@ Gymnasium.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from irgym.core.interrupts import leave_when_interrupted, started_as_child, started_as_command
-from irgym.core.limits import leave_if_too_narrow
+from irgym.base.interrupts import leave_when_interrupted, started_as_child, started_as_command
+from irgym.base.limits import leave_if_too_narrow
 
 if started_as_command():
     leave_when_interrupted()  # before the imports that take time
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from irgym.api.programs import environments, load_policy, task
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune, tune_parts
-    from irgym.core.errors import IrgymError
-    from irgym.evaluation.tuned import Tuned
+    from irgym.base.errors import IrgymError
+    from irgym.judging.tuned import Tuned
 
 __all__ = [
     "IrgymError",
@@ -48,8 +48,8 @@ __all__ = [
 ]
 
 _PLACES = {
-    "IrgymError": "irgym.core.errors",
-    "Tuned": "irgym.evaluation.tuned",
+    "IrgymError": "irgym.base.errors",
+    "Tuned": "irgym.judging.tuned",
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.functions import program_of_function
+from irgym.envs.hlo.programs.from_jax import program_of_function
 from irgym.envs.hlo.task import HloTask
 
 __all__ = ["from_jax"]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from trainings import learns
 
 from irgym.agents import AGENTS
-from irgym.agents.a2c import A2CConfig
-from irgym.agents.advantages import advantages_and_returns
-from irgym.core.errors import IrgymError
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.episodes.advantages import advantages_and_returns
+from irgym.base.errors import IrgymError
 
 LEARNS = A2CConfig(iterations=150, episodes=64, lr=5e-3, entropy=0.2, hidden=(64, 64))
 VARIANTS = {

@@ -8,17 +8,17 @@ import torch
 import wild
 from trainings import contents, equal, learns
 
-from irgym.agents.apex import ApexConfig, epsilons
+from irgym.agents.algorithms.apex import ApexConfig, epsilons
 from irgym.agents.checkpoint import restore
 from irgym.agents.training import train
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError
 from irgym.core.reward import RelativeImprovement
-from irgym.core.run_folder import RunFolder
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Limits
+from irgym.policies.run_folder import RunFolder
 
 LEARNS = ApexConfig(
     iterations=60,

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from trainings import check_resuming, learns
 
 import irgym
-from irgym.acting import heads
-from irgym.acting.layout import StructuredLayout
-from irgym.agents.advantages import risk_seeking_advantages
-from irgym.agents.archive import Archive
-from irgym.agents.following import Following
-from irgym.agents.near_best import script_of
-from irgym.agents.ppo import PPOConfig
-from irgym.agents.rollout import rollout
-from irgym.agents.scripts import FREE, LONGEST, RANDOM, sketch_script
-from irgym.agents.trajectories import Trajectories, select_episodes
+from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.archive.best import Archive
+from irgym.agents.archive.following import Following
+from irgym.agents.archive.near_best import script_of
+from irgym.agents.archive.scripts import FREE, LONGEST, RANDOM, sketch_script
+from irgym.agents.episodes.advantages import risk_seeking_advantages
+from irgym.agents.episodes.rollout import rollout
+from irgym.agents.episodes.trajectories import Trajectories, select_episodes
+from irgym.base.errors import IrgymError
 from irgym.core import capabilities
 from irgym.core.actions import ActionSpace
-from irgym.core.errors import IrgymError
 from irgym.core.kinds import ActionKind
+from irgym.policies import heads
+from irgym.policies.layout import StructuredLayout
 
 CONFIG = PPOConfig(
     iterations=60,

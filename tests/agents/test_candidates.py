@@ -7,24 +7,24 @@ import pytest
 import rewriting
 from trainings import SEEDS, check_resuming, learns
 
-from irgym.acting import heads
-from irgym.acting.layout import FlatLayout
-from irgym.agents.a2c import A2CConfig
-from irgym.agents.apex import ApexConfig
-from irgym.agents.demonstrations import Demonstration
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.expert_iteration import Searches, expert_iteration
-from irgym.agents.imitation import ImitationConfig, clone
-from irgym.agents.ppo import PPOConfig
-from irgym.agents.replay import Replay
-from irgym.agents.rollout import rollout as play
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.apex import ApexConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.episodes.replay import Replay
+from irgym.agents.episodes.rollout import rollout as play
+from irgym.agents.imitation.cloning import ImitationConfig, clone
+from irgym.agents.imitation.demonstrations import Demonstration
+from irgym.agents.imitation.expert_iteration import Searches, expert_iteration
 from irgym.agents.training import greedy_score, train
 from irgym.core.schedule import replay
 from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Limits
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.policy import TorchPolicy
+from irgym.policies import heads
+from irgym.policies.layout import FlatLayout
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.session import run_search
@@ -162,7 +162,7 @@ def test_actors_in_other_processes_play_it():
 
 
 def test_maskable_ppo_learns_on_the_gymnasium_view(monkeypatch):
-    sb3 = pytest.importorskip("irgym.agents.sb3")
+    sb3 = pytest.importorskip("irgym.agents.algorithms.sb3")
     pytest.importorskip("sb3_contrib")
     monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", rewriting.ENVIRONMENTS)
     tasks = rewriting.TRAIN[:10]

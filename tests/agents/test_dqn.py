@@ -6,8 +6,8 @@ import pytest
 import torch
 from trainings import learns
 
-from irgym.agents.dqn import DQNConfig
-from irgym.core.errors import IrgymError
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.base.errors import IrgymError
 from irgym.core.reward import RelativeImprovement
 
 LEARNS = DQNConfig(

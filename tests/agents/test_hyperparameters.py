@@ -9,24 +9,24 @@ import pytest
 from trainings import contents
 
 from irgym.agents import AGENTS
-from irgym.agents.a2c import A2CConfig
-from irgym.agents.apex import ApexConfig
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.apex import ApexConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.demonstrations import Demonstration
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.expert_iteration import Searches
 from irgym.agents.hyperparameters import Hyperparameters
-from irgym.agents.imitation import ImitationConfig, clone
+from irgym.agents.imitation.cloning import ImitationConfig, clone
+from irgym.agents.imitation.demonstrations import Demonstration
+from irgym.agents.imitation.expert_iteration import Searches
 from irgym.agents.optimisation import DivergedError
-from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import train
-from irgym.core.errors import IrgymError, StorageError
+from irgym.base.errors import IrgymError, StorageError
+from irgym.base.values import Range
 from irgym.core.reward import EpisodeCosts, LogSpeedup
-from irgym.core.run_folder import RunFolder
 from irgym.core.schedule import Schedule
-from irgym.core.values import Range
-from irgym.nets import storage
-from irgym.nets.policy import TorchPolicy
+from irgym.networks import storage
+from irgym.networks.policy import TorchPolicy
+from irgym.policies.run_folder import RunFolder
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 

@@ -7,9 +7,11 @@ import ordering
 import pytest
 import torch
 
-from irgym.agents.demonstrations import Demonstration
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.expert_iteration import (
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.imitation.cloning import ImitationConfig, actor_for, clone, with_exchanged
+from irgym.agents.imitation.demonstrations import Demonstration
+from irgym.agents.imitation.expert_iteration import (
     Searches,
     choose_and_clone,
     expert_iteration,
@@ -19,18 +21,16 @@ from irgym.agents.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.imitation import ImitationConfig, actor_for, clone, with_exchanged
-from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score
+from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome, Record
-from irgym.core.errors import IrgymError
 from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.policy import TorchPolicy
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.strategies.rollout import rollout
+from irgym.search.rollouts import rollout
 
 CONFIG = ImitationConfig(epochs=150, hidden=(64, 64), lr=3e-3)
 PROBLEM = dials.problem(dials.CODES[7::30])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from irgym.agents.near_best import NearBest, choices_of, script_of
+from irgym.agents.archive.near_best import NearBest, choices_of, script_of
 
 SHORT, LONG, OTHER = ((0, 1),), ((1, 0), (0, 1)), ((2, 0),)
 

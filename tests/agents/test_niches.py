@@ -3,10 +3,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from irgym.acting.layout import StructuredLayout
-from irgym.agents.niches import Niches
+from irgym.agents.archive.niches import Niches
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
+from irgym.policies.layout import StructuredLayout
 
 LAYOUT = StructuredLayout(
     ActionSpace(

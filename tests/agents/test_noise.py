@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import rewriting
 
-from irgym.agents.demonstrations import Demonstration
-from irgym.agents.imitation import ImitationConfig, clone
-from irgym.agents.noise import noisy
+from irgym.agents.imitation.cloning import ImitationConfig, clone
+from irgym.agents.imitation.demonstrations import Demonstration
+from irgym.agents.imitation.noise import noisy
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget

@@ -7,9 +7,9 @@ import pytest
 import torch
 from trainings import check_resuming, learns
 
-from irgym.agents.a2c import A2CConfig
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.ppo import PPOConfig
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Shaped
 
 PPO = PPOConfig(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from trainings import learns
 
 from irgym.agents import AGENTS
-from irgym.agents.advantages import advantages_and_returns, group_advantages, normalise
-from irgym.agents.ppo import PPOConfig
-from irgym.core.errors import IrgymError
+from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.episodes.advantages import advantages_and_returns, group_advantages, normalise
+from irgym.base.errors import IrgymError
 
 LEARNS = PPOConfig(iterations=60, episodes=96, epochs=6, minibatch=128, lr=3e-3, entropy=0.1, hidden=(64, 64))
 VARIANTS = {

@@ -9,12 +9,12 @@ import ordering
 import pytest
 import torch
 
-from irgym.agents.advantages import advantages_and_returns
+from irgym.agents.algorithms.ppo import PPO, PPOConfig
+from irgym.agents.episodes.advantages import advantages_and_returns
+from irgym.agents.episodes.trajectories import Trajectories, join, select_episodes
 from irgym.agents.learner import Statistics
-from irgym.agents.ppo import PPO, PPOConfig
-from irgym.agents.trajectories import Trajectories, join, select_episodes
-from irgym.nets import likelihood
-from irgym.nets.actor_critic import ActorCritic
+from irgym.networks import likelihood
+from irgym.networks.actor_critic import ActorCritic
 
 PROBLEM = dials.problem(dials.CODES[7::30])
 ONE_STEP = PPOConfig(

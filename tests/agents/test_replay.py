@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.agents.replay import Replay, SumTree, first_errors, n_step
-from irgym.agents.trajectories import Trajectories
-from irgym.nets import storage
-from irgym.nets.encoders import MlpSpec
+from irgym.agents.episodes.replay import Replay, SumTree, first_errors, n_step
+from irgym.agents.episodes.trajectories import Trajectories
+from irgym.networks import storage
+from irgym.networks.encoders import MlpSpec
 
 ENCODER = MlpSpec(1, (4,)).build()
 ACTIONS = len(dials.SPACE.flat)

@@ -7,16 +7,21 @@ import ordering
 import pytest
 import torch
 
-from irgym.acting import heads
-from irgym.acting.layout import StructuredLayout
+from irgym.agents.episodes.rollout import draw_tasks, rollout
+from irgym.agents.episodes.trajectories import (
+    join,
+    select_episodes,
+    trajectories_from_state,
+    trajectories_state,
+)
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import draw_tasks, rollout
-from irgym.agents.trajectories import join, select_episodes, trajectories_from_state, trajectories_state
+from irgym.base.errors import IrgymError
 from irgym.core.capabilities import analysed, cost_features, potential
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
-from irgym.nets.encoders import MlpSpec
+from irgym.networks.encoders import MlpSpec
+from irgym.policies import heads
+from irgym.policies.layout import StructuredLayout
 
 LAYOUT = StructuredLayout(dials.SPACE)
 ENCODER = MlpSpec(34, (4,)).build()

@@ -10,16 +10,16 @@ import ordering
 import pytest
 from trainings import SEEDS
 
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.optimisation import DivergedError
-from irgym.agents.ppo import PPOConfig
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
 from irgym.gym.env import TaskEnv
 from irgym.gym.spaces import action_of, gym_mask, gym_space
 
-sb3 = pytest.importorskip("irgym.agents.sb3")
+sb3 = pytest.importorskip("irgym.agents.algorithms.sb3")
 pytest.importorskip("sb3_contrib")
 
 PROBLEM = dials.problem(dials.CODES[7::30])

@@ -11,14 +11,14 @@ pytest.importorskip("sklearn")
 
 from told import Told, measured
 
-from irgym.agents.a2c import A2CConfig
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import train
-from irgym.core.errors import IrgymError
-from irgym.core.run_folder import RunFolder
-from irgym.prediction.screen import Screen
+from irgym.base.errors import IrgymError
+from irgym.cost_model.screen import Screen
+from irgym.policies.run_folder import RunFolder
 
 TASKS = [Told(code) for code in dials.CODES[::3]]
 PPO = PPOConfig(iterations=6, episodes=48, hidden=(32,), checkpoint_every=0.0)

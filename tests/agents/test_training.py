@@ -10,17 +10,17 @@ import dials
 import pytest
 from trainings import contents, equal
 
-from irgym.agents.a2c import A2CConfig
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.ppo import PPOConfig
 from irgym.agents.training import greedy_score, train
-from irgym.core.errors import IrgymError, StorageError
+from irgym.base.errors import IrgymError, StorageError
 from irgym.core.reward import Shaped
-from irgym.core.run_folder import RunFolder
 from irgym.measure.evaluators import Inline
-from irgym.nets import storage
-from irgym.nets.policy import TorchPolicy
+from irgym.networks import storage
+from irgym.networks.policy import TorchPolicy
+from irgym.policies.run_folder import RunFolder
 
 PPO = PPOConfig(
     iterations=8, episodes=16, hidden=(16,), epsilon=0.2, reuse="random", value_epochs=1, checkpoint_every=0.0
@@ -44,9 +44,9 @@ import os, signal, sys
 sys.path.append({toys!r})
 import dials, torch
 from irgym.agents import training
-from irgym.agents.a2c import A2CConfig
-from irgym.agents.dqn import DQNConfig
-from irgym.agents.ppo import PPOConfig
+from irgym.agents.algorithms.a2c import A2CConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from pathlib import Path
 
 class Fatal(dials.Inline):

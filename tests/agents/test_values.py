@@ -8,13 +8,13 @@ import pytest
 import rewriting
 import torch
 
-from irgym.agents.outcomes import Outcomes, all_outcomes
+from irgym.agents.imitation.outcomes import Outcomes, all_outcomes
+from irgym.agents.imitation.values import ValuesConfig, learn_values
 from irgym.agents.training import greedy_score
-from irgym.agents.values import ValuesConfig, learn_values
 from irgym.api.imitation import imitate
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.policy import TorchPolicy
 
 CONFIG = ValuesConfig(epochs=100, hidden=(64, 64), minibatch=32, lr=5e-3, largest=1.0, scale=10.0, price=0.03)
 PROBLEM = rewriting.problem()

@@ -8,9 +8,9 @@ from observers import Kept
 from passes import URIS
 
 import irgym
+from irgym.base.errors import IrgymError
 from irgym.cli.main import main
-from irgym.core.errors import IrgymError
-from irgym.evaluation.results import Comparison
+from irgym.comparing.results import Comparison
 
 METHODS = ("base", "core", "greedy")
 

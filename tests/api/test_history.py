@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import irgym
+from irgym.base.errors import IrgymError, StorageError
 from irgym.cli.main import main
-from irgym.core.errors import IrgymError, StorageError
-from irgym.evaluation.history import History, best_first
+from irgym.judging.history import History, best_first
 from irgym.measure.cache import CostCache, default_path
 
 PROGRAM = "loops://mm/24x24x24"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from irgym.api.objects import named_object
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 
 CODE = """
 def pair():

@@ -8,8 +8,8 @@ import pytest
 from passes import URIS
 
 import irgym
+from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.catalogue import ENVIRONMENTS, locate
-from irgym.core.errors import BackendError, IrgymError, ProgramError
 
 LINALG = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { linalg.fill }"
 STABLEHLO = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { stablehlo.add }"

@@ -8,10 +8,10 @@ from passes import URIS
 
 import irgym
 from irgym.api.hyperparameters import configured
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.core.errors import IrgymError, ProgramError
-from irgym.core.run_folder import RunFolder
+from irgym.policies.run_folder import RunFolder
 
 pytest.importorskip("torch")
 

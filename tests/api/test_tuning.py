@@ -12,11 +12,11 @@ from passes import URIS
 
 import irgym
 from irgym.api import task_tuning
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.cli.main import main
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule
-from irgym.evaluation.facts import facts_of
-from irgym.evaluation.tuned import Tuned
+from irgym.judging.tuned import Tuned
+from irgym.reporting.facts import facts_of
 
 PROGRAM = URIS[0]
 LOOPS = "loops://mm/16x16x16"

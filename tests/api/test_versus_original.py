@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import irgym
-from irgym.core.errors import IrgymError
-from irgym.evaluation.in_turn import time_calls
+from irgym.base.errors import IrgymError
+from irgym.judging.in_turn import time_calls
 
 torch = pytest.importorskip("torch")
 

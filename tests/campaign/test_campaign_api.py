@@ -19,12 +19,12 @@ from passes import PASSES, URIS
 
 import irgym
 from irgym.agents.events import without_tensorflow
+from irgym.base.errors import IrgymError, PluginError
 from irgym.cli.main import main
+from irgym.comparing.comparison import ComparisonPlan, run_comparison
 from irgym.core.catalogue import ENVIRONMENTS, environment_of
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.errors import IrgymError, PluginError
 from irgym.core.reward import LogSpeedup
-from irgym.evaluation.comparison import ComparisonPlan, run_comparison
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
 from irgym.search import SEARCHES

@@ -13,7 +13,7 @@ from commands import Command
 pytest.importorskip("torch")
 
 HOLDER = (
-    "import sys; from pathlib import Path; from irgym.core.files import lock_for\n"
+    "import sys; from pathlib import Path; from irgym.base.files import lock_for\n"
     "with lock_for(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
 )
 QUICK = ("--iterations", "1", "--set", "episodes=4", "hidden=8")

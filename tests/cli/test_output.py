@@ -88,7 +88,7 @@ def test_no_other_place_has_a_console_or_reads_markup():
 def test_envs_name_the_extra_to_install(irgym: Command, monkeypatch: pytest.MonkeyPatch):
     missing = BackendStatus("llvm", False, "no llvmlite", "pip install 'irgym[loops]'")
     monkeypatch.setattr(passes.PassEnvironment, "backends", lambda self: [missing])
-    monkeypatch.setattr("irgym.core.registry.Registry.names", lambda self: ["passes"])
+    monkeypatch.setattr("irgym.base.registry.Registry.names", lambda self: ["passes"])
     assert "pip install 'irgym[loops]'" in irgym("envs").out
 
 

@@ -122,7 +122,7 @@ def test_a_run_is_evaluated_for_the_target_that_it_was_trained_for(irgym: Comman
     )
     assert result.code == 0, result.err
 
-    from irgym.nets.policy import TorchPolicy
+    from irgym.networks.policy import TorchPolicy
 
     assert [TorchPolicy.load(path).targets for path in (run / "policy.pt", out)] == [("x86-64-v3",)] * 2
 
@@ -142,7 +142,7 @@ def test_a_policy_learns_for_several_targets_together(irgym: Command, tmp_path: 
     config = json.loads((run / "config.json").read_text())
     assert config["targets"] == ["x86-64-v4", "x86-64-v3"] and len(config["peaks"]) == 2
 
-    from irgym.nets.policy import TorchPolicy
+    from irgym.networks.policy import TorchPolicy
 
     names = ("x86-64-v4", "x86-64-v3")
     assert [TorchPolicy.load(path).targets for path in (run / "policy.pt", out)] == [names] * 2

@@ -3,8 +3,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, ActionSpace
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.kinds import ActionKind
 
 SPACE = ActionSpace(

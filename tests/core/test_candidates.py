@@ -10,9 +10,9 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, padded
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.gym.env import TaskEnv

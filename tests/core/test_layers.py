@@ -10,22 +10,26 @@ import pytest
 import irgym
 
 ROOT = Path(irgym.__file__).parent
-LEARNING = {"core", "gym", "measure", "prediction", "search", "acting", "nets", "agents"}
+BELOW = {"base", "core", "measure"}
+LEARNING = {*BELOW, "policies", "networks", "cost_model", "search", "gym"}
 ALLOWED = {
-    "core": {"core"},
-    "gym": {"core", "gym"},
-    "measure": {"core", "measure"},
-    "prediction": {"core", "prediction"},
-    "search": {"core", "measure", "prediction", "search"},
-    "acting": {"core", "acting"},
-    "nets": {"core", "measure", "acting", "nets"},
-    "envs": {"core", "measure", "envs"},
-    "agents": LEARNING,
-    "evaluation": {*LEARNING, "evaluation"},
-    "api": {*LEARNING, "evaluation", "api"},
-    "cli": {*LEARNING, "evaluation", "api", "cli"},
+    "base": {"base"},
+    "core": {"base", "core"},
+    "measure": BELOW,
+    "policies": {"base", "core", "policies"},
+    "networks": {*BELOW, "policies", "networks"},
+    "cost_model": {"base", "core", "cost_model"},
+    "search": {*BELOW, "policies", "networks", "cost_model", "search"},
+    "gym": {"base", "core", "gym"},
+    "envs": {*BELOW, "envs"},
+    "agents": {*LEARNING, "agents"},
+    "judging": {*BELOW, "policies", "search", "judging"},
+    "comparing": {*BELOW, "policies", "search", "judging", "comparing"},
+    "reporting": {*BELOW, "policies", "search", "judging", "comparing", "reporting"},
+    "api": {*LEARNING, "agents", "judging", "comparing", "api"},
+    "cli": {*LEARNING, "agents", "judging", "comparing", "reporting", "api", "cli"},
 }
-TORCH_LAYERS = {"nets", "agents"}
+TORCH_LAYERS = {"networks", "agents"}
 TORCH_PROGRAMS = {
     Path("measure/torch_calls.py"),
     Path("measure/torch_modules.py"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.queries import read_query, with_ranges
 
 

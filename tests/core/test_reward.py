@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.reward import (
     EpisodeCosts,
     LogSpeedup,

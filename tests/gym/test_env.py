@@ -13,11 +13,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import irgym
+from irgym.base.errors import IrgymError
 from irgym.core import capabilities
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.reward import (
     LogSpeedup,
     PeriodicImprovement,
@@ -27,7 +27,7 @@ from irgym.core.reward import (
     ThroughputGain,
 )
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.loops.observations import VIEWS
+from irgym.envs.loops.observing.observations import VIEWS
 from irgym.gym.env import TaskEnv
 
 PROGRAMS = ("loops://mm/24x20x17", "loops://mm/16x16x16", "loops://bmm/2x8x8x8")

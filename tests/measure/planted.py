@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from irgym.base.errors import BackendError
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.errors import BackendError
 from irgym.measure import locks
 from irgym.measure.machine import core_lock, timing_slot
 from irgym.measure.native import ExecutableBuffer

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from irgym.base.errors import StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.errors import StorageError
 from irgym.measure.cache import CostCache, default_path
 
 WRITER = """
@@ -208,7 +208,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(path):
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("irgym.core.errors.StorageError: ")
+    assert done.stderr.splitlines()[-1].startswith("irgym.base.errors.StorageError: ")
     acknowledged = [int(line) for line in done.stdout.splitlines()]
     assert len(acknowledged) > 10
     asked = [job(f"{n} {part}", "p://writer", "tools") for n in acknowledged for part in range(3)]

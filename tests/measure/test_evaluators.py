@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from irgym.base.errors import BackendError, IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.errors import BackendError, IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded, resolve
 from irgym.measure.farm import LocalFarm

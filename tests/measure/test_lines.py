@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.measure.isolation.protocol import Crashed, TimedOut
 from irgym.measure.lines import Answered, Garbled, LineLimits, LineSession
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import StorageError
+from irgym.base.errors import StorageError
 from irgym.measure import locks
 from irgym.measure.isolation.child import Child, Limits
 from irgym.measure.locks import holder_of, lock_file

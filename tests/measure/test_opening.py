@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from irgym.base.errors import ProgramError
+from irgym.base.reading import check_size, content_of_program
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
-from irgym.core.reading import check_size, content_of_program
 from irgym.measure.isolation.protocol import GIB
 from irgym.measure.opening import Opener, limits_of
 

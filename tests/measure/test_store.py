@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irgym.core.errors import StorageError
+from irgym.base.errors import StorageError
 from irgym.measure.store import DIGITS, STEM, Store, content_digest, digest, stem_of
 
 STORE = Store("toys/things", ".bin")

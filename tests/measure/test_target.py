@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.core.target import X86_64_V3, X86_64_V4, Cache
 from irgym.measure import machine, target
 from irgym.measure.machine import Machine, fingerprint

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.measure.torch_calls import compare, copied, refuse_unsteady
 from irgym.measure.torch_modules import InPlace
 

@@ -15,8 +15,8 @@ from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.rollouts import rollout
 from irgym.search.session import BRANCHES, Node, Session, run_search
-from irgym.search.strategies.rollout import rollout
 
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)

@@ -12,8 +12,8 @@ from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import random_walk
+from irgym.search.rollouts import outcome, rollout
 from irgym.search.session import Session, run_search
-from irgym.search.strategies.rollout import outcome, rollout
 
 SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout", "screened")]
 DEEP = URIS[2]

@@ -14,9 +14,9 @@ from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.search.budget import Budget
+from irgym.search.rollouts import most_probable
 from irgym.search.session import SearchProgress, run_search
 from irgym.search.strategies.guided import Guided
-from irgym.search.strategies.rollout import most_probable
 
 VALUES = 24
 SPACE = ActionSpace((ActionKind("set", (tuple(range(VALUES)),)),))

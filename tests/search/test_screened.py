@@ -5,8 +5,8 @@ import pytest
 from knobs import Knobs, Remembering
 from passes import URIS, PassBench, PassTask
 
-from irgym.core.errors import BackendError, IrgymError
-from irgym.prediction import model
+from irgym.base.errors import BackendError, IrgymError
+from irgym.cost_model import model
 from irgym.search.budget import Budget
 from irgym.search.session import run_search
 from irgym.search.strategies.evolutionary import Evolutionary

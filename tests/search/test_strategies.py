@@ -4,16 +4,16 @@ from itertools import islice
 
 import pytest
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
+from irgym.search.rollouts import candidates
 from irgym.search.session import Node, SearchProgress, Session, run_search
 from irgym.search.strategies.backtracking import Backtracking
-from irgym.search.strategies.rollout import candidates
 
 NAMES = list(SEARCHES.builtin)
 STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "taso", "rollout")]

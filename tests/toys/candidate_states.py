@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from irgym.core.actions import ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation
 from irgym.core.kinds import ActionKind
-from irgym.nets.candidates import CandidateSpec
+from irgym.networks.candidates import CandidateSpec
 
 F, G = 3, 2
 SPEC = CandidateSpec(F, G, (8, 8))

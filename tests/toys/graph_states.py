@@ -3,7 +3,7 @@
 import numpy as np
 
 from irgym.core.graph_observation import GraphObservation
-from irgym.nets.graphs import GraphSpec
+from irgym.networks.graphs import GraphSpec
 
 SPEC = GraphSpec(node=3, edge=2, state=4, candidate=5, hidden=(16, 16), normalise=True)
 

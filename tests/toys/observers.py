@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from irgym.core.policy import Policy
+from irgym.comparing.comparison import ComparisonObserver
+from irgym.comparing.results import Comparison
 from irgym.core.task import Task
-from irgym.evaluation.comparison import ComparisonObserver
-from irgym.evaluation.results import Comparison
+from irgym.policies.policy import Policy
 
 
 class Kept(ComparisonObserver):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from irgym.agents.problem import Problem
+from irgym.base.registry import Registry
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.environment import BackendStatus, Dataset, Environment, under
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView, array_view, views_of
-from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement, Reward
 from irgym.core.target import Target
 from irgym.core.task import Task

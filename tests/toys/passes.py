@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.environment import (
@@ -20,7 +21,6 @@ from irgym.core.environment import (
     dataset_of,
     under,
 )
-from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView, array_view, views_of

@@ -11,6 +11,7 @@ import numpy as np
 from ordering import Known, Ordering
 
 from irgym.agents.problem import Problem
+from irgym.base.registry import Registry
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, candidate_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
@@ -18,7 +19,6 @@ from irgym.core.environment import Dataset, Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import views_of
-from irgym.core.registry import Registry
 from irgym.core.reward import RelativeImprovement
 from irgym.core.task import Task
 

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import run, verify
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import run, verify
 
 Array = NDArray[Any]
 

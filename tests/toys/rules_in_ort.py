@@ -12,8 +12,8 @@ from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, weight_of
 from irgym.envs.graph.ir.writing import model_of
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import Instance, verify
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import Instance, verify
 
 BLOCK = 16
 

@@ -12,8 +12,8 @@ from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, literal
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.reference.operators import types_of
-from irgym.envs.graph.rules.rule import Rule, Site
-from irgym.envs.graph.rules.verification import Instance
+from irgym.envs.graph.rewriting.rule import Rule, Site
+from irgym.envs.graph.rewriting.verification import Instance
 
 BLOCK = 16
 DOUBLE, SINGLE = 11, 1

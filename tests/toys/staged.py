@@ -7,9 +7,9 @@ from typing import Any
 
 from rewriting import Rewriting, State, cost
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call, Job
 from irgym.core.drawing import Arrow, Box, Drawing
-from irgym.core.errors import IrgymError
 from irgym.core.objective import TIME
 
 

@@ -9,8 +9,8 @@ import torch
 
 from irgym.agents.problem import Problem
 from irgym.agents.training import greedy_score
-from irgym.core.run_folder import RunFolder
-from irgym.nets import storage
+from irgym.networks import storage
+from irgym.policies.run_folder import RunFolder
 
 SEEDS = (0, 1, 2)
 

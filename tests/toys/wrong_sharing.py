@@ -1,8 +1,8 @@
 """A sharing of expressions that is wrong: the first addition becomes a subtraction."""
 
 from irgym.core.cost import Validation
+from irgym.envs.cse.checking import validation as checking
 from irgym.envs.cse.ir.sharing import Sharing
-from irgym.envs.cse.running import checking
 
 
 def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: int) -> Validation:

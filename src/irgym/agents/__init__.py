@@ -6,8 +6,8 @@ Other packages add algorithms through the entry-point group `irgym.agents`.
 
 from typing import TYPE_CHECKING
 
-import irgym.nets  # noqa: F401  # pyright: ignore[reportUnusedImport]  (says what to install)
-from irgym.core.registry import Registry
+import irgym.networks  # noqa: F401  # pyright: ignore[reportUnusedImport]  (says what to install)
+from irgym.base.registry import Registry
 
 if TYPE_CHECKING:
     from irgym.agents.learner import AgentConfig
@@ -16,9 +16,9 @@ AGENTS: "Registry[type[AgentConfig]]" = Registry(
     kind="agent",
     group="irgym.agents",
     builtin={
-        "ppo": "irgym.agents.ppo:PPOConfig",
-        "dqn": "irgym.agents.dqn:DQNConfig",
-        "apex": "irgym.agents.apex:ApexConfig",
-        "a2c": "irgym.agents.a2c:A2CConfig",
+        "ppo": "irgym.agents.algorithms.ppo:PPOConfig",
+        "dqn": "irgym.agents.algorithms.dqn:DQNConfig",
+        "apex": "irgym.agents.algorithms.apex:ApexConfig",
+        "a2c": "irgym.agents.algorithms.a2c:A2CConfig",
     },
 )

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from irgym.core.errors import StorageError
-from irgym.core.run_folder import RunFolder
-from irgym.nets import storage
+from irgym.base.errors import StorageError
+from irgym.networks import storage
+from irgym.policies.run_folder import RunFolder
 
 
 def save(folder: RunFolder, state: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from irgym.core.values import Range, check_fields
+from irgym.base.values import Range, check_fields
 
 GREATEST = 1e30
 """What torch can still compute with in 32 bits."""

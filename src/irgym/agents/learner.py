@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from irgym.agents.episodes import Outcomes
+from irgym.agents.episodes.played import Outcomes
 from irgym.agents.problem import Problem
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.policy import TorchPolicy
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from irgym.agents.episodes import Outcomes
+from irgym.agents.episodes.played import Outcomes
 from irgym.agents.learner import Statistics
-from irgym.prediction.quality import Quality
+from irgym.cost_model.quality import Quality
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from irgym.agents.hyperparameters import NetworkOptions
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.task import Task
-from irgym.nets.actor_critic import Actor
-from irgym.nets.encoders import ACTIVATIONS, EncoderSpec, spec_for
-from irgym.nets.policy import TorchPolicy
+from irgym.networks.actor_critic import Actor
+from irgym.networks.encoders import ACTIVATIONS, EncoderSpec, spec_for
+from irgym.networks.policy import TorchPolicy
 
 
 def check_network(config: NetworkOptions) -> None:

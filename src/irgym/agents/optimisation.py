@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from irgym.agents.deadline import Deadline
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 Optimiser = Literal["adam", "rmsprop"]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from irgym.agents.events import without_tensorflow
 from irgym.agents.metrics import Metrics
-from irgym.core.errors import explained
+from irgym.base.errors import explained
 
 
 class Board:

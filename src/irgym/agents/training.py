@@ -10,24 +10,24 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from irgym.acting import heads
 from irgym.agents import checkpoint
 from irgym.agents.deadline import OutOfTimeError
-from irgym.agents.episodes import Outcomes
+from irgym.agents.episodes.played import Outcomes
+from irgym.agents.episodes.rollout import rollout
 from irgym.agents.learner import AgentConfig, Learner, Statistics
 from irgym.agents.metrics import Metrics, Progress, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import rollout
 from irgym.agents.tensorboard import Board
+from irgym.base.errors import IrgymError, StorageError
 from irgym.core.actions import BoolArray
-from irgym.core.errors import IrgymError, StorageError
-from irgym.core.run_folder import RunFolder
 from irgym.core.task import Task, targets_of
+from irgym.cost_model.screen import Screen
 from irgym.measure.evaluators import Measured
-from irgym.nets.encoders import Batch
-from irgym.nets.policy import TorchPolicy
-from irgym.prediction.screen import Screen
+from irgym.networks.encoders import Batch
+from irgym.networks.policy import TorchPolicy
+from irgym.policies import heads
+from irgym.policies.run_folder import RunFolder
 
 SECURED = 10
 """Checkpoints precede each iteration once the time left is less than this many of the longest so far."""

@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import cast
 
+from irgym.base.errors import IrgymError, StorageError
+from irgym.base.files import SMALL, check_writable
 from irgym.core.catalogue import locate, task_of
-from irgym.core.errors import IrgymError, StorageError
-from irgym.core.files import SMALL, check_writable
 from irgym.core.task import form_of
 from irgym.core.uri import is_file
 from irgym.measure.target import target_named

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from irgym.api.checks import budget, check_file, check_options, check_whole, path_of, texts_of
 from irgym.api.programs import environment_named
+from irgym.base.errors import IrgymError, ProgramError
+from irgym.base.files import lock_for
+from irgym.base.json_files import write_json
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.environment import spread
-from irgym.core.errors import IrgymError, ProgramError
-from irgym.core.files import lock_for
-from irgym.core.json_files import write_json
-from irgym.core.run_folder import RunFolder
-from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
-from irgym.evaluation.results import Comparison, read_comparison
+from irgym.policies.run_folder import RunFolder
 
 
 def compare(

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 import tyro
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 def by_name(values: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:

@@ -19,20 +19,20 @@ from irgym.api.checks import (
 )
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import check_objective, dataset_named, task_of, tasks_of
 from irgym.core.environment import Bench, Environment, spread
-from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.task import Task, targets_of
-from irgym.evaluation.policies import require_torch
-from irgym.evaluation.targets import peak_of
+from irgym.judging.targets import peak_of
 from irgym.search import SEARCHES
+from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
-    from irgym.agents.demonstrations import Demonstration
-    from irgym.agents.expert_iteration import Searches
-    from irgym.agents.outcomes import Outcomes
-    from irgym.nets.policy import TorchPolicy
+    from irgym.agents.imitation.demonstrations import Demonstration
+    from irgym.agents.imitation.expert_iteration import Searches
+    from irgym.agents.imitation.outcomes import Outcomes
+    from irgym.networks.policy import TorchPolicy
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def imitate(
     few = f"schedules cannot be transferred to {programs} programs: give 0 or more"
     check_whole(programs, "programs", 0, few)
     check_options(search=search)
-    from irgym.agents.expert_iteration import Searches
+    from irgym.agents.imitation.expert_iteration import Searches
 
     searches = Searches(
         strategy=SEARCHES.load(search)(),
@@ -169,8 +169,8 @@ class _Plan:
 
     def repeat(self, searches: "Searches", rounds: int) -> Imitation:
         """Learn what searches find."""
-        from irgym.agents.expert_iteration import expert_iteration
-        from irgym.agents.imitation import ImitationConfig
+        from irgym.agents.imitation.cloning import ImitationConfig
+        from irgym.agents.imitation.expert_iteration import expert_iteration
 
         config = configured(ImitationConfig, self.hyperparameters, self.seed, "imitation")
         config.check()
@@ -192,8 +192,8 @@ class _Plan:
 
     def learn_values(self, programs: int) -> Imitation:
         """Learn what actions are worth."""
-        from irgym.agents.outcomes import all_outcomes
-        from irgym.agents.values import ValuesConfig, learn_values
+        from irgym.agents.imitation.outcomes import all_outcomes
+        from irgym.agents.imitation.values import ValuesConfig, learn_values
 
         config = configured(ValuesConfig, self.hyperparameters, self.seed, "values")
         config.check()

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from irgym.base.errors import BackendError, IrgymError, ProgramError
+from irgym.base.reading import check_size
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, IrgymError, ProgramError
-from irgym.core.reading import check_size
 from irgym.core.uri import is_file
 
 EXPORTED = ".pt2"

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import check_options, path_of
+from irgym.base.errors import IrgymError, PluginError
 from irgym.core.catalogue import ENVIRONMENTS, locate, task_of
 from irgym.core.environment import BackendStatus, Environment
-from irgym.core.errors import IrgymError, PluginError
 from irgym.core.task import Task
-from irgym.evaluation.policies import read_policy
 from irgym.measure.target import target_of
+from irgym.search.policies import read_policy
 
 if TYPE_CHECKING:
-    from irgym.nets.policy import TorchPolicy
+    from irgym.networks.policy import TorchPolicy
 
 
 def task(

@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.capabilities import Counted, ask
 from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import DEFAULT, Bench, Environment
-from irgym.core.errors import IrgymError, ScheduleError
-from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
-from irgym.evaluation.finalists import confirm_best
-from irgym.evaluation.history import History, Known, best_first
-from irgym.evaluation.patience import Checks, Patience, checks_bound, first_seconds
-from irgym.evaluation.policies import can_lead, policy_for, policy_name
-from irgym.evaluation.tuned import Original, Search, Tuned, label, tuned
-from irgym.evaluation.tuning import Finding, Validator, confirm, default_schedules, measure_anew
-from irgym.evaluation.units import progress_text
+from irgym.judging.finalists import confirm_best
+from irgym.judging.history import History, Known, best_first
+from irgym.judging.patience import Checks, Patience, checks_bound, first_seconds
+from irgym.judging.tuned import Original, Search, Tuned, label, tuned
+from irgym.judging.tuning import Finding, Validator, confirm, default_schedules, measure_anew
+from irgym.judging.units import progress_text
+from irgym.policies.policy import Policy
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
+from irgym.search.policies import can_lead, policy_for, policy_name
 from irgym.search.result import SearchResult
 from irgym.search.session import SearchProgress, needs_policy, run_search
 

@@ -17,28 +17,28 @@ from irgym.api.checks import (
 )
 from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
+from irgym.base.errors import IrgymError
+from irgym.base.files import lock_for
+from irgym.base.json_files import write_json
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.results import Comparison
+from irgym.comparing.steps import steps_of, write_steps
 from irgym.core.catalogue import check_objective, dataset_named, task_of
 from irgym.core.environment import Bench, Environment, recipe_of, reward_of, spread
-from irgym.core.errors import IrgymError
-from irgym.core.files import lock_for
-from irgym.core.json_files import write_json
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
-from irgym.core.run_folder import RunFolder, RunProblem
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
-from irgym.evaluation.comparison import ComparisonObserver, ComparisonPlan, run_comparison
-from irgym.evaluation.policies import require_torch
-from irgym.evaluation.results import Comparison
-from irgym.evaluation.steps import steps_of, write_steps
-from irgym.evaluation.targets import machine_text, peak_of
-from irgym.prediction.screen import Screen, check_share
+from irgym.cost_model.screen import Screen, check_share
+from irgym.judging.targets import machine_text, peak_of
+from irgym.policies.run_folder import RunFolder, RunProblem
 from irgym.search.budget import Budget
+from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
     from irgym.agents.problem import Problem
-    from irgym.nets.policy import TorchPolicy
+    from irgym.networks.policy import TorchPolicy
 
 
 def train(

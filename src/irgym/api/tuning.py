@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import budget, check_options
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.catalogue import locate, task_of
 from irgym.core.environment import Environment
-from irgym.core.errors import IrgymError, ScheduleError
-from irgym.core.policy import Policy
+from irgym.policies.policy import Policy
 from irgym.search.budget import Budget, SharedBudget
 
 if TYPE_CHECKING:
-    from irgym.evaluation.history import Known
-    from irgym.evaluation.parts import TunedParts
-    from irgym.evaluation.tuned import Original, Tuned
+    from irgym.judging.history import Known
+    from irgym.judging.parts import TunedParts
+    from irgym.judging.tuned import Original, Tuned
 
 
 def tune(
@@ -140,7 +140,7 @@ def tune_parts(
     if not parts:
         raise IrgymError(f"{uri} is one program and has no parts: tune it as a whole")
     from irgym.api.task_tuning import How, tune_task
-    from irgym.evaluation.parts import TunedParts
+    from irgym.judging.parts import TunedParts
 
     how = How(search, policy, limits, seed, resume, quick, note or _say_nothing)
     left = SharedBudget(limits, len(parts))
@@ -209,7 +209,7 @@ def history(
         IrgymError: As for `tune`; or the record cannot be read.
     """
     check_options(environment=environment, objective=objective, backend=backend, target=target, farm=farm)
-    from irgym.evaluation.history import History
+    from irgym.judging.history import History
 
     home, uri = locate(program, inputs, environment)
     task = task_of(home, uri, backend, target, objective)
@@ -225,7 +225,7 @@ def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Ori
     """Return the object that a program was made of; None where it was named."""
     if isinstance(program, str | os.PathLike):
         return None
-    from irgym.evaluation.tuned import Original
+    from irgym.judging.tuned import Original
 
     return Original(program, inputs, home)
 

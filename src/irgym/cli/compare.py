@@ -7,11 +7,11 @@ from typing import Literal
 from tyro.conf import Positional
 
 from irgym.api.comparing import compare
+from irgym.base.errors import IrgymError
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
 from irgym.cli.progress import Shown
-from irgym.core.errors import IrgymError
-from irgym.evaluation.tables import table
+from irgym.reporting.tables import table
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from tyro.conf import Positional
 from irgym.api.training import evaluate
 from irgym.cli.output import console, write_json_to
 from irgym.cli.progress import Shown
-from irgym.evaluation.results import Comparison
-from irgym.evaluation.rows import RAW, Row
-from irgym.evaluation.summary import Summary
-from irgym.evaluation.tables import NO_GAIN, cell, conditions, failures, interval_text, ratio_headings
-from irgym.evaluation.units import cost_text, gain_word
-from irgym.evaluation.wide_table import WideTable
+from irgym.comparing.results import Comparison
+from irgym.comparing.rows import RAW, Row
+from irgym.comparing.summary import Summary
+from irgym.judging.units import cost_text, gain_word
+from irgym.reporting.tables import NO_GAIN, cell, conditions, failures, interval_text, ratio_headings
+from irgym.reporting.wide_table import WideTable
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from irgym.api.tuning import history
 from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
 from irgym.core.catalogue import environment_of
-from irgym.evaluation.history import Known, best_first
-from irgym.evaluation.units import cost_text
+from irgym.judging.history import Known, best_first
+from irgym.judging.units import cost_text
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from irgym.cli.commands import parsed
-from irgym.cli.streams import OutputError, drop_output, watched_output
-from irgym.cli.words import sentence
-from irgym.core.errors import IrgymError, StorageError
-from irgym.core.files import check_distinct, check_writable
-from irgym.core.interrupts import (
+from irgym.base.errors import IrgymError, StorageError
+from irgym.base.files import check_distinct, check_writable
+from irgym.base.interrupts import (
     INTERRUPTED,
     leave_silently_when_interrupted,
     raise_when_interrupted,
 )
+from irgym.cli.commands import parsed
+from irgym.cli.streams import OutputError, drop_output, watched_output
+from irgym.cli.words import sentence
 
 _OUTPUTS = ("json", "export", "report", "out")
 """Options of commands that name a file to write."""

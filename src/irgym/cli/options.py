@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from tyro.conf import OmitArgPrefixes, configure
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 class Arguments(TypedDict):

@@ -13,8 +13,8 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from irgym.core.interrupts import cursor_shown_when_terminated
-from irgym.core.json_files import write_json
+from irgym.base.interrupts import cursor_shown_when_terminated
+from irgym.base.json_files import write_json
 
 PROGRESS = "#"
 """What lines begin with that tell what is being done."""

@@ -1,7 +1,7 @@
 """How a comparison gets on, on the console."""
 
 from irgym.cli.output import Output, StatusLine
-from irgym.evaluation.comparison import ComparisonObserver
+from irgym.comparing.comparison import ComparisonObserver
 
 
 class Shown(ComparisonObserver):

@@ -7,8 +7,8 @@ from tyro.conf import Positional
 
 from irgym.api.checks import check_file
 from irgym.cli.output import write_json_to
-from irgym.core.run_folder import RunFolder
-from irgym.evaluation.report import write_report
+from irgym.policies.run_folder import RunFolder
+from irgym.reporting.report import write_report
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 def settings_of(words: Sequence[str], what: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from irgym.api.training import train
 from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
-from irgym.core.run_folder import RunFolder
+from irgym.policies.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics

@@ -9,10 +9,10 @@ from tyro.conf import Positional
 from irgym.api.checks import check_export_of, check_file
 from irgym.api.objects import named_object
 from irgym.api.tuning import tune, tune_parts
+from irgym.base.errors import IrgymError
 from irgym.cli.options import Measuring
 from irgym.cli.output import console
 from irgym.core.catalogue import locate
-from irgym.core.errors import IrgymError
 from irgym.core.queries import with_ranges
 from irgym.core.task import form_of
 
@@ -99,7 +99,7 @@ class Tune:
             result = tune(uri, **options, note=status.update)
         # Late: what prints results is imported when the processes that find them have started.
         from irgym.cli.tuned import show
-        from irgym.evaluation.tuned import Original
+        from irgym.judging.tuned import Original
 
         if made is not None:
             result = replace(result, original=Original(program, inputs, home))

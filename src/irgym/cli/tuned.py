@@ -9,13 +9,13 @@ from rich.text import Text
 
 from irgym.cli.output import Output, console, write_json_to
 from irgym.core.capabilities import Drawn, ask
-from irgym.evaluation.facts import facts_of
-from irgym.evaluation.gains import gain_cells, gain_headings
-from irgym.evaluation.parts import TunedParts
-from irgym.evaluation.result_page import write_result_page
-from irgym.evaluation.tuned import Tuned
-from irgym.evaluation.units import cost_text
-from irgym.evaluation.wide_table import WideTable
+from irgym.judging.gains import gain_cells, gain_headings
+from irgym.judging.parts import TunedParts
+from irgym.judging.tuned import Tuned
+from irgym.judging.units import cost_text
+from irgym.reporting.facts import facts_of
+from irgym.reporting.result_page import write_result_page
+from irgym.reporting.wide_table import WideTable
 
 SELDOM = 20
 """How many times as long as writing files took they are not written again."""

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 LONGEST = 400
 """Characters of a word in a message; of longer ones the middle is left out."""

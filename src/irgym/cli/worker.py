@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tyro.conf import Positional
 
+from irgym.base.errors import FarmError
 from irgym.cli.service import until_told
-from irgym.core.errors import FarmError
 from irgym.measure.farm.address import parse_endpoint, require_farm
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import IrgymError, ScheduleError
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.kinds import ActionKind
 
 BoolArray = NDArray[np.bool_]

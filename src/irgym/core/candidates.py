@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
-from irgym.core.errors import IrgymError
 from irgym.core.observation import ObservationView, box
 
 FloatArray = NDArray[np.float32]

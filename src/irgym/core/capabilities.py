@@ -11,10 +11,10 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
 from irgym.core.cost import Call
 from irgym.core.drawing import Drawing
-from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from irgym.core.errors import PluginError, ProgramError, explained
-from irgym.core.reading import content_of_program
-from irgym.core.registry import Registry
+from irgym.base.errors import PluginError, ProgramError, explained
+from irgym.base.reading import content_of_program
+from irgym.base.registry import Registry
 from irgym.core.uri import is_file
 
 if TYPE_CHECKING:

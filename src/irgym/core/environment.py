@@ -8,8 +8,8 @@ from statistics import median
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
+from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.cost import Call, Evaluator, Job, Measurement, Validation
-from irgym.core.errors import BackendError, IrgymError, ProgramError
 from irgym.core.objective import TIME, Objective
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward

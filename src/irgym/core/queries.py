@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 
 LARGEST = 10**9 - 1
 """The greatest number that a URI may hold."""

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 @dataclass(frozen=True)

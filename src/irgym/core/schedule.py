@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, ActionSpace
-from irgym.core.errors import ScheduleError
 from irgym.core.task import Task
 
 S = TypeVar("S")

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
-from irgym.core.errors import IrgymError
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView, observed
 from irgym.core.target import Target

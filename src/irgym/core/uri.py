@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.queries import LARGEST, RANGE, read_query, whole_number
 
 Value: TypeAlias = int | bool | str

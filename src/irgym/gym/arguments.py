@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 def brief(value: Any) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
 from irgym.core.candidates import candidate_at, list_length, list_mask
-from irgym.core.errors import IrgymError
 from irgym.gym.arguments import brief
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
 from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Crashed, Raised, Returned

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.core.target import X86_64_V3, Target
 from irgym.measure.target import host_target
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call, Evaluator, Job, Measurement
-from irgym.core.errors import IrgymError
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.evaluators import Measured, error_of
 from irgym.measure.farm import LocalFarm, open_farm

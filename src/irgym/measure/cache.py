@@ -18,10 +18,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
+from irgym.base.errors import StorageError
+from irgym.base.values import parse_json
 from irgym.core.cost import Job, Measurement, Outcome, Record
-from irgym.core.errors import StorageError
-from irgym.core.values import parse_json
 from irgym.measure.machine import cache_dir, fingerprint
 
 SCHEMA = 2

@@ -4,8 +4,8 @@ import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 
+from irgym.base.errors import IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
-from irgym.core.errors import IrgymError, StorageError
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
 from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve

@@ -8,8 +8,8 @@ a process that fails again and again is an error.
 from collections.abc import Sequence
 from pathlib import Path
 
-from irgym.core.closing import Closing
-from irgym.core.errors import BackendError
+from irgym.base.closing import Closing
+from irgym.base.errors import BackendError
 from irgym.measure.line_process import Answered, Ends, Garbled, LineLimits, LineProcess, LineReply, told
 
 __all__ = ["Answered", "Ends", "Garbled", "LineLimits", "LineReply", "LineSession", "told"]

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 
 LINKERS = ("cc", "gcc", "clang", "ld")
 """Programs that can make a shared library, the preferred first."""

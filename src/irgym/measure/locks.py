@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from irgym.core.errors import StorageError
+from irgym.base.errors import StorageError
 
 FOLDERS = ("/run/lock", "/tmp")
 """Where the locks are: in the first of these in which everybody may make files. Not in `$TMPDIR`, which

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.measure.locks import lock, lock_aloud, lock_file, try_lock
 
 GIB = 1 << 30

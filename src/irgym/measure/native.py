@@ -5,7 +5,7 @@ import mmap
 import os
 from functools import cache
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
 
 _FAILED = ctypes.c_void_p(-1).value
 

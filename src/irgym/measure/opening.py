@@ -8,7 +8,7 @@ one sentence.
 from collections.abc import Sequence
 from typing import Any
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child

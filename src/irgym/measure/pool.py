@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Reply, Returned

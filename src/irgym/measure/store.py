@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.errors import explained
-from irgym.core.files import Content, make_folder, sweep, write_files
+from irgym.base.errors import explained
+from irgym.base.files import Content, make_folder, sweep, write_files
 from irgym.measure.machine import cache_dir
 
 DIGITS = 16

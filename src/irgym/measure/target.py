@@ -4,7 +4,7 @@ import platform
 from functools import cache
 from pathlib import Path
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.core.target import LEVELS, Cache, Target
 from irgym.measure.machine import Machine, fingerprint, sysctl, timing_core
 

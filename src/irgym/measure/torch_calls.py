@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.core.errors import ProgramError
 from irgym.measure.called import Reference, Results, nudged, reference
 from irgym.measure.checking.numbers import Array, same_bits
 from irgym.measure.torch_modules import array_of, kind_of, leaves_of, without_caches

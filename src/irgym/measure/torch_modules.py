@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 Function = Callable[[Sequence[NDArray[Any]]], Sequence[NDArray[Any]]]
 """Computes arrays of arrays."""

@@ -5,7 +5,7 @@ A strategy is a frozen dataclass whose fields are its parameters and whose `run`
 `irgym.searches`. `irgym.search.session.run_search` runs one.
 """
 
-from irgym.core.registry import Registry
+from irgym.base.registry import Registry
 from irgym.search.session import StrategyFactory
 
 SEARCHES: Registry[StrategyFactory] = Registry(

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.policy import Policy
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
+from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.result import SearchResult, TracePoint

@@ -8,8 +8,8 @@ import pytest
 
 import irgym
 from irgym.api import task_tuning
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.tune import Tune
-from irgym.core.errors import IrgymError, ProgramError
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.programs.uris import KERNELS
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import irgym
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.task import CseTask

@@ -2,12 +2,12 @@
 
 import pytest
 
+from irgym.envs.cse.checking.touching import touched
+from irgym.envs.cse.checking.validation import Comparison
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.programs.preparing import prepared
-from irgym.envs.cse.running.checking import Comparison
-from irgym.envs.cse.running.touching import touched
 
 SOURCE = """
 int f(int *p, int n, int m) {

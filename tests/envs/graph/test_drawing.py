@@ -8,16 +8,16 @@ import pytest
 from small_graphs import graph_of
 
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.graph.drawing import KINDS, drawing_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
+from irgym.envs.graph.observing.drawing import KINDS, drawing_of
 from irgym.envs.graph.reference.operators import OPERATORS
 from irgym.envs.graph.task import GraphTask
-from irgym.evaluation.pictures import changed
 from irgym.measure.isolation.protocol import resolve
+from irgym.reporting.pictures import changed
 
 FLOAT = TensorType("float32", (1, 4))
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import irgym
+from irgym.base.errors import ScheduleError
 from irgym.core import capabilities
-from irgym.core.errors import ScheduleError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.session_options import LEVELS, options_text, read_options
+from irgym.envs.graph.running.session_options import LEVELS, options_text, read_options
 from irgym.envs.graph.task import GraphTask
 from irgym.search.minimise import minimise
 

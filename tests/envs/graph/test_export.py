@@ -11,11 +11,11 @@ from small_models import small
 
 import irgym
 import irgym.graph
-from irgym.core.errors import BackendError, IrgymError, ProgramError, StorageError
+from irgym.base.errors import BackendError, IrgymError, ProgramError, StorageError
 from irgym.envs.graph import runner
+from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.export import export
-from irgym.envs.graph.running.checking import feeds_of
+from irgym.envs.graph.running.export import export
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
 

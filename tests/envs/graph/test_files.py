@@ -10,12 +10,12 @@ from graph_reading.opening import Refused, opened, ran
 from odd_models import text
 
 import irgym.graph
+from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
-from irgym.core.errors import BaselineError, ProgramError
 from irgym.envs.graph import runner
+from irgym.envs.graph.checking.checks import SEED, checked_on, feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import upgrading
-from irgym.envs.graph.running.checking import SEED, checked_on, feeds_of
 from irgym.envs.graph.running.peers import Original, prepared
 from irgym.envs.graph.task import GraphTask
 

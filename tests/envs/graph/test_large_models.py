@@ -9,16 +9,18 @@ import pytest
 from odd_models import ramp, text, with_weights
 from onnx import numpy_helper
 
-from irgym.core.errors import BaselineError, ProgramError
+from irgym.base.errors import BaselineError, ProgramError
 from irgym.envs.graph import runner
+from irgym.envs.graph.checking import checks as checking
+from irgym.envs.graph.checking import rounding
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.export import export
 from irgym.envs.graph.ir.outside import HEAVY
 from irgym.envs.graph.programs import files, weights
 from irgym.envs.graph.programs.sources import Sources
 from irgym.envs.graph.programs.uris import parse_program
-from irgym.envs.graph.running import checking, peers, rounding
+from irgym.envs.graph.running import peers
 from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.export import export
 from irgym.envs.graph.running.sessions import Program
 
 MODEL = """g (float[batch,600] x) => (float[batch,600] y) {

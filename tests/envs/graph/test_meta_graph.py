@@ -11,12 +11,12 @@ import pytest
 from irgym.cli.main import main
 from irgym.core.actions import Action
 from irgym.core.graph_observation import GraphObservation
-from irgym.core.run_folder import RunFolder
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.observations import KINDS
+from irgym.envs.graph.observing.observations import KINDS
+from irgym.envs.graph.rewriting.transitions import KEPT
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 from irgym.envs.graph.task import GraphTask
-from irgym.envs.graph.transitions import KEPT
+from irgym.policies.run_folder import RunFolder
 
 TINY = GRAPH.dataset("tiny").train
 CONVOLUTIONS, RECURRENT = TINY[0], TINY[3]
@@ -100,7 +100,7 @@ def test_the_rules_of_taso_show_a_part_of_what_all_rules_show():
 
 def test_rows_are_in_the_order_of_candidates():
     torch = pytest.importorskip("torch")
-    from irgym.nets.encoders import spec_for
+    from irgym.networks.encoders import spec_for
 
     task = with_rules_of_taso(RECURRENT)
     state = task.initial()

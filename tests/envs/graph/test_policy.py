@@ -8,14 +8,14 @@ from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
-from irgym.evaluation.tuning import measure_anew
+from irgym.judging.tuning import measure_anew
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 
 torch = pytest.importorskip("torch")
 
-from irgym.nets.policy import TorchPolicy  # noqa: E402
-from irgym.search.strategies.rollout import rollout  # noqa: E402
+from irgym.networks.policy import TorchPolicy  # noqa: E402
+from irgym.search.rollouts import rollout  # noqa: E402
 
 HELD_OUT = (
     "graph://bert?layers=1&vocabulary=64",

@@ -4,8 +4,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from irgym.envs.hlo import store
-from irgym.envs.hlo.passes import KIND
+from irgym.envs.hlo.actions import KIND
+from irgym.envs.hlo.compiling import store
 
 
 def step(requests: Sequence[store.Request]) -> list[store.Reply]:

@@ -1,6 +1,6 @@
 import pytest
 
-from irgym.envs.hlo.pool import Pool
+from irgym.envs.hlo.compiling.pool import Pool
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import irgym
-from irgym.core.errors import ProgramError
-from irgym.envs.hlo.functions import program_of_function
+from irgym.base.errors import ProgramError
+from irgym.envs.hlo.programs.from_jax import program_of_function
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -89,7 +89,7 @@ def test_structure_types_and_values_of_calls_are_compared():
     def function(x, key, factor):
         return {"a": jnp.fft.rfft(x), "b": (x > 0, None, jax.random.normal(key, (2,)) * factor)}
 
-    from irgym.envs.hlo.calling import compare
+    from irgym.envs.hlo.compiling.calling import compare
 
     def agrees(other):
         return compare(function, (x, jax.random.key(0), 2.0), other, 0)
@@ -108,7 +108,7 @@ def test_structure_types_and_values_of_calls_are_compared():
 def test_a_donated_argument_is_left_to_the_user():
     jax = pytest.importorskip("jax")
     x = jax.numpy.ones(4)
-    from irgym.envs.hlo.calling import compare
+    from irgym.envs.hlo.compiling.calling import compare
 
     step = jax.jit(lambda x: x + 1, donate_argnums=0)
     assert compare(step, (x,), lambda x: x + 1, 0).ok

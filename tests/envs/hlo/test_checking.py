@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from irgym.envs.hlo import checking
+from irgym.envs.hlo.checking import checks as checking
 from irgym.measure.checking.problem import SCALES
 
 

@@ -1,10 +1,10 @@
 import pytest
 
-from irgym.core.errors import ProgramError
-from irgym.envs.hlo.datasets import DATASETS, DEFAULT, TEST_FAMILIES, TEST_NUMERICS, dataset
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.numeric_families import NUMERIC
-from irgym.envs.hlo.programs import parse_program
+from irgym.base.errors import ProgramError
+from irgym.envs.hlo.programs.datasets import DATASETS, DEFAULT, TEST_FAMILIES, TEST_NUMERICS, dataset
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.numeric_families import NUMERIC
+from irgym.envs.hlo.programs.uris import parse_program
 
 SHARED = {"gpt2": "layers", "bert": "layers", "resnet18": "depth", "mlp": "layers"}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.compiling.engine import load_engine
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irgym.core.errors import BackendError, ProgramError
-from irgym.envs.hlo import engine as engine_module
-from irgym.envs.hlo.engine import load_engine
-from irgym.envs.hlo.native import build
-from irgym.envs.hlo.opcodes import OPCODES, SINGLE_DEVICE
-from irgym.envs.hlo.passes import KIND, PASSES, SPACE
+from irgym.base.errors import BackendError, ProgramError
+from irgym.envs.hlo.actions import KIND, PASSES, SPACE
+from irgym.envs.hlo.compiling import engine as engine_module
+from irgym.envs.hlo.compiling.engine import load_engine
+from irgym.envs.hlo.compiling.native import build
+from irgym.envs.hlo.observing.opcodes import OPCODES, SINGLE_DEVICE
 
 from .modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
 
@@ -167,7 +167,7 @@ def test_a_build_that_is_interrupted_leaves_no_compiler_and_no_engine(tmp_path, 
     compiler.chmod(0o755)
     cache = tmp_path / "cache"
     environment = {**os.environ, "CXX": str(compiler), "IRGYM_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-c", "from irgym.envs.hlo.native import build; build.build()"]
+    command = [sys.executable, "-c", "from irgym.envs.hlo.compiling.native import build; build.build()"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as builder:
         _wait_until(pids.exists)
         builder.send_signal(number)

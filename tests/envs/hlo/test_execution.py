@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from jaxlib import _hlo
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Call, Outcome
-from irgym.core.errors import ProgramError
-from irgym.envs.hlo.executable import CompileFailure, compile_module
-from irgym.envs.hlo.execution import compare, time_in_turn, time_module
-from irgym.envs.hlo.inputs import random_arguments
+from irgym.envs.hlo.checking.inputs import random_arguments
+from irgym.envs.hlo.compiling.executable import CompileFailure, compile_module
+from irgym.envs.hlo.compiling.execution import compare, time_in_turn, time_module
 from irgym.measure.isolation.child import Child, Raised, Returned
 from irgym.measure.timing import Timing
 
@@ -311,12 +311,12 @@ def test_a_child_runs_what_it_has_not_lowered():
     # LAPACK's addresses are filled in by jax as it lowers; a child that only runs must do so itself.
     proto = lowered(FUNCTIONS["cholesky"])
     with Child() as child:
-        reply = child.call(Call("irgym.envs.hlo.execution:compare", (proto, proto, 1)))
+        reply = child.call(Call("irgym.envs.hlo.compiling.execution:compare", (proto, proto, 1)))
         assert isinstance(reply, Returned), reply
         assert reply.value.ok
         missing = entry(
             "p = f32[3] parameter(0)", 'ROOT r = f32[3] custom-call(p), custom_call_target="nope"'
         )
-        refused = child.call(Call("irgym.envs.hlo.execution:compare", (missing, missing, 1)))
+        refused = child.call(Call("irgym.envs.hlo.compiling.execution:compare", (missing, missing, 1)))
     assert isinstance(refused, Raised)
     assert isinstance(refused.user_error, CompileFailure)

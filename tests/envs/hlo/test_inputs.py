@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxlib import _hlo
 
-from irgym.core.errors import ProgramError
-from irgym.envs.hlo.inputs import parameters, perturbed, random_arguments, turned, without_greatest
+from irgym.base.errors import ProgramError
+from irgym.envs.hlo.checking.inputs import parameters, perturbed, random_arguments, turned, without_greatest
 
 
 def from_text(text):

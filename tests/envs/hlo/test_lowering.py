@@ -13,12 +13,12 @@ import pytest
 from jax import export
 from jaxlib import _hlo
 
-from irgym.core.errors import ProgramError, StorageError
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.lowering import convert, lower, lower_function
-from irgym.envs.hlo.models.catalogue import BUILDERS
-from irgym.envs.hlo.models.training import OPTIMIZERS, inference, training_step
-from irgym.envs.hlo.programs import parse_program
+from irgym.base.errors import ProgramError, StorageError
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.lowering import convert, lower, lower_function
+from irgym.envs.hlo.programs.models.catalogue import BUILDERS
+from irgym.envs.hlo.programs.models.training import OPTIMIZERS, inference, training_step
+from irgym.envs.hlo.programs.uris import parse_program
 
 
 def _module(proto: bytes) -> Any:
@@ -76,7 +76,7 @@ def test_options_change_the_graph():
 
 def test_two_processes_give_the_same_bytes():
     code = (
-        "import sys; from irgym.envs.hlo.lowering import lower;"
+        "import sys; from irgym.envs.hlo.programs.lowering import lower;"
         "sys.stdout.buffer.write(lower('hlo://gpt2?layers=1'))"
     )
     one, two = (

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from irgym.envs.hlo.engine import Engine, Module, load_engine
+from irgym.envs.hlo.compiling.engine import Engine, Module, load_engine
 
 from .pairs import COMPUTATIONS, PAIRS, Pair
 

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.inputs import random_arguments
-from irgym.envs.hlo.lowering import lower
-from irgym.envs.hlo.models.catalogue import BUILDERS
-from irgym.envs.hlo.models.training import inference
-from irgym.envs.hlo.numeric_families import NUMERIC
-from irgym.envs.hlo.programs import parse_program
+from irgym.envs.hlo.checking.inputs import random_arguments
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.lowering import lower
+from irgym.envs.hlo.programs.models.catalogue import BUILDERS
+from irgym.envs.hlo.programs.models.training import inference
+from irgym.envs.hlo.programs.numeric_families import NUMERIC
+from irgym.envs.hlo.programs.uris import parse_program
 
 Tree = Any
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import Family, Value
-from irgym.envs.hlo.families import FAMILIES
-from irgym.envs.hlo.programs import SUFFIXES, parse_program
+from irgym.envs.hlo.programs.families import FAMILIES
+from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
 
 
 @st.composite

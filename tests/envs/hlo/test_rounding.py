@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from jaxlib import _hlo
 
-from irgym.envs.hlo.executable import compile_coarser, compile_module
-from irgym.envs.hlo.inputs import random_arguments
-from irgym.envs.hlo.rounding import Exactness, coarser, exactness
-from irgym.envs.hlo.stablehlo import stablehlo
+from irgym.envs.hlo.checking.inputs import random_arguments
+from irgym.envs.hlo.checking.rounding import Exactness, coarser, exactness
+from irgym.envs.hlo.compiling.executable import compile_coarser, compile_module
+from irgym.envs.hlo.compiling.stablehlo import stablehlo
 
 MOVED, CHOSEN, ROUNDED = Exactness
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxlib import _hlo
 
-from irgym.envs.hlo.execution import compile_module
-from irgym.envs.hlo.stablehlo import stablehlo
+from irgym.envs.hlo.compiling.execution import compile_module
+from irgym.envs.hlo.compiling.stablehlo import stablehlo
 
 KINDS = {"f32": np.float32, "s32": np.int32, "c64": np.complex64, "pred": np.bool_}
 SHAPES = [(6,), (2, 3), (3, 2), (1, 6), (1, 3, 2), (6, 1, 1)]

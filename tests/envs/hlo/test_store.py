@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.envs.hlo import pool as pool_module
-from irgym.envs.hlo.engine import PassFailure, load_engine
-from irgym.envs.hlo.passes import KIND, PASSES
-from irgym.envs.hlo.pool import Pool
-from irgym.envs.hlo.store import Failure, Request, Store, Summary
+from irgym.envs.hlo.actions import KIND, PASSES
+from irgym.envs.hlo.compiling import pool as pool_module
+from irgym.envs.hlo.compiling.engine import PassFailure, load_engine
+from irgym.envs.hlo.compiling.pool import Pool
+from irgym.envs.hlo.compiling.store import Failure, Request, Store, Summary
 
 from .modules import ALL
 
@@ -76,7 +76,7 @@ def test_a_module_that_gave_way_to_its_successor_is_taken_over(programs):
 
 
 def test_the_mask_rules_out_only_what_changes_nothing(programs):
-    from irgym.envs.hlo.modules import node_of
+    from irgym.envs.hlo.compiling.modules import node_of
 
     store, rng = Store(load_engine()), np.random.default_rng(0)
     for program in programs:
@@ -146,7 +146,7 @@ def test_an_abort_costs_its_own_request_only(programs, monkeypatch):
 
 
 def test_content_is_named_by_its_hash(programs, tmp_path):
-    from irgym.envs.hlo.sources import content_of
+    from irgym.envs.hlo.programs.sources import content_of
 
     file = tmp_path / "x.pb"
     file.write_bytes(b"abc")

@@ -7,23 +7,23 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.base.errors import BackendError, IrgymError, ProgramError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.capabilities import potential
-from irgym.core.errors import BackendError, IrgymError, ProgramError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.target import LEVELS
-from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.actions import SPACE, STOP
+from irgym.envs.hlo.compiling.engine import load_engine
+from irgym.envs.hlo.compiling.pipelines import ORDERS
+from irgym.envs.hlo.compiling.pool import Pool
+from irgym.envs.hlo.compiling.store import Failure
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.features import FEATURES
-from irgym.envs.hlo.observations import VIEWS
-from irgym.envs.hlo.orders import ORDERS
-from irgym.envs.hlo.passes import SPACE, STOP
-from irgym.envs.hlo.pool import Pool
-from irgym.envs.hlo.store import Failure
+from irgym.envs.hlo.observing.features import FEATURES
+from irgym.envs.hlo.observing.observations import VIEWS
 from irgym.envs.hlo.task import OBJECTIVES
 from irgym.gym.env import TaskEnv
 from irgym.measure.target import host_target
-from irgym.search.strategies.rollout import most_probable, outcome
+from irgym.search.rollouts import most_probable, outcome
 
 from .modules import ALL, CALLS
 

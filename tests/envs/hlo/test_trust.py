@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.cost import Call, Validation
-from irgym.core.errors import IrgymError, ProgramError
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.hlo.engine import load_engine
+from irgym.envs.hlo.checking.special import with_special_numbers
+from irgym.envs.hlo.compiling.engine import load_engine
+from irgym.envs.hlo.compiling.execution import compare
 from irgym.envs.hlo.environment import HLO
-from irgym.envs.hlo.execution import compare
-from irgym.envs.hlo.lowering import convert, portable
-from irgym.envs.hlo.special import with_special_numbers
-from irgym.evaluation.tuning import Validator
+from irgym.envs.hlo.programs.lowering import convert, portable
+from irgym.judging.tuning import Validator
 
 pytestmark = pytest.mark.usefixtures("engine")
 

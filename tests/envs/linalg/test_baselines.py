@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from irgym.core.errors import BaselineError, IrgymError
+from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.environment import LINALG

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from irgym.agents.dqn import DQNConfig
+from irgym.agents.algorithms.dqn import DQNConfig
+from irgym.agents.algorithms.sb3 import train_sb3
 from irgym.agents.problem import Problem
-from irgym.agents.sb3 import train_sb3
+from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS

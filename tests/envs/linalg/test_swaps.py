@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irgym.agents.ppo import PPOConfig
+from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
 from irgym.cli.main import main
 from irgym.core.actions import Action
 from irgym.core.catalogue import environment_of
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.reward import LogSpeedup
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
-from irgym.evaluation.policies import load_policy
 from irgym.measure.timing import Timing
+from irgym.search.policies import load_policy
 
 PROGRAMS = (
     "linalg://matmul/16x32x8",

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.cost import Outcome
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes

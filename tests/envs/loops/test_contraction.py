@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from irgym.core.errors import ProgramError
-from irgym.envs.loops.contraction import parse_uri
+from irgym.base.errors import ProgramError
+from irgym.envs.loops.programs.contraction import parse_uri
 
 SMALL = st.integers(1, 7)
 

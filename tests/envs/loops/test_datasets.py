@@ -1,8 +1,8 @@
 import pytest
 
-from irgym.core.errors import ProgramError
-from irgym.envs.loops.contraction import parse_uri
-from irgym.envs.loops.datasets import FIXED, dataset
+from irgym.base.errors import ProgramError
+from irgym.envs.loops.programs.contraction import parse_uri
+from irgym.envs.loops.programs.datasets import FIXED, dataset
 
 
 def test_looptunes_ranges_are_complete():

@@ -11,12 +11,12 @@ import pytest
 import irgym
 from irgym.core.cost import Evaluator, Job, Measurement
 from irgym.core.environment import Bench
-from irgym.envs.loops.datasets import generate
 from irgym.envs.loops.environment import LOOPS, LoopsEnvironment
-from irgym.evaluation.finalists import KEPT
-from irgym.evaluation.statistics import NOISE
-from irgym.evaluation.tuned import Tuned
-from irgym.evaluation.tuning import least_costs
+from irgym.envs.loops.programs.datasets import generate
+from irgym.judging.finalists import KEPT
+from irgym.judging.statistics import NOISE
+from irgym.judging.tuned import Tuned
+from irgym.judging.tuning import least_costs
 
 PROGRAMS = (
     *generate("mm", 70, 4, 48, 1),

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule, states_along
 from irgym.envs.loops.actions import MAX_LOOPS
 from irgym.envs.loops.environment import LOOPS
-from irgym.envs.loops.features import FEATURES
-from irgym.envs.loops.observations import VIEWS
+from irgym.envs.loops.observing.features import FEATURES
+from irgym.envs.loops.observing.observations import VIEWS
 
 PROGRAMS = {
     "loops://mm/100x72x65": "split_8 down swap_down down split_32 swap_up swap_up unroll stop",

@@ -3,16 +3,17 @@ import ctypes
 import numpy as np
 import pytest
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Outcome
-from irgym.core.errors import IrgymError
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.loops import checking, runner
+from irgym.envs.loops import runner
 from irgym.envs.loops.baselines import BASELINES, PreparedBaseline
-from irgym.envs.loops.checking import tolerant
-from irgym.envs.loops.codegen.backends import preferred
-from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import parse_uri
+from irgym.envs.loops.checking import inputs as checking
+from irgym.envs.loops.checking.inputs import tolerant
+from irgym.envs.loops.compiling.backends import preferred
+from irgym.envs.loops.compiling.lower import CodeTooLarge
 from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.programs.contraction import parse_uri
 from irgym.measure.arrays import aligned
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
@@ -273,8 +274,8 @@ def test_the_bench_measures_loops_in_a_child(tmp_path):
 def episodes_of_the_shipped_policy():
     """Yield tasks held out from its training, each with the state that this machine's policy comes to."""
     pytest.importorskip("torch")
-    from irgym.evaluation.policies import load_policy
-    from irgym.search.strategies.rollout import rollout
+    from irgym.search.policies import load_policy
+    from irgym.search.rollouts import rollout
 
     uris = LOOPS.dataset("mm64_256_16_range").test[::54]
     if host_target().name == "x86-64-v3":

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.envs.loops import actions
 from irgym.envs.loops.environment import LOOPS
-from irgym.envs.loops.features import FEATURES
 from irgym.envs.loops.nest import Mark
+from irgym.envs.loops.observing.features import FEATURES
 
 PROGRAMS = (
     "loops://mm/128x128x128",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irgym.core.errors import BackendError, FarmError
+from irgym.base.errors import BackendError, FarmError
 from irgym.measure.farm import LocalFarm, open_farm
 from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening
 from irgym.measure.farm.batch import BATCH_S, LARGEST, LEAST_S, batch_size

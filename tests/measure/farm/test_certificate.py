@@ -9,7 +9,7 @@ import dask
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
 from irgym.measure.farm.certificate import make_certificate, security_of
 
 

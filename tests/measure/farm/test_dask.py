@@ -11,8 +11,8 @@ from farm_site import wait_until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.base.errors import StorageError
 from irgym.core.cost import Call, Job, Outcome
-from irgym.core.errors import StorageError
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 from irgym.measure.farm import LocalFarm

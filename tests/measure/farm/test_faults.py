@@ -9,7 +9,7 @@ import psutil
 import pytest
 from farm_site import FOREIGN_MACHINE, INTRUDER, Site, told, wait_until
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.isolation.protocol import Limits, Returned
 

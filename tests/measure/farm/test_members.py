@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.members import (

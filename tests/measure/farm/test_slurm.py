@@ -12,7 +12,7 @@ import pytest
 from distributed.utils import get_ip
 from farm_site import wait_until
 
-from irgym.core.errors import BackendError, FarmError
+from irgym.base.errors import BackendError, FarmError
 from irgym.measure.farm import open_farm
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.slurm import SlurmFarm, SlurmOptions, cluster_of, parse_slurm

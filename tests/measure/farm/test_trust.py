@@ -20,8 +20,8 @@ from distributed.protocol.utils import pack_frames
 from distributed.utils import get_ip
 from farm_site import Site, free_port, told, wait_until
 
+from irgym.base.errors import FarmError
 from irgym.cli.main import main
-from irgym.core.errors import FarmError
 from irgym.measure.farm import members
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate

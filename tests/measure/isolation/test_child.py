@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from irgym.base.errors import BackendError
+from irgym.base.interrupts import CHILD
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError
-from irgym.core.interrupts import CHILD
 from irgym.measure.isolation.child import (
     Child,
     ChildError,

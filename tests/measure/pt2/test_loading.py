@@ -9,7 +9,7 @@ import pytest
 import torch
 from hostile import archives
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.measure.pt2.loading import inputs_of, load, try_out
 from irgym.measure.pt2.refusal import Refused
 from irgym.measure.pt2.text import checked_expression, checked_name, checked_text

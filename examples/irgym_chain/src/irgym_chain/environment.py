@@ -4,8 +4,8 @@ import random
 import re
 from collections.abc import Sequence
 
+from irgym.base.errors import ProgramError
 from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, under
-from irgym.core.errors import ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target

@@ -6,20 +6,20 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import torch
 
-from irgym.acting import heads
-from irgym.acting.layout import StructuredLayout
-from irgym.agents.episodes import Outcomes
+from irgym.agents.episodes.played import Outcomes
+from irgym.agents.episodes.rollout import draw_tasks, rollout
 from irgym.agents.hyperparameters import Hyperparameters
 from irgym.agents.learner import Statistics
 from irgym.agents.optimisation import Descent, seeded
 from irgym.agents.problem import Problem
-from irgym.agents.rollout import draw_tasks, rollout
+from irgym.base.values import Range
 from irgym.core.actions import BoolArray
-from irgym.core.values import Range
-from irgym.nets import likelihood
-from irgym.nets.actor_critic import Actor
-from irgym.nets.encoders import Batch, spec_for
-from irgym.nets.policy import TorchPolicy
+from irgym.networks import likelihood
+from irgym.networks.actor_critic import Actor
+from irgym.networks.encoders import Batch, spec_for
+from irgym.networks.policy import TorchPolicy
+from irgym.policies import heads
+from irgym.policies.layout import StructuredLayout
 
 
 @dataclass(frozen=True)

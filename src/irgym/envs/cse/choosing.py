@@ -7,8 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, Mask
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.objective import Objective
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.catalogue import begins, mentions
 from irgym.core.environment import (
     BackendStatus,
@@ -16,19 +17,18 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.envs.cse import datasets
+from irgym.envs.cse.compiling.toolchain import INSTALL, clang_version, llvm_version, z3_version
+from irgym.envs.cse.programs import datasets
 from irgym.envs.cse.programs.files import file_of
 from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
 from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
 from irgym.envs.cse.task import CHECKS, OBJECTIVES, PIPELINES, CseTask
-from irgym.envs.cse.toolchain import INSTALL, clang_version, llvm_version, z3_version
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
@@ -122,7 +122,7 @@ class CseEnvironment(Environment):
 
     def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
         """Write the module with all functions as they are (.ll)."""
-        from irgym.envs.cse.export import export_module
+        from irgym.envs.cse.compiling.export import export_module
 
         return export_module([(task, state) for task, state in parts if isinstance(task, CseTask)], path)
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.errors import ProgramError
+from irgym.envs.cse.compiling.llvm import assembly
+from irgym.envs.cse.compiling.scorer import scores, together, verified
 from irgym.envs.cse.ir.analysis import COPY
 from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.scoring.llvm import assembly
-from irgym.envs.cse.scoring.scorer import scores, together, verified
 
 Request = tuple[str, str, tuple[int, ...], str, str]
 """A module, a function with sigil, the places of the candidates that are shared, target and objective."""

@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call, Job
-from irgym.core.errors import IrgymError
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.envs.cse.actions import names_of
 from irgym.envs.cse.choosing import ALL, COST_TEST, ChoiceTask
+from irgym.envs.cse.compiling.toolchain import toolchain
 from irgym.envs.cse.estimates.estimator import Estimator, Machine
-from irgym.envs.cse.features import Features
 from irgym.envs.cse.heuristics import REGISTERS, passes
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.facts import Surroundings
+from irgym.envs.cse.observing.features import Features
 from irgym.envs.cse.state import CseState
-from irgym.envs.cse.toolchain import toolchain
 from irgym.measure.target import runs_here
 
 SCORE = Objective("score", "", "static score: LLVM's instructions, weighted", exact=True, timed=False)
@@ -43,7 +43,7 @@ PIPELINES = {
 }
 """What is chosen without looking at code, by name."""
 
-RUNNER, CHECKS = "irgym.envs.cse.runner", "irgym.envs.cse.checks"
+RUNNER, CHECKS = "irgym.envs.cse.runner", "irgym.envs.cse.checking.choices"
 
 
 class CseTask(ChoiceTask):
@@ -105,7 +105,7 @@ class CseTask(ChoiceTask):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        from irgym.envs.cse.observations import VIEWS
+        from irgym.envs.cse.observing.observations import VIEWS
 
         return VIEWS
 
@@ -177,7 +177,7 @@ class CseTask(ChoiceTask):
         Raises:
             IrgymError: LLVM does not make it.
         """
-        from irgym.envs.cse.export import assembly_text
+        from irgym.envs.cse.compiling.export import assembly_text
 
         return {"LLVM's IR": self.text(state), "Assembly": assembly_text(self, state)}
 
@@ -188,6 +188,6 @@ class CseTask(ChoiceTask):
             IrgymError: The suffix is another.
             StorageError: The file cannot be written.
         """
-        from irgym.envs.cse.export import export
+        from irgym.envs.cse.compiling.export import export
 
         return export(self, state, path)

@@ -25,7 +25,7 @@ from irgym.envs.graph.rules import (
     stacking,
     winograd,
 )
-from irgym.envs.graph.session_options import LEVELS, OFF
+from irgym.envs.graph.running.session_options import LEVELS, OFF
 
 RULES = (
     *convolutions.RULES,

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import (
     BackendStatus,
@@ -19,20 +20,19 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.envs.graph import datasets
+from irgym.envs.graph.programs import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
-from irgym.envs.graph.session_options import LEVELS
+from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
+from irgym.measure.code_digest import digest_of
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
-from irgym.measure.sources import digest_of
 from irgym.measure.target import target_of
 
 BACKEND = "ort"
@@ -44,6 +44,7 @@ CODE = (
     "envs/graph/programs/inputs.py",
     "envs/graph/programs/ranges.py",
     "envs/graph/runner.py",
+    "envs/graph/checking",
     "envs/graph/running",
 )
 """The files that what is measured follows from."""
@@ -155,8 +156,8 @@ class GraphEnvironment(Environment):
         Raises:
             IrgymError: ONNX Runtime refuses the model.
         """
-        from irgym.envs.graph.opening import session_of_state
         from irgym.envs.graph.programs.standing import in_place_of
+        from irgym.envs.graph.running.opening import session_of_state
 
         return in_place_of(cast(Any, program), inputs, session_of_state(cast(GraphTask, task), state))
 

@@ -3,16 +3,16 @@
 import time
 from dataclasses import replace
 
+from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
-from irgym.core.errors import BaselineError, IrgymError
+from irgym.envs.graph.checking.checks import SEED, checked_on, checks_on
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import SEED, checked_on, checks_on
 from irgym.envs.graph.running.peers import Original, prepared
+from irgym.envs.graph.running.session_options import OFF
 from irgym.envs.graph.running.sessions import CompileError, Program
 from irgym.envs.graph.running.timing import timing_of
-from irgym.envs.graph.session_options import OFF
 from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
 

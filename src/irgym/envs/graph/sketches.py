@@ -15,6 +15,7 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.task import Task
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import (
     activations,
     attention,
@@ -28,7 +29,6 @@ from irgym.envs.graph.rules import (
     stacking,
     winograd,
 )
-from irgym.envs.graph.rules.rule import Rule
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 
 PASSES = 30

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.rules.rule import Site
-from irgym.envs.graph.session_options import OFF
-from irgym.envs.graph.sites import Sites
+from irgym.envs.graph.rewriting.rule import Site
+from irgym.envs.graph.rewriting.sites import Sites
+from irgym.envs.graph.running.session_options import OFF
 
 Candidates: TypeAlias = Mapping[tuple[int, str], tuple[Site, ...]]
 """Sites by the place of a rule and the name of a candidate."""

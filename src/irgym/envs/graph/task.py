@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.drawing import Drawing
-from irgym.core.errors import IrgymError, ScheduleError
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
 from irgym.core.target import Target
@@ -19,17 +19,17 @@ from irgym.core.task import Task
 from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
-from irgym.envs.graph.drawing import drawing_of
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.meta_graph import META_GRAPH
-from irgym.envs.graph.observations import VIEWS, Rows
-from irgym.envs.graph.rules.failures import Failures
-from irgym.envs.graph.session_options import OFF, options_text
-from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.observing.drawing import drawing_of
+from irgym.envs.graph.observing.meta_graph import META_GRAPH
+from irgym.envs.graph.observing.observations import VIEWS, Rows
+from irgym.envs.graph.rewriting.failures import Failures
+from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rewriting.transitions import Kept, rewritten
+from irgym.envs.graph.running.session_options import OFF, options_text
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
-from irgym.envs.graph.transitions import Kept, rewritten
 from irgym.measure.machine import threads_text
 
 HORIZON = 100
@@ -289,7 +289,7 @@ class GraphTask(Task[GraphState]):
             IrgymError: The suffix is another.
             StorageError: The file cannot be written.
         """
-        from irgym.envs.graph.export import export
+        from irgym.envs.graph.running.export import export
 
         return export(self, state, path)
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.catalogue import begins, mentions
 from irgym.core.cost import Validation
 from irgym.core.environment import (
@@ -19,21 +20,20 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.envs.hlo import datasets
-from irgym.envs.hlo.functions import program_of_function
-from irgym.envs.hlo.modules import ProgramModules
-from irgym.envs.hlo.native.build import STORE, TENSORFLOW, recipe
-from irgym.envs.hlo.orders import ORDERS
-from irgym.envs.hlo.pool import Pool
-from irgym.envs.hlo.programs import SUFFIXES, parse_program
-from irgym.envs.hlo.sources import Sources, content_of
+from irgym.envs.hlo.compiling.modules import ProgramModules
+from irgym.envs.hlo.compiling.native.build import STORE, TENSORFLOW, recipe
+from irgym.envs.hlo.compiling.pipelines import ORDERS
+from irgym.envs.hlo.compiling.pool import Pool
+from irgym.envs.hlo.compiling.toolchain import INSTALL, installed
+from irgym.envs.hlo.programs import datasets
+from irgym.envs.hlo.programs.from_jax import program_of_function
+from irgym.envs.hlo.programs.sources import Sources, content_of
+from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
 from irgym.envs.hlo.task import OBJECTIVES, HloTask
-from irgym.envs.hlo.toolchain import INSTALL, installed
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import target_of
@@ -135,7 +135,7 @@ class HloEnvironment(Environment):
         Raises:
             ProgramError: jax cannot export the function, or the module has operations that StableHLO lacks.
         """
-        from irgym.envs.hlo.calling import in_place_of
+        from irgym.envs.hlo.compiling.calling import in_place_of
 
         assert isinstance(task, HloTask) and callable(program)
         proto: bytes = self.pool().call("proto", task.modules.file, state.path)
@@ -145,7 +145,7 @@ class HloEnvironment(Environment):
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
         """Compare a function with the one of JAX that it stands for; see `Environment.compare_called`."""
-        from irgym.envs.hlo.calling import compare
+        from irgym.envs.hlo.compiling.calling import compare
 
         assert callable(program)
         return compare(program, inputs, function, seed)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from irgym.envs.hlo.modules import Node, PassPath
+from irgym.envs.hlo.compiling.modules import Node, PassPath
 
 
 @dataclass(frozen=True)

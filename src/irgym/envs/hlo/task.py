@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import BackendError, IrgymError, ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.errors import BackendError, IrgymError, ScheduleError
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.envs.hlo.export import FORMS, export
-from irgym.envs.hlo.modules import Node, PassPath, ProgramModules, run_passes
-from irgym.envs.hlo.opcodes import OPCODES
-from irgym.envs.hlo.orders import FINISHING, ORDERS, schedule_of
-from irgym.envs.hlo.passes import HORIZON, PASSES, SPACE, STOP
-from irgym.envs.hlo.programs import source_file
+from irgym.envs.hlo.actions import HORIZON, PASSES, SPACE, STOP
+from irgym.envs.hlo.compiling.export import FORMS, export
+from irgym.envs.hlo.compiling.modules import Node, PassPath, ProgramModules, run_passes
+from irgym.envs.hlo.compiling.pipelines import FINISHING, ORDERS, schedule_of
+from irgym.envs.hlo.compiling.store import Failure
+from irgym.envs.hlo.compiling.toolchain import toolchain
+from irgym.envs.hlo.observing.opcodes import OPCODES
+from irgym.envs.hlo.programs.uris import source_file
 from irgym.envs.hlo.state import HloState
-from irgym.envs.hlo.store import Failure
-from irgym.envs.hlo.toolchain import toolchain
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
@@ -154,7 +154,7 @@ class HloTask(Task[HloState]):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        from irgym.envs.hlo.observations import VIEWS
+        from irgym.envs.hlo.observing.observations import VIEWS
 
         return VIEWS
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BaselineError, ProgramError
+from irgym.base.errors import BaselineError, ProgramError
 from irgym.envs.linalg.programs.lattice import lattice
 from irgym.envs.linalg.programs.operators import EPSILON, Operator
 from irgym.envs.linalg.programs.uris import TORCH, WEIGHTS, File, Network, Source

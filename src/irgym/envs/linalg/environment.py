@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.catalogue import mentions
 from irgym.core.cost import Validation
 from irgym.core.environment import (
@@ -19,17 +20,17 @@ from irgym.core.environment import (
     policies_in,
     under,
 )
-from irgym.core.errors import BackendError, ProgramError
 from irgym.core.recipe import Recipe, from_scratch
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import renamed
-from irgym.envs.linalg import actions, datasets
-from irgym.envs.linalg.calling import Compiled
+from irgym.envs.linalg import actions
+from irgym.envs.linalg.compiling.calling import Compiled
 from irgym.envs.linalg.compiling.openmp import MLIR, OPENMP, threads_of, toolchain_with
 from irgym.envs.linalg.compiling.toolchain import INSTALL
 from irgym.envs.linalg.importing.from_torch import from_torch
+from irgym.envs.linalg.programs import datasets
 from irgym.envs.linalg.programs.reader import Reader
 from irgym.envs.linalg.programs.sources import Sources
 from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri

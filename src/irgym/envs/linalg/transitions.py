@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.errors import ScheduleError
 from irgym.envs.linalg import actions
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.scheduling.transformations import (

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import ActionSpace
-from irgym.core.errors import ScheduleError
 from irgym.core.kinds import ActionKind
 from irgym.core.target import Target
-from irgym.envs.loops.codegen.packing import OPERANDS
-from irgym.envs.loops.codegen.plan import can_unroll, vectorisable
-from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.compiling.packing import OPERANDS
+from irgym.envs.loops.compiling.plan import can_unroll, vectorisable
 from irgym.envs.loops.nest import Loop, Mark, Nest
+from irgym.envs.loops.programs.contraction import Contraction
 
 MAX_LOOPS = 12
 """Loops that a nest may have: a convolution's, with two levels of cache blocks around a register tile.

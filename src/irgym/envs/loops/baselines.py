@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BackendError, IrgymError
-from irgym.envs.loops.contraction import Contraction, Floats
+from irgym.base.errors import BackendError, IrgymError
+from irgym.envs.loops.programs.contraction import Contraction, Floats
 from irgym.measure.arrays import aligned
 from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
 from irgym.measure.machine import threads_text

@@ -16,9 +16,9 @@ from irgym.core.environment import (
 from irgym.core.recipe import Recipe, from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
-from irgym.envs.loops import datasets
-from irgym.envs.loops.codegen import backends
-from irgym.envs.loops.contraction import parse_uri
+from irgym.envs.loops.compiling import backends
+from irgym.envs.loops.programs import datasets
+from irgym.envs.loops.programs.contraction import parse_uri
 from irgym.envs.loops.task import LoopsTask
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core

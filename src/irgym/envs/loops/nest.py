@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.programs.contraction import Contraction
 
 
 class Mark(Enum):

@@ -4,17 +4,17 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.environment import Versus
-from irgym.core.errors import IrgymError
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
-from irgym.envs.loops.checking import TOLERANCE, Draw, prepared, tolerant
-from irgym.envs.loops.codegen.backends import Backend, backend, threads_of
-from irgym.envs.loops.codegen.executable import Executable
-from irgym.envs.loops.codegen.lower import CodeTooLarge
-from irgym.envs.loops.contraction import parse_uri
+from irgym.envs.loops.checking.inputs import TOLERANCE, Draw, prepared, tolerant
+from irgym.envs.loops.compiling.backends import Backend, backend, threads_of
+from irgym.envs.loops.compiling.executable import Executable
+from irgym.envs.loops.compiling.lower import CodeTooLarge
 from irgym.envs.loops.nest import Nest
+from irgym.envs.loops.programs.contraction import parse_uri
 from irgym.measure.checking import agreement
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.guarded import Buffers

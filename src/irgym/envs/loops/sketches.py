@@ -14,9 +14,9 @@ import numpy as np
 from irgym.core.actions import Action
 from irgym.core.target import Target
 from irgym.envs.loops import actions
-from irgym.envs.loops.codegen.plan import vectorisable
-from irgym.envs.loops.contraction import Contraction
+from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
+from irgym.envs.loops.programs.contraction import Contraction
 
 
 def sketch(contraction: Contraction, target: Target, rng: np.random.Generator) -> Sequence[Action]:

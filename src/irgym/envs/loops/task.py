@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
-from irgym.core.errors import ScheduleError
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule, replay
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.loops import actions
-from irgym.envs.loops.codegen.backends import Backend, threads_of
-from irgym.envs.loops.codegen.export import FORMS, export
-from irgym.envs.loops.contraction import Contraction
-from irgym.envs.loops.features import features
+from irgym.envs.loops.compiling.backends import Backend, threads_of
+from irgym.envs.loops.compiling.export import FORMS, export
 from irgym.envs.loops.nest import initial_nest, parse_nest
+from irgym.envs.loops.observing.features import features
+from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.sketches import route, sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.baselines import held_to
@@ -103,7 +103,7 @@ class LoopsTask(Task[LoopsState]):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        from irgym.envs.loops.observations import VIEWS
+        from irgym.envs.loops.observing.observations import VIEWS
 
         return VIEWS
 

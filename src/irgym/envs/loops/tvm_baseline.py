@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import BackendError
-from irgym.envs.loops.contraction import Axis, Contraction, Floats
+from irgym.base.errors import BackendError
+from irgym.envs.loops.programs.contraction import Axis, Contraction, Floats
 from irgym.measure.arrays import aligned
 
 

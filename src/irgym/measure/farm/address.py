@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, quote
 
-from irgym.core.errors import BackendError, FarmError
+from irgym.base.errors import BackendError, FarmError
 from irgym.measure.farm.certificate import default_certificate
 from irgym.measure.farm.local import LocalFarm
 from irgym.measure.farm.protocol import Farm

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irgym.core.errors import FarmError, explained
+from irgym.base.errors import FarmError, explained
 
 if TYPE_CHECKING:
     from distributed import Security

@@ -15,9 +15,9 @@ from typing import Any
 from distributed import Client, KilledWorker
 from distributed.client import ClosedClientError
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
+from irgym.base.errors import FarmError, IrgymError
 from irgym.core.cost import Call
-from irgym.core.errors import FarmError, IrgymError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.isolation.child import AHEAD, Child

@@ -12,11 +12,11 @@ from typing import Any
 
 from distributed import rpc
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
+from irgym.measure.code_digest import digest_of
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.machine import fingerprint
-from irgym.measure.sources import digest_of
 from irgym.measure.variables import machine_key
 
 TAG = "irgym"

@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S
 from irgym.measure.farm.certificate import security_of

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 from distributed.utils import get_ip
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
+from irgym.base.errors import BackendError, FarmError, explained
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, FarmError, explained
 from irgym.measure.farm.address import Endpoint, parse_options
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm

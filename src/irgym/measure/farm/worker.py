@@ -15,7 +15,7 @@ import dask.config
 from distributed import Security, Worker, WorkerPlugin, get_worker
 from distributed.utils import get_ip
 
-from irgym.core.errors import FarmError
+from irgym.base.errors import FarmError
 from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
 from irgym.measure.farm.certificate import security_of

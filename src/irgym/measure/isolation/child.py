@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias, cast
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.isolation.process import Dead, Late, Packed, Process
 from irgym.measure.isolation.protocol import (

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from irgym.core.interrupts import CHILD
+from irgym.base.interrupts import CHILD
 from irgym.measure.isolation.protocol import (
     ANSWER,
     KINDS,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError
 
 GIB = 1 << 30
 

@@ -22,8 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
-from irgym.core.errors import IrgymError
 from irgym.measure.isolation.protocol import (
     ANSWER,
     NO_MEMORY,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from irgym.core.values import parse_json
+from irgym.base.values import parse_json
 from irgym.measure.pt2.payloads import checked_table
 from irgym.measure.pt2.program import checked_program
 from irgym.measure.pt2.refusal import Refused

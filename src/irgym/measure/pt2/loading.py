@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.measure.pt2.archive import copy_checked
 from irgym.measure.pt2.refusal import Refused
 

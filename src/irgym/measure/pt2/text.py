@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from irgym.core.values import parse_json
+from irgym.base.values import parse_json
 from irgym.measure.pt2.refusal import Refused
 
 _TEXT = re.compile(r"[\w .:/+\-\[\]]*")

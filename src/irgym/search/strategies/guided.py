@@ -8,11 +8,8 @@ import numpy as np
 
 from irgym.core import capabilities
 from irgym.search.mutation import mutate, pick
-from irgym.search.session import Node, Session
-from irgym.search.strategies.evolutionary import select
-from irgym.search.strategies.parts import by_parts
-from irgym.search.strategies.rollout import (
-    Rollout,
+from irgym.search.parts import by_parts
+from irgym.search.rollouts import (
     candidates,
     finished,
     most_probable,
@@ -20,6 +17,9 @@ from irgym.search.strategies.rollout import (
     policy_of,
     rollout,
 )
+from irgym.search.session import Node, Session
+from irgym.search.strategies.evolutionary import select
+from irgym.search.strategies.rollout import Rollout
 
 GROWTH = 2
 """Changed schedules in the first round, and how many more there are in each further one."""

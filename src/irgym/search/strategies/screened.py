@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irgym.core import capabilities
-from irgym.prediction.choice import EXPLORED, promising
-from irgym.prediction.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
-from irgym.prediction.recorded import recorded_samples, tasks_beside
+from irgym.cost_model.choice import EXPLORED, promising
+from irgym.cost_model.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
+from irgym.cost_model.recorded import recorded_samples, tasks_beside
 from irgym.search.session import Node, Session
 from irgym.search.strategies.evolutionary import Evolutionary
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from irgym.envs.cse.checking.numbers import boundary, mixed
+from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.interpreter.layout import Kind
 from irgym.envs.cse.interpreter.machine import Machine
 from irgym.envs.cse.interpreter.making import ARGUMENTS, SLOTS
@@ -12,8 +14,6 @@ from irgym.envs.cse.interpreter.poison import POISON, Undefined
 from irgym.envs.cse.interpreter.program import Program
 from irgym.envs.cse.interpreter.traces import Differs, Trace
 from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.running.numbers import boundary, mixed
-from irgym.envs.cse.scoring import llvm
 
 
 @dataclass

@@ -6,12 +6,12 @@ import cse_compilers
 import pytest
 
 from irgym.core.schedule import replay
+from irgym.envs.cse.compiling import llvm
+from irgym.envs.cse.compiling.export import export_module
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.export import export_module
 from irgym.envs.cse.ir.linking import unlinked
 from irgym.envs.cse.ir.modules import with_bodies
 from irgym.envs.cse.proving.proofs import proofs_of
-from irgym.envs.cse.scoring import llvm
 from irgym.envs.cse.task import CseTask
 from irgym.measure.evaluators import Inline
 

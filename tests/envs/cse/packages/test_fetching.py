@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import StorageError
+from irgym.base.errors import StorageError
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.packages.fetching import unpacked
-from irgym.envs.cse.packages.pinned import Package, functions, packages
 from irgym.envs.cse.programs.files import SourceFile
+from irgym.envs.cse.programs.packages.fetching import unpacked
+from irgym.envs.cse.programs.packages.pinned import Package, functions, packages
 from irgym.envs.cse.programs.sources import Sources
 
 SOURCE = """

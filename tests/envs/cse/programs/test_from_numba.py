@@ -3,7 +3,7 @@
 import pytest
 
 import irgym
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.cse import from_numba
 from irgym.envs.cse.environment import CSE
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from irgym.base.errors import ProgramError
 from irgym.core.catalogue import locate
-from irgym.core.errors import ProgramError
 from irgym.envs.cse.environment import CSE
 
 CODE = "int twice(int *p, int n) { int s = p[n * 3]; if (s > 1) s += p[n * 3] * n; return s; }\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from irgym.core.cost import Call
-from irgym.envs.cse import checks
+from irgym.envs.cse.checking import choices as checks
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.function import Function
@@ -142,7 +142,7 @@ def test_what_rounds_otherwise_is_executed_only():
 def test_a_result_says_how_much_was_proved():
     task = CSE.task("cse://kernels/sorting.c#sift", target="aarch64")
     call = task.validation(task.initial(), 1, 0)
-    assert call == Call("irgym.envs.cse.checks:checked", call.arguments)
+    assert call == Call("irgym.envs.cse.checking.choices:checked", call.arguments)
     name = task.analysed.function.name
     said = checks.checked(str(task.module), name, tuple(range(len(task.names))), 1, 0, False)
     assert said.ok and said.figures["shared_results"] == said.figures["proved_by_comparison"] > 0

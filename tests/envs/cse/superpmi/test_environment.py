@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import irgym
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.schedule import replay
 from irgym.envs.cse.superpmi.environment import SuperPmiEnvironment
 from irgym.envs.cse.superpmi.session import Collection

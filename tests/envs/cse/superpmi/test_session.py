@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import BackendError, IrgymError, ProgramError
+from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi, replayed, request_of
 
 pytestmark = pytest.mark.timed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, graph_of
 
-from irgym.core.errors import BaselineError
+from irgym.base.errors import BaselineError
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.costs.estimate import Rates, estimated
 from irgym.envs.graph.eqsat.costs import Operator, Prices, counted
@@ -14,8 +14,8 @@ from irgym.envs.graph.eqsat.optimising import optimised
 from irgym.envs.graph.eqsat.saturation import Limits, saturate
 from irgym.envs.graph.ir.graph import Graph, Node, node
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules.verification import error_of, run
-from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rewriting.verification import error_of, run
 
 RNG = np.random.default_rng(0)
 TASO = tuple(rule for rule in RULES if "TASO" in rule.source)

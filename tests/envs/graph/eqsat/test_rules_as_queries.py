@@ -13,9 +13,9 @@ from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import weight_of
-from irgym.envs.graph.rules.language import parse_pattern
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import Instance, verify
+from irgym.envs.graph.rewriting.language import parse_pattern
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import Instance, verify
 
 
 def single(instance: Instance) -> Graph:

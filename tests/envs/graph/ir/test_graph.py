@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from irgym.core.errors import ScheduleError
+from irgym.base.errors import ScheduleError
 from irgym.envs.graph.ir.graph import Graph, Node, Rewrite, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, computed, literal

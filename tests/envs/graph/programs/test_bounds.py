@@ -8,7 +8,7 @@ import pytest
 from hostile import models
 from onnx import helper
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.bounds import NODES, check_expansion, check_inputs
 from irgym.envs.graph.programs.digests import files
 from irgym.envs.graph.programs.files import bound

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from irgym.core.errors import BackendError, ProgramError, StorageError
+from irgym.base.errors import BackendError, ProgramError, StorageError
 from irgym.envs.graph.programs import exporting
 from irgym.envs.graph.programs.exporting import to_onnx
 from irgym.envs.graph.programs.from_torch import from_torch

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.inputs import Input, draw, inputs_of, ranges_of, wrapping
 from irgym.envs.graph.programs.metadata import write_ranges
 

@@ -7,7 +7,7 @@ from graph_reading.operators import samples
 from odd_models import text
 from onnx import helper
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.opsets import converted
 from irgym.envs.graph.programs.upgrading import REWRITES, UPGRADED
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper, parser
 from small_models import small
 
-from irgym.core.errors import BackendError, ProgramError
+from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import sources as sources_module
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from irgym.core.errors import ProgramError
-from irgym.envs.graph.datasets import DATASETS, DEFAULT, X_RLFLOW, dataset
+from irgym.base.errors import ProgramError
+from irgym.envs.graph.programs.datasets import DATASETS, DEFAULT, X_RLFLOW, dataset
 from irgym.envs.graph.programs.families import CONVOLUTIONAL, FAMILIES, PACKAGES, RECURRENT, TRANSFORMERS
 from irgym.envs.graph.programs.uris import parse_program
 

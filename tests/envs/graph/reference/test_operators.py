@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS, evaluate, types_of
 

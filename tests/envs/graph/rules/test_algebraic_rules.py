@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, in_float32, run_in_ort
 
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import verify
 from irgym.envs.graph.rules import (
     algebra,
     cutting,
@@ -12,8 +14,6 @@ from irgym.envs.graph.rules import (
     reshaping,
     scaling,
 )
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import verify
 
 FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 RULES = [rule for file in FILES for rule in file.RULES]

@@ -13,10 +13,10 @@ from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import types_of
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rewriting.verification import RuleError, verify
 from irgym.envs.graph.rules import cells, cutting, layers, stacking
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import RuleError, verify
-from irgym.envs.graph.sites import Finder
 
 RULES = {rule.name: rule for file in (cells, layers, stacking) for rule in file.RULES}
 MERGED = [rule for rule in cutting.RULES if rule.name in ("merge-concats", "merge-splits")]

@@ -15,10 +15,10 @@ from irgym.envs.graph.ir.reading import read
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Stored, Weights, computed, literal, weight_of
 from irgym.envs.graph.reference.operators import types_of
-from irgym.envs.graph.rules.building import RuleError
-from irgym.envs.graph.rules.constants import computes, reassociates
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.rewriting.building import RuleError
+from irgym.envs.graph.rewriting.constants import computes, reassociates
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.sites import Finder
 
 CASES = Path(__file__).parents[3] / "cases" / "graph"
 FINDER = Finder(RULES, BLOCK)

@@ -8,11 +8,11 @@ from small_graphs import BLOCK, graph_of
 
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph, node
-from irgym.envs.graph.rules.building import RuleError
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.sites import Finder
+from irgym.envs.graph.rewriting.building import RuleError
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rewriting.transitions import applied, rewritten
 from irgym.envs.graph.state import EVERYWHERE, GraphState
-from irgym.envs.graph.transitions import applied, rewritten
 
 SOUND = {rule.name: rule for rule in RULES}
 

@@ -1,8 +1,8 @@
 import pytest
 from rules_in_ort import check_in_ort, verify_often
 
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules.heads import RULES
-from irgym.envs.graph.rules.rule import Rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

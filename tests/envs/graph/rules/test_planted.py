@@ -8,6 +8,9 @@ from small_graphs import BLOCK, applied, graph_of, operators_of, sites_of
 
 from irgym.envs.graph.ir.graph import node
 from irgym.envs.graph.reference.calls import OperatorError
+from irgym.envs.graph.rewriting.operands import Rng, array, pick, sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.verification import RuleError, verify
 from irgym.envs.graph.rules import (
     algebra,
     cutting,
@@ -18,9 +21,6 @@ from irgym.envs.graph.rules import (
     reshaping,
     scaling,
 )
-from irgym.envs.graph.rules.operands import Rng, array, pick, sample
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.verification import RuleError, verify
 
 FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
 SOUND = {rule.name: rule for file in FILES for rule in file.RULES}

@@ -3,8 +3,8 @@
 import pytest
 from rule_runs import check
 
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules.pools import RULES
-from irgym.envs.graph.rules.rule import Rule
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

@@ -9,7 +9,7 @@ from small_graphs import BLOCK, sites_of
 
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules.verification import run
+from irgym.envs.graph.rewriting.verification import run
 
 
 def check(seed: int) -> Counter[str]:

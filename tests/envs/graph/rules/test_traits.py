@@ -3,7 +3,7 @@
 import numpy as np
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.rules.traits import traits_of
+from irgym.envs.graph.rewriting.traits import traits_of
 
 TRAITS = traits_of(RULES)
 PLACES = {rule.name: place for place, rule in enumerate(RULES)}

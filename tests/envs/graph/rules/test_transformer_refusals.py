@@ -8,8 +8,8 @@ import pytest
 from rules_in_ort import BLOCK, graph_of
 
 from irgym.envs.graph.ir.graph import Node, node
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import activations, attention, heads, normalisation, products, scaling
-from irgym.envs.graph.rules.rule import Rule
 
 RULES = {
     rule.name: rule

@@ -12,8 +12,8 @@ from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import types_of
+from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import activations, attention, heads, normalisation, products, scaling
-from irgym.envs.graph.rules.rule import Rule
 
 BACKWARDS = {"linear-gemm", "gather-split", "split-hard-swish"}
 ALSO = {"turn-weights", "fold-scale"}

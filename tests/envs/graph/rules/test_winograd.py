@@ -13,9 +13,9 @@ from irgym.envs.graph.ir import winograd
 from irgym.envs.graph.ir.graph import Graph, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.rules.building import RuleError
-from irgym.envs.graph.rules.rule import Rule
-from irgym.envs.graph.rules.verification import verify
+from irgym.envs.graph.rewriting.building import RuleError
+from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rewriting.verification import verify
 from irgym.envs.graph.rules.winograd import RULES
 from irgym.envs.graph.task import block_of
 from irgym.measure.target import host_target

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from irgym.envs.graph.checking.checks import checked_on
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.running.checking import checked_on
 
 
 def test_weights_of_one_shape_are_moved_each_its_own_way(tmp_path: Path):

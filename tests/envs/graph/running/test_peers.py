@@ -8,8 +8,8 @@ import onnx
 import pytest
 from small_models import small
 
+from irgym.base.errors import BaselineError
 from irgym.core.environment import Versus
-from irgym.core.errors import BaselineError
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running import peers

@@ -12,9 +12,9 @@ from graph_planting.library import KINDS
 
 from irgym.core.actions import Action
 from irgym.envs.graph.actions import ENDINGS
+from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.environment import RUNNING
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import checks_on
 from irgym.envs.graph.running.sessions import Program
 from irgym.measure.isolation.child import Child
 

@@ -5,9 +5,9 @@ from statistics import median
 import numpy as np
 import pytest
 
+from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import feeds_of
 from irgym.envs.graph.running.sessions import Program, options_of, timed_options
 from irgym.envs.graph.running.timing import timing_of
 from irgym.measure.machine import core_count

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Outcome
-from irgym.core.errors import IrgymError
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.checking import prepared as checking
 from irgym.envs.linalg.compiling import compiler

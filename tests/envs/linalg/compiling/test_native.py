@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.linalg.calling import Compiled
+from irgym.envs.linalg.compiling.calling import Compiled
 from irgym.envs.linalg.environment import LINALG
 
 MATMUL = "linalg://matmul/20x24x16"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from irgym.base.errors import BackendError
 from irgym.core.actions import Mask
 from irgym.core.cost import Call, Outcome
-from irgym.core.errors import BackendError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiling import openmp

@@ -2,7 +2,7 @@
 
 import pytest
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.scheduling.operations import OperationKind

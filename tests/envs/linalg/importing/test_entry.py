@@ -7,7 +7,7 @@ import pytest
 from mlir_execution import execute, random_inputs
 
 import irgym
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.checking.domains import domains
 from irgym.envs.linalg.checking.intervals import Interval
 from irgym.envs.linalg.environment import LINALG

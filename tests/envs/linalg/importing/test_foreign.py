@@ -7,7 +7,7 @@ import pytest
 from mlir_execution import execute, random_inputs
 from numpy.typing import NDArray
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.runner import validate
 from irgym.envs.linalg.task import LinalgTask

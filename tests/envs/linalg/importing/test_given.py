@@ -6,7 +6,7 @@ pytest.importorskip("torch_mlir")
 
 import numpy as np
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.plain import computed
 from irgym.envs.linalg.importing.given import refuse_other_results
 from irgym.envs.linalg.importing.modules import program_of_file

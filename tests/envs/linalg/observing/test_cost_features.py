@@ -6,10 +6,10 @@ from scipy.stats import spearmanr
 
 from irgym.core.cost import CostHistory
 from irgym.core.schedule import Schedule, replay
+from irgym.cost_model.model import CostModel
+from irgym.cost_model.recorded import recorded_samples, tasks_beside
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.cost_features import COST_FEATURES, alignments
-from irgym.prediction.model import CostModel
-from irgym.prediction.recorded import recorded_samples, tasks_beside
 from irgym.search.budget import Budget
 from irgym.search.session import run_search
 from irgym.search.strategies.screened import Screened

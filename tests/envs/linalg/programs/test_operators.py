@@ -8,7 +8,7 @@ from mlir_execution import execute, random_inputs
 from torch import Tensor
 from torch.nn import functional
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import mlir, parse
 from irgym.envs.linalg.programs.families import OPERATORS

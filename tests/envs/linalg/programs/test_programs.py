@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import Family
 from irgym.envs.linalg.programs.families import FAMILIES
 from irgym.envs.linalg.programs.operators import Operator

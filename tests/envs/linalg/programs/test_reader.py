@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
 from irgym.envs.linalg.environment import LIMITS
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.reader import STORE, Reader

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from mlir_execution import execute, random_inputs
 
+from irgym.base.errors import BackendError, ProgramError, StorageError
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, ProgramError, StorageError
 from irgym.envs.linalg.programs import sources as sources_module
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.sources import Sources, answer

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
 from irgym.envs.linalg.environment import LINALG

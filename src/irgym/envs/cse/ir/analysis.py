@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.cse.ir.candidates import Candidate, Values
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.flow import Flow

@@ -13,8 +13,8 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import IrgymError
-from irgym.core.keywords import refuse_unknown
+from irgym.base.errors import IrgymError
+from irgym.base.keywords import refuse_unknown
 from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
 
@@ -63,7 +63,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     ) -> None:
         refuse_unknown(unknown, JitCseEnv)
         if methods is None:
-            from irgym.envs.cse.datasets import dataset
+            from irgym.envs.cse.programs.datasets import dataset
 
             methods = dataset("kernels").train
         self.methods = list(methods)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 TYPES = ("int", "long", "float", "double", "struct", "simd")
 """Types of values by their numbers, from 1 on; 0 and those beyond are others."""

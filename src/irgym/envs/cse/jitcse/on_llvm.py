@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from irgym.base.errors import IrgymError
 from irgym.core.environment import Bench
-from irgym.core.errors import IrgymError
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.syntax import bare

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 
 KEYS = ("vs_heuristic", "vs_no_cse", "better_than_heuristic", "num_cse", "invalid_choices")
 """The keys, behind `results/`."""

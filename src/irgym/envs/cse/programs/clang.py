@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from irgym.core.errors import ProgramError
-from irgym.envs.cse.scoring.machines import MACHINES
-from irgym.envs.cse.toolchain import clang_version
+from irgym.base.errors import ProgramError
+from irgym.envs.cse.compiling.machines import MACHINES
+from irgym.envs.cse.compiling.toolchain import clang_version
 from irgym.measure.machine import cache_dir
 
 TIMEOUT_S = 300.0

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irgym.core.uri import ProgramUri
-from irgym.envs.cse.packages.fetching import unpacked
-from irgym.envs.cse.packages.pinned import packages
 from irgym.envs.cse.programs.clang import searched
+from irgym.envs.cse.programs.packages.fetching import unpacked
+from irgym.envs.cse.programs.packages.pinned import packages
 from irgym.envs.cse.programs.uris import KERNELS, C, member_of
 
 

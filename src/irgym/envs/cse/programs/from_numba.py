@@ -6,8 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
 from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits

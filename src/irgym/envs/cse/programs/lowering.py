@@ -5,7 +5,7 @@ import pickle
 from importlib import import_module
 from typing import Any
 
-from irgym.core.errors import BackendError, ProgramError
+from irgym.base.errors import BackendError, ProgramError
 
 INSTALL = "pip install 'irgym[cse-numba]'"
 

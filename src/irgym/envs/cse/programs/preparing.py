@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from irgym.core.errors import ProgramError
-from irgym.core.reading import content_of_program
+from irgym.base.errors import ProgramError
+from irgym.base.reading import content_of_program
+from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.programs.clang import compiled
 from irgym.envs.cse.programs.uris import C
-from irgym.envs.cse.scoring import llvm
 
 BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """What bitcode begins with, by itself or in a wrapper."""

@@ -4,11 +4,12 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
-from irgym.core.closing import Closing
+from irgym.base.closing import Closing
+from irgym.base.errors import ProgramError
+from irgym.base.reading import check_size, content_of_program
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
-from irgym.core.reading import check_size, content_of_program
 from irgym.core.uri import ProgramUri
+from irgym.envs.cse.compiling.toolchain import clang_version, llvm_version
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.linking import aliasee
 from irgym.envs.cse.ir.modules import ModuleText
@@ -16,15 +17,17 @@ from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.programs.clang import FLAGS, included
 from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.uris import function_of, listed, member_of
-from irgym.envs.cse.toolchain import clang_version, llvm_version
+from irgym.measure.code_digest import digest_of
 from irgym.measure.opening import Opener
-from irgym.measure.sources import digest_of
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
 SECONDS = 30.0
 """Seconds that the preprocessor, or clang and LLVM, may take for a small file: it may include large ones."""
 
-CODE = ("envs/cse/programs", "envs/cse/scoring")
+CODE = (
+    "envs/cse/compiling",
+    *(f"envs/cse/programs/{name}.py" for name in ("clang", "files", "lowering", "preparing", "targets")),
+)
 """The sources that prepare modules."""
 
 STORE = Store("cse/modules", ".ll")

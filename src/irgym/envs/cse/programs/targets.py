@@ -2,9 +2,9 @@
 
 import platform
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.core.target import AARCH64, LEVELS, X86_64, Target
-from irgym.envs.cse.scoring.machines import MACHINES
+from irgym.envs.cse.compiling.machines import MACHINES
 from irgym.measure.target import ARCHITECTURES
 
 TARGETS = {one.name: one for one in reversed(LEVELS) if one.name in MACHINES}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import Family, Files, Grammar, ProgramUri
-from irgym.envs.cse.packages.pinned import functions, packages
+from irgym.envs.cse.programs.packages.pinned import functions, packages
 
 C = ".c"
 """The suffix of C."""
@@ -14,7 +14,7 @@ C = ".c"
 SUFFIXES = (C, ".ll", ".bc")
 """Suffixes of the files that are read: C, and LLVM's IR as text or as bitcode."""
 
-KERNELS = Path(__file__).parent.parent / "kernels"
+KERNELS = Path(__file__).parent / "kernels"
 """The folder of the project's own C."""
 
 KERNELS_FAMILY, PACKAGES_FAMILY = "kernels", "packages"

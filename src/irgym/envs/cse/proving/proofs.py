@@ -7,14 +7,14 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
+from irgym.envs.cse.compiling.scorer import function_at, module_at
+from irgym.envs.cse.compiling.toolchain import INSTALL
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.proving.lanes import UnsupportedError, pointer_bits
 from irgym.envs.cse.proving.pairs import Match, Pairs
 from irgym.envs.cse.proving.terms import Terms, Value
-from irgym.envs.cse.scoring.scorer import function_at, module_at
-from irgym.envs.cse.toolchain import INSTALL
 
 PAIR_MS, ALL_S = 500, 5.0
 """Milliseconds that z3 may take for a pair, and seconds for all of a choice."""

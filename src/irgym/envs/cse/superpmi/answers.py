@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 
 FEATURES_2024 = (
     "type", "viable", "live_across_call", "const", "shared_const", "make_cse", "has_call", "containable",

@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 
+from irgym.base.errors import ProgramError
 from irgym.core.environment import (
     BackendStatus,
     Bench,
@@ -14,7 +15,6 @@ from irgym.core.environment import (
     check_only_backend,
     under,
 )
-from irgym.core.errors import ProgramError
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target

@@ -4,7 +4,7 @@ import json
 import subprocess
 from functools import cache
 
-from irgym.core.errors import BackendError, explained
+from irgym.base.errors import BackendError, explained
 from irgym.envs.cse.superpmi.answers import AnswerError, read
 from irgym.envs.cse.superpmi.session import METRICS, REMEDY, Collection
 from irgym.measure.store import Store, content_digest, digest

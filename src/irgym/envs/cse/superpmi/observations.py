@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from irgym.core.candidates import CandidateObservation, candidate_view
 from irgym.core.observation import views_of
 from irgym.envs.cse.actions import SPACE
-from irgym.envs.cse.features import scaled
 from irgym.envs.cse.jitcse.methods import COLUMNS, NUMBERS
 from irgym.envs.cse.jitcse.on_superpmi import candidate_of
+from irgym.envs.cse.observing.features import scaled
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.superpmi.answers import JitMethod
 

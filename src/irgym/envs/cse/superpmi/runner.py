@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import lru_cache
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.errors import ProgramError
 from irgym.envs.cse.superpmi.answers import AnswerError, JitMethod
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.closing import Closing
-from irgym.core.errors import BackendError, ProgramError
+from irgym.base.closing import Closing
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.uri import is_file
 from irgym.envs.cse.superpmi.answers import NEEDED, AnswerError, JitMethod, method_of
 from irgym.measure.lines import Answered, LineLimits, LineReply, LineSession, told

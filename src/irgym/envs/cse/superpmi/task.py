@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.base.errors import IrgymError, UnknownPipelineError
+from irgym.base.files import write_file
 from irgym.core.cost import Call, Job
-from irgym.core.errors import IrgymError, UnknownPipelineError
-from irgym.core.files import write_file
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import whole_number
 from irgym.envs.cse.superpmi.session import Collection
 

@@ -8,8 +8,8 @@ from irgym.core.target import Target
 from irgym.envs.graph.costs.calibration import Calibration
 from irgym.envs.graph.costs.signature import Residence, Residences, Signature, signature_of
 from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.measure.code_digest import digest_of
 from irgym.measure.machine import threads_text
-from irgym.measure.sources import digest_of
 
 MEASURE = "irgym.envs.graph.costs.measuring:measure"
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.envs.graph.eqsat.queries import Arities, Query
 from irgym.envs.graph.programs.sources import INSTALL_PEERS
-from irgym.envs.graph.rules.language import ANY, CLASSES
+from irgym.envs.graph.rewriting.language import ANY, CLASSES
 
 ABSENT = 0
 """The number of an operand that is left out."""

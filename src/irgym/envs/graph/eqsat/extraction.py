@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.envs.graph.programs.sources import INSTALL_PEERS
 
 Class: TypeAlias = Hashable

@@ -13,7 +13,7 @@ from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
-from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.rewriting.rule import Rule
 
 EXTRACTION_S = 60.0
 """Time limit of the extraction."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeAlias
 
-from irgym.envs.graph.rules.language import ABSENT, Any_, Operator, Statement, Term
+from irgym.envs.graph.rewriting.language import ABSENT, Any_, Operator, Statement, Term
 
 MOST = 16
 """Operands, or results, of the largest operator that patterns with any number of them are tried on."""

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
+from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.environment import Versus
-from irgym.core.errors import BaselineError, IrgymError
 from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.checking.checks import SEED, checked_on
 from irgym.envs.graph.eqsat.costs import Measured, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.checking import SEED, checked_on
+from irgym.envs.graph.running.session_options import OFF
 from irgym.envs.graph.running.sessions import CompileError, Program, version
 from irgym.envs.graph.running.timing import timing_of
-from irgym.envs.graph.session_options import OFF
 from irgym.measure.machine import threads_text
 from irgym.measure.timing import interleave
 

@@ -12,7 +12,7 @@ from irgym.envs.graph.eqsat.egraph import ENode
 from irgym.envs.graph.eqsat.queries import Query, queries
 from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.rewriting.rule import Rule
 
 ITSELF = frozenset({"share"})
 """Rules that an e-graph needs none of: equal operators of equal values are one there anyway."""

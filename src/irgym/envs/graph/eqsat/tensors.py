@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from irgym.core.errors import BaselineError
+from irgym.base.errors import BaselineError
 from irgym.envs.graph.eqsat.egraph import ABSENT, EGraph, ENode
 from irgym.envs.graph.eqsat.queries import Query
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
-from irgym.envs.graph.rules.building import RuleError
-from irgym.envs.graph.rules.failures import Failures
-from irgym.envs.graph.rules.rule import Rule
+from irgym.envs.graph.rewriting.building import RuleError
+from irgym.envs.graph.rewriting.failures import Failures
+from irgym.envs.graph.rewriting.rule import Rule
 
 
 @dataclass(frozen=True, eq=False)

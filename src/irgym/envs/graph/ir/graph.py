@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from irgym.core.errors import ScheduleError
+from irgym.base.errors import ScheduleError
 from irgym.envs.graph.ir import digest
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
 from irgym.envs.graph.ir.order import along, ordered, reordered

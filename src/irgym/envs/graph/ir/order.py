@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from irgym.core.errors import ScheduleError
+from irgym.base.errors import ScheduleError
 
 
 class Made(Protocol):

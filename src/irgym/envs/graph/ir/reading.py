@@ -14,7 +14,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
 from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside

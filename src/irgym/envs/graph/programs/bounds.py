@@ -9,7 +9,7 @@ from math import prod
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 
 NODES = 50_000
 """Most operators that a model may have, once its functions are written out: reading them takes 15 s."""

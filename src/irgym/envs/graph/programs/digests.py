@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from irgym.core.errors import explained
+from irgym.base.errors import explained
 from irgym.envs.graph.ir.reading import content_of
 from irgym.envs.graph.programs.files import read
 

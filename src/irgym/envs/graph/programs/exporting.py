@@ -11,7 +11,7 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.metadata import write_ranges
 from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.model import Model, enliven

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from onnx import TensorProto
 from onnx.external_data_helper import ExternalDataInfo
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import is_file
 from irgym.envs.graph.programs.bounds import check_dims
 

@@ -11,7 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
-from irgym.core.errors import ProgramError, StorageError
+from irgym.base.errors import ProgramError, StorageError
 from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
 from irgym.envs.graph.programs.metadata import PREFIX, write_ranges
 from irgym.envs.graph.programs.opsets import first_line
@@ -133,8 +133,8 @@ def _check(model: onnx.ModelProto, path: str) -> None:
         _check_by_onnx(model)
     except (onnx.checker.ValidationError, ValueError) as error:
         # Importing ONNX Runtime takes a while, and few models need it here.
+        from irgym.envs.graph.running.session_options import OFF
         from irgym.envs.graph.running.sessions import CompileError, opened, options_of
-        from irgym.envs.graph.session_options import OFF
 
         try:
             opened(model.SerializeToString(), options_of(OFF, threads=1))

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from irgym.core.errors import BackendError, ProgramError
-from irgym.core.files import write_files
+from irgym.base.errors import BackendError, ProgramError
+from irgym.base.files import write_files
 from irgym.envs.graph.programs.sources import INSTALL_MODELS, STORE
 from irgym.envs.graph.programs.uris import SUFFIX
 from irgym.measure.store import digest, stem_of

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.metadata import PREFIX, read_ranges
 from irgym.envs.graph.programs.ranges import derived_range, wraps
 

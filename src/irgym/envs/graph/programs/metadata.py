@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 
 NOTE = "irgym."
 """What the keys begin with."""

@@ -9,7 +9,7 @@ onnx has a version converter too. It is not used: it keeps the attributes of ope
 import onnx
 import onnx.inliner
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.dense import graphs_inside, nodes_of
 from irgym.envs.graph.programs.upgrading import UPGRADED, Upgrade
 

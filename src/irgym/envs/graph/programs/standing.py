@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from irgym.core.errors import IrgymError, ProgramError
+from irgym.base.errors import IrgymError, ProgramError
 from irgym.measure.torch_calls import compare
 from irgym.measure.torch_modules import InPlace
 

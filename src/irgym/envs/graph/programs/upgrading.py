@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.dense import graphs_inside, graphs_of
 
 UPGRADED = 18

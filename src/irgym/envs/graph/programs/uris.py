@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import Files, Grammar, ProgramUri
 from irgym.envs.graph.programs.families import FAMILIES
 

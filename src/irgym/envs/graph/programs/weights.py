@@ -10,7 +10,7 @@ import onnx
 from onnx import helper
 from onnx.external_data_helper import uses_external_data
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.outside import refer, size_of, stays_outside
 from irgym.envs.graph.programs.external import place_of
 

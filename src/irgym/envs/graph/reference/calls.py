@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]

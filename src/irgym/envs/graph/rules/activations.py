@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 Rng = np.random.Generator
 

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     binary,
@@ -49,7 +49,7 @@ from irgym.envs.graph.rules.operands import (
     sample,
     shape_of,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "TASO"
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Sample
-from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, integers, shape_of
+from irgym.envs.graph.rewriting.rule import Sample
+from irgym.envs.graph.rewriting.samples import Attributes, Operands, convolution, integers, shape_of
 
 LEAST = 4
 """ONNX Runtime reorders numbers of channels that this divides."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.rules.operands import Rng, array, either, pick, sample
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import Rng, array, either, pick, sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "cuDNN's and others' recurrent layers; ONNX's LSTM and GRU"
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples import convolution, integers, shape_of
 from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import convolution, integers, shape_of
 
 ACTIVATION = "X-RLflow, TASO; ONNX Runtime's ConvActivationFusion"
 NORMAL = "y = BatchNormalization({}, scale, shift, mean, variance, epsilon=epsilon, training_mode=0)"

@@ -5,7 +5,7 @@ All are exact. Where places are cut out, the places must be known: weights of wh
 
 from typing import Any
 
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     axis_of,
@@ -17,7 +17,7 @@ from irgym.envs.graph.rules.operands import (
     sample,
     shape_of,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SLICE = "Slice({}, *[whole(*column) for column in columns({})])"
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 GREATEST = 3.4028234663852886e38
 """The greatest float32."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 Rng = np.random.Generator
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     pick,
     sample,
     shape_of,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 
 def _idle(rng: Rng) -> Sample:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from irgym.envs.graph.rules.operands import Rng, array, parts_of, pick, sample
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import Rng, array, parts_of, pick, sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "steps of one recurrent layer"
 

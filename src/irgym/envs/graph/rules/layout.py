@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 from irgym.envs.graph.rules import blocked_samples as blocked
 from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing, words
-from irgym.envs.graph.rules.rule import Rule, Sample
 
 Sampler: TypeAlias = Callable[[np.random.Generator], Sample]
 

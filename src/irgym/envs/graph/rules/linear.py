@@ -7,8 +7,17 @@ them.
 """
 
 from irgym.envs.graph.ir.graph import Attribute
-from irgym.envs.graph.rules.operands import Rng, array, binary, parts_of, pick, plain_unary, sample, shape_of
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import (
+    Rng,
+    array,
+    binary,
+    parts_of,
+    pick,
+    plain_unary,
+    sample,
+    shape_of,
+)
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _TASO = "TASO"
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples import Attributes, Operands, convolution, integers
 from irgym.envs.graph.rules.endings import words
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import Attributes, Operands, convolution, integers
 
 TASO = "TASO, X-RLflow"
 ALIKE = (

@@ -4,7 +4,7 @@ All are exact. Rules that move Transpose past another operator come in pairs: do
 up.
 """
 
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     binary,
@@ -19,7 +19,7 @@ from irgym.envs.graph.rules.operands import (
     shape_of,
     unary,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 from irgym.envs.graph.rules.sides import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"

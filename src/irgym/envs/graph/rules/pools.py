@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import integers
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples import integers
 
 FULL = (
     "not any(p.get('pads', ())) and p.get('auto_pad', 'NOTSET') == 'NOTSET'"

@@ -9,7 +9,7 @@ one thread.
 
 from typing import Any
 
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     either,
@@ -21,7 +21,7 @@ from irgym.envs.graph.rules.operands import (
     sample,
     shape_of,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "products of inputs, once for all steps: cuDNN's and others' recurrent layers"
 

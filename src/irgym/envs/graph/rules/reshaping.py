@@ -5,7 +5,7 @@ Flatten are Reshapes in other words. Rules that move Reshape past another operat
 towards the results, and up.
 """
 
-from irgym.envs.graph.rules.operands import (
+from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,
     binary,
@@ -16,7 +16,7 @@ from irgym.envs.graph.rules.operands import (
     shape_of,
     unary,
 )
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 from irgym.envs.graph.rules.sides import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"

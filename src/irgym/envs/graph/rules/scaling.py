@@ -7,8 +7,8 @@ not moved.
 
 import numpy as np
 
-from irgym.envs.graph.rules.operands import Rng, array, pick, sample, shape_of
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import Rng, array, pick, sample, shape_of
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _TASO = "TASO"
 _INTO = "c.constant and not c.masking and"

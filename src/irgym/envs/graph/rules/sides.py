@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from irgym.envs.graph.rules.operands import Rng
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import Rng
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 
 def sided(

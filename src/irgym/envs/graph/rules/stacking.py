@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.rules.operands import Rng, array, either, pick, resized, sample, shape_of
-from irgym.envs.graph.rules.rule import Rule, Sample
+from irgym.envs.graph.rewriting.operands import Rng, array, either, pick, resized, sample, shape_of
+from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "loops that were unrolled: the stack of a tensor's parts"
 

@@ -9,9 +9,9 @@ block of channels. The maps cost the less, beside the products, the more channel
 
 import numpy as np
 
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples import integers
 from irgym.envs.graph.rules.blocked_samples import LEAST
-from irgym.envs.graph.rules.rule import Rule, Sample
-from irgym.envs.graph.rules.samples import integers
 
 SHARE = 0.9
 """Greatest estimate of the time, as a share of the convolution's; `winograd_share`."""

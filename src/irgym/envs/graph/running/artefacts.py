@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from irgym.core.errors import StorageError, explained
+from irgym.base.errors import StorageError, explained
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of
 from irgym.envs.graph.ir.reading import read_graph

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import onnx
 from numpy.typing import NDArray
 
-from irgym.core.errors import ProgramError, explained
-from irgym.core.files import write_files
+from irgym.base.errors import ProgramError, explained
+from irgym.base.files import write_files
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.programs.metadata import read_fixed
 from irgym.envs.graph.running.artefacts import FILE, STORE, WEIGHTS, model_at, saved
-from irgym.measure.sources import ROOT, files_of, hash_of
+from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.store import digest, stem_of
 
 RECIPE = ("envs/graph/ir", "envs/graph/programs", "envs/graph/running/shapes.py")

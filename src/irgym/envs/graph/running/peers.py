@@ -21,15 +21,15 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from irgym.core.errors import BaselineError
+from irgym.base.errors import BaselineError
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.programs.sources import INSTALL_MODELS, INSTALL_PEERS
 from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.programs.weights import INSIDE
 from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.sessions import Bound, CompileError, Program, opened, timed_options
 from irgym.envs.graph.running.timing import timing_of
-from irgym.envs.graph.session_options import LEVELS
 from irgym.measure.timing import sample
 
 Array = NDArray[Any]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
-from irgym.envs.graph.session_options import CONFIG_VARIABLE, LEVELS, OFF
+from irgym.envs.graph.running.session_options import CONFIG_VARIABLE, LEVELS, OFF
 
 Array = NDArray[Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 import onnx
 from numpy.typing import NDArray
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.dense import graphs_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.core.errors import IrgymError
+from irgym.base.errors import IrgymError
 from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import PassManager, interpreter, ir
 from irgym.envs.linalg.compiling.copies import copy_as_loops

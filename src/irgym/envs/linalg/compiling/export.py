@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import chain, repeat
 from pathlib import Path
 
+from irgym.base.files import write_files
 from irgym.core.cost import Call
-from irgym.core.files import write_files
 from irgym.core.target import Target
 from irgym.core.task import form_of
 from irgym.envs.linalg.compiling.openmp import runtime

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from irgym.core.errors import BackendError
+from irgym.base.errors import BackendError
 from irgym.envs.linalg.compiling.toolchain import INSTALL, toolchain
 from irgym.measure.machine import SLOT, core_count
 from irgym.measure.timing import Timing

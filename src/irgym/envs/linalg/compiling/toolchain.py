@@ -3,8 +3,8 @@
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from irgym.core.errors import BackendError
-from irgym.measure.sources import digest_of
+from irgym.base.errors import BackendError
+from irgym.measure.code_digest import digest_of
 
 PACKAGE = "torch-mlir"
 

@@ -8,7 +8,7 @@ are taken to share no memory.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import captured, copied, within
 from irgym.envs.linalg.compiling.compiler import run_passes

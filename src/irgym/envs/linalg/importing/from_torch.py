@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from irgym.base.errors import BackendError, ProgramError
+from irgym.base.files import write_files
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, ProgramError
-from irgym.core.files import write_files
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
 from irgym.envs.linalg.programs.uris import SUFFIX, TORCH

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.compiler import (
     ENTRY,

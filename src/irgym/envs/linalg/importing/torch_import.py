@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.export import ExportedProgram
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.importing.cleaning import MAX_TABLE
 from irgym.envs.linalg.importing.modules import program_of_torch

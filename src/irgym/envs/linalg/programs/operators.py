@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.envs.linalg.programs.function_text import FunctionText, Tensor, scalar
 from irgym.envs.linalg.programs.lattice import lattice
 from irgym.envs.linalg.programs.sequences import Step, sequence, windows

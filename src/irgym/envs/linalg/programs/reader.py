@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from irgym.base.errors import ProgramError
 from irgym.core.cost import Call
-from irgym.core.errors import ProgramError
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.sources import answer
 from irgym.envs.linalg.scheduling.operations import Program
+from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits
-from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest
 
 STORE = Store("linalg/descriptions", ".pickle")

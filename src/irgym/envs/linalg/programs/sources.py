@@ -5,17 +5,17 @@ from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from irgym.base.errors import BackendError, ProgramError
+from irgym.base.reading import content_of_program
 from irgym.core.cost import Call
-from irgym.core.errors import BackendError, ProgramError
-from irgym.core.reading import content_of_program
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
 from irgym.measure.answers import answered
+from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
-from irgym.measure.sources import ROOT, files_of, hash_of
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 

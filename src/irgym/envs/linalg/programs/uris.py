@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from irgym.core.errors import ProgramError
+from irgym.base.errors import ProgramError
 from irgym.core.uri import Files, Grammar
 from irgym.envs.linalg.programs.families import FAMILIES, NETWORKS
 from irgym.envs.linalg.programs.operators import Operator

@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.errors import StorageError
+from irgym.base.errors import StorageError
 from irgym.envs.linalg.programs.uris import TORCH, File, parse_uri
 
 ARCHIVE = ".npz"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action
-from irgym.core.errors import ScheduleError
 from irgym.envs.linalg.actions import NEXT, SPACE
 from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions

@@ -1,0 +1,116 @@
+"""Advantage actor-critic: one gradient step on all that was just collected.
+
+The synchronous form of A3C (Mnih et al., arXiv 1602.01783), with whole episodes instead of pieces, and with
+generalised advantage estimation or n-step returns.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+
+from irgym.agents.algorithms.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
+from irgym.agents.episodes.advantages import advantages_and_returns, normalise
+from irgym.agents.episodes.played import Outcomes
+from irgym.agents.episodes.trajectories import Trajectories
+from irgym.agents.hyperparameters import Count, Episodes
+from irgym.agents.learner import Statistics
+from irgym.agents.optimisation import Descent, Optimiser, anneal
+from irgym.agents.problem import Problem
+from irgym.base.values import Range
+from irgym.networks import likelihood
+
+
+@dataclass(frozen=True)
+class A2CConfig(ActorCriticConfig):
+    """Hyper-parameters of A2C."""
+
+    name: ClassVar[str] = "A2C"
+    iterations: Count = 1000
+    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    episodes: Episodes = 16
+    """Episodes collected in an iteration, which is one gradient step."""
+    n_step: Annotated[int | None, Range(low=1)] = None
+    """Steps that an advantage looks ahead before it takes the value's word; None for the whole episode.
+
+    With gae_lambda = 1 these are the n-step returns of A3C.
+    """
+    optimiser: Optimiser = "rmsprop"
+    """rmsprop, as in A3C, or adam."""
+
+    def build(self, problem: Problem) -> "A2C":
+        """Return a learner at the beginning of its training.
+
+        Raises:
+            IrgymError: A value makes no sense; the message says which.
+        """
+        self.check()
+        return A2C(self, problem)
+
+
+class A2C(ActorCriticLearner[A2CConfig]):
+    """A2C in training. The main path is `iterate`."""
+
+    def __init__(self, config: A2CConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        parameters = self.network.parameters()
+        self.descent = Descent(
+            parameters, config.lr, config.max_grad_norm, config.optimiser, problem.deadline
+        )
+
+    def iterate(self) -> tuple[Outcomes, Statistics]:
+        """Collect episodes and take one gradient step on them."""
+        config = self.config
+        trajectories, outcomes = self.collect()
+        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
+        self.descent.set_lr(lr)
+        statistics = self._learn(trajectories, lr)
+        self.network.adapt(trajectories.observations)
+        self.iteration += 1
+        return outcomes, statistics
+
+    def _learn(self, trajectories: Trajectories, lr: float) -> Statistics:
+        """Take the gradient step."""
+        config = self.config
+        privileged = torch.as_tensor(trajectories.privileged)
+        scores, values = self.network.forward(trajectories.observations, privileged)
+        old_values = values.detach().numpy()
+        rewards = trajectories.grid(trajectories.rewards) * np.float32(self.scale.factor)
+        on_policy = np.ones_like(rewards)
+        place = (trajectories.step, trajectories.episode)
+        advantages, returns = (
+            array[place]
+            for array in advantages_and_returns(
+                rewards,
+                trajectories.grid(old_values),
+                on_policy,
+                config.gamma,
+                config.gae_lambda,
+                config.n_step,
+            )
+        )
+        legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+        taken = likelihood.evaluate(scores, legal, choices, self.layout, self.network.actor.pair_scores)
+        gains = torch.as_tensor(normalise(advantages, config.advantages))
+        policy_loss = -(gains * taken.log_prob).mean()
+        value_loss = (values - torch.as_tensor(returns)).square().mean()
+        entropy = taken.entropy.mean()
+        weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
+        self.descent.step(policy_loss + config.value_coefficient * value_loss - weight * entropy)
+        return Statistics(
+            entropy=entropy.item(),
+            policy_loss=policy_loss.item(),
+            value_loss=value_loss.item(),
+            explained_variance=explained_variance(returns, old_values),
+            lr=lr,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the rest of the training, as tensors and plain values."""
+        return {**super().state_dict(), "descent": self.descent.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        super().load_state_dict(state)
+        self.descent.load_state_dict(state["descent"])

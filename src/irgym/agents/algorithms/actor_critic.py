@@ -1,0 +1,197 @@
+"""What the policy-gradient learners share: an actor, a critic, and episodes collected with them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+import torch
+
+from irgym.agents.archive.best import Archive
+from irgym.agents.archive.following import Following
+from irgym.agents.episodes.advantages import FloatArray, Normalisation, ReturnScale
+from irgym.agents.episodes.played import Outcomes
+from irgym.agents.episodes.rollout import draw_tasks, privileged_of, rollout
+from irgym.agents.episodes.trajectories import Trajectories, select_episodes
+from irgym.agents.hyperparameters import (
+    Positive,
+    Share,
+    TrainingOptions,
+    Weight,
+)
+from irgym.agents.networks import check_network, spec_of, start_from
+from irgym.agents.optimisation import seeded
+from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
+from irgym.core.actions import BoolArray
+from irgym.networks.actor_critic import ActorCritic, pair_scores_of
+from irgym.networks.encoders import Batch
+from irgym.networks.policy import TorchPolicy
+from irgym.policies import heads
+from irgym.policies.layout import LAYOUTS, IntArray
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig(TrainingOptions):
+    """Hyper-parameters that all policy-gradient learners have."""
+
+    lr: Positive = 1e-3
+    """Learning rate at the start."""
+    lr_end: Weight = 1e-4
+    """Learning rate at the end, and from then on."""
+    gamma: Share = 1.0
+    """Discount."""
+    gae_lambda: Share = 0.95
+    """Lambda of generalised advantage estimation."""
+    advantages: Normalisation = "standard"
+    """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
+    entropy: Weight = 0.01
+    """Coefficient of the entropy bonus at the start."""
+    entropy_end: Weight = 0.0
+    """Coefficient of the entropy bonus at the end."""
+    value_coefficient: Weight = 0.5
+    """Weight of the value loss in a joint step."""
+    max_grad_norm: Positive = 0.5
+    """The gradient is scaled down to this norm."""
+    actions: Literal["structured", "autoregressive", "flat"] = "structured"
+    """structured: kind and parameters, each for itself; autoregressive: each parameter knows those before
+    it; flat: one of all combinations."""
+    shared: bool = False
+    """Whether policy and value share the hidden layers."""
+    value_features: bool = False
+    """Whether the value function, but not the policy, also sees the task's cost features.
+
+    After arXiv 2308.14364, section 4; see `irgym.core.capabilities.CostFeatures`. A policy needs them
+    neither in training nor in use.
+    """
+    start: str = ""
+    """File of a policy to start from, such as one that imitates searches; empty for random weights.
+
+    A resumption needs the file too.
+    """
+
+    def check(self) -> None:
+        """Make sure that the values suit each other.
+
+        Raises:
+            IrgymError: They do not; the message says which.
+        """
+        check_network(self)
+        if self.shared and self.value_features:
+            raise IrgymError(
+                "value_features are for a value network of its own: set shared or value_features to false"
+            )
+
+
+C = TypeVar("C", bound=ActorCriticConfig)
+
+
+class ActorCriticLearner(Generic[C]):
+    """An actor and a critic in training, without the gradient steps.
+
+    Attributes:
+        config: Hyper-parameters.
+        problem: What is learnt, on tasks with an analysis where it is needed.
+        network: Actor and critic.
+        iteration: Iterations done.
+        rng: Source of all random choices after the first weights.
+        scale: What rewards are multiplied by to learn from.
+    """
+
+    def __init__(self, config: C, problem: Problem) -> None:
+        self.config = config
+        self.problem = problem.analysed() if config.value_features or problem.reward.shaped else problem
+        self.iteration: int = 0
+        self.scale = ReturnScale(config.gamma, config.normalise_rewards)
+        self.rng = np.random.default_rng(config.seed)
+        task = self.problem.tasks[0]
+        self.layout = LAYOUTS[config.actions](task.space)
+        state = task.initial()
+        privileged = privileged_of([task], [state]).shape[1] if config.value_features else 0
+        with seeded(config.seed):
+            self.network = ActorCritic(
+                spec_of(config, task), self.layout, config.shared, privileged, config.observation
+            )
+        self.encoder = self.network.actor.encoder
+        if config.start:
+            start_from(Path(config.start), self.network.actor)
+
+    def collect(
+        self, epsilon: float = 0.0, group: int = 1, archive: Archive | None = None, started: int = 0
+    ) -> tuple[Trajectories, Outcomes]:
+        """Run the episodes of an iteration.
+
+        Args:
+            epsilon: Share of uniformly random legal actions.
+            group: Episodes on each program that is drawn, one after the other.
+            archive: Where the cheapest episodes are kept.
+            started: Further episodes, that start from the archive's; what comes of them is for the archive
+                alone.
+
+        Returns:
+            The episodes without those that were started from the archive, and how all of them went.
+        """
+
+        def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
+            with torch.inference_mode():
+                scores = self.network.actor.forward(batch, torch.as_tensor(legal)).numpy()
+            pair_scores = pair_scores_of(self.network.actor)
+            return heads.sample(scores, legal, self.layout, self.rng, epsilon, pair_scores)
+
+        programs = range(len(self.problem.tasks))
+        drawn = draw_tasks(programs, self.config.episodes // group, self.rng)
+        places = [place for place in drawn for _ in range(group)]
+        own = len(places)
+        scripts: list[IntArray] = []
+        if archive is not None and started:
+            others = draw_tasks(programs, started, self.rng)
+            scripts = archive.scripts(others, self.rng)
+            places += others[: len(scripts)]
+        following = Following(dict(enumerate(scripts, start=own)), self.layout, self.rng) if scripts else None
+        trajectories, outcomes = rollout(
+            [self.problem.tasks[place] for place in places],
+            self.problem,
+            self.encoder,
+            self.layout,
+            choose,
+            privileged=self.config.value_features,
+            following=following,
+        )
+        if archive is not None:
+            archive.add(places, trajectories, outcomes.last)
+        if scripts:
+            trajectories = select_episodes(trajectories, np.arange(own), self.encoder)
+        self.scale.update(trajectories)
+        return trajectories, outcomes
+
+    def values(self, trajectories: Trajectories) -> FloatArray:
+        """Return the values of all states of the trajectories, shape [M]."""
+        with torch.inference_mode():
+            privileged = torch.as_tensor(trajectories.privileged)
+            return self.network.values(trajectories.observations, privileged).numpy()
+
+    def policy(self) -> TorchPolicy:
+        """Return the present policy; it shares its weights with the learner."""
+        return TorchPolicy(self.network.actor)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the rest of the training, as tensors and plain values."""
+        return {
+            "iteration": self.iteration,
+            "network": self.network.state_dict(),
+            "scale": self.scale.state_dict(),
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        self.iteration = state["iteration"]
+        self.network.load_state_dict(state["network"])
+        self.scale.load_state_dict(state["scale"])
+        self.rng.bit_generator.state = state["rng"]
+
+
+def explained_variance(returns: FloatArray, values: FloatArray) -> float:
+    """Return the share of the returns' variance that the values explain; 0 where the returns are equal."""
+    variance = float(returns.var())
+    return 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0

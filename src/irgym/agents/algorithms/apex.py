@@ -1,0 +1,169 @@
+"""Ape-X DQN (Horgan et al., arXiv 1803.00933): actors on a farm, one learner with a prioritised replay.
+
+Acting and learning overlap: while the actors play the episodes of an iteration, the learner takes its
+gradient steps on those of the iterations before. Both begin with the same weights and end before the
+iteration does, so that nothing is under way between iterations, and a training depends on no clock.
+"""
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from irgym.agents.algorithms.apex_actor import Assignment, Experience, pack
+from irgym.agents.algorithms.q_learner import QLearner, QLearnerConfig
+from irgym.agents.episodes.played import Outcomes, add_up, lost, settle
+from irgym.agents.episodes.replay import first_errors
+from irgym.agents.episodes.rollout import draw_tasks, ideal_costs
+from irgym.agents.episodes.trajectories import Trajectories
+from irgym.agents.hyperparameters import CountOrNone, Share, Weight
+from irgym.agents.learner import Statistics
+from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
+from irgym.core.cost import Call
+from irgym.measure.evaluators import Measured, error_of, failure_of
+from irgym.measure.isolation.protocol import Raised, Reply, Returned
+
+FEWEST = 8
+"""Actors where none are asked for, at least: with fewer, their epsilons hardly differ."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ApexConfig(QLearnerConfig):
+    """Hyper-parameters of Ape-X DQN."""
+
+    name: ClassVar[str] = "Ape-X"
+    actors: CountOrNone = 0
+    """Calls that share the episodes of an iteration; a training depends on it, and not on the farm's workers.
+
+    0 for as many as the farm has workers when the training starts, and at least 8.
+    """
+    epsilon: Share = 0.4
+    """Share of uniformly random legal actions of the first actor."""
+    epsilon_exponent: Weight = 7.0
+    """Actor i of N, from 0, explores with epsilon ** (1 + epsilon_exponent * i / (N - 1))."""
+
+    def check(self) -> None:
+        """Make sure that the values suit each other.
+
+        Raises:
+            IrgymError: They do not; the message says which.
+        """
+        super().check()
+        if self.actors > self.episodes:
+            raise IrgymError(
+                f"actors of {self.name} is {self.actors}: choose at most as many as episodes, or 0"
+            )
+
+    def build(self, problem: Problem) -> "Apex":
+        """Return a learner at the beginning of its training.
+
+        Raises:
+            IrgymError: A value makes no sense, or the problem cannot be played elsewhere.
+        """
+        self.check()
+        farm = problem.evaluator
+        if not isinstance(farm, Measured):
+            raise IrgymError(
+                "Ape-X acts on a farm and measures all that its actors play, which this problem does not "
+                "allow: use dqn, or train without a screen"
+            )
+        if len(problem.makers) != len(problem.tasks):
+            raise IrgymError("Ape-X acts in other processes: give the problem a maker for each task")
+        actors = self.actors or min(self.episodes, max(FEWEST, farm.workers))
+        return Apex(replace(self, actors=actors), problem, farm)
+
+
+def epsilons(config: ApexConfig) -> list[float]:
+    """Return the epsilon of each actor (section 4.1 of the paper); a single actor has the first one's."""
+    last = max(1, config.actors - 1)
+    return [config.epsilon ** (1 + config.epsilon_exponent * actor / last) for actor in range(config.actors)]
+
+
+class Apex(QLearner[ApexConfig]):
+    """Ape-X DQN in training. The main path is `iterate`."""
+
+    def __init__(self, config: ApexConfig, problem: Problem, farm: Measured) -> None:
+        super().__init__(config, problem)
+        self._farm = farm
+        self._epsilons = epsilons(config)
+
+    def iterate(self) -> tuple[Outcomes, Statistics]:
+        """Let the actors play, learn from the replay meanwhile, and add to it what they bring."""
+        shares = self._shares()
+        calls = [assignment.call for assignment in self._assignments(shares)]
+        # The learning gets the thread: an interrupt ends the calls at once, and the gradient steps end soon.
+        with ThreadPoolExecutor(1, thread_name_prefix="learner") as background:
+            learning = background.submit(self.learn)
+            replies = self._farm.run(calls)
+            lr, loss = self.lr, learning.result()
+        outcomes: list[Outcomes] = []
+        brought: list[tuple[Trajectories, Experience]] = []
+        for share, call, reply in zip(shares, calls, replies, strict=True):
+            experience = _experience(call, reply)
+            if experience is None:
+                outcomes.append(lost(len(share)))
+                continue
+            trajectories, outcome = self._settle(share, experience)
+            outcomes.append(outcome)
+            brought.append((trajectories, experience))
+        self._remember(brought)
+        self.iteration += 1
+        epsilon = float(np.mean(self._epsilons))
+        return add_up(outcomes), Statistics(value_loss=loss, epsilon=epsilon, lr=lr)
+
+    def _shares(self) -> list[list[int]]:
+        """Draw the tasks of an iteration and return the places of each actor's."""
+        drawn = draw_tasks(range(len(self.problem.tasks)), self.config.episodes, self.rng)
+        return [share.tolist() for share in np.array_split(drawn, self.config.actors)]
+
+    def _assignments(self, shares: Sequence[Sequence[int]]) -> list[Assignment]:
+        """Return what the actors are to do, with the weights of now."""
+        network = pack(self.network)
+        return [
+            Assignment(
+                makers=tuple(self.problem.makers[place] for place in share),
+                network=network,
+                reward=self.problem.reward,
+                epsilon=epsilon,
+                seed=(self.config.seed, self.iteration, actor),
+            )
+            for actor, (share, epsilon) in enumerate(zip(shares, self._epsilons, strict=True))
+        ]
+
+    def _settle(self, share: Sequence[int], experience: Experience) -> tuple[Trajectories, Outcomes]:
+        """Record an actor's measurements and reward its episodes."""
+        problem, episodes = self.problem, experience.episodes
+        measurements = self._farm.record(episodes.jobs, experience.measurements)
+        ideals = ideal_costs([problem.tasks[place] for place in share], problem.peaks)
+        return settle(episodes, measurements, problem.reward, ideals)
+
+    def _remember(self, brought: Sequence[tuple[Trajectories, Experience]]) -> None:
+        """Add to the replay what the actors brought, with priorities by the values that they saw."""
+        n, gamma = self.config.n_step, self.config.gamma
+        for trajectories, _ in brought:
+            self.adapt(trajectories)
+        for trajectories, seen in brought:
+            errors = first_errors(trajectories, seen.taken, seen.best, n, gamma, self.scale.factor)
+            self.replay.add(trajectories, n, gamma, errors)
+
+
+def _experience(call: Call, reply: Reply) -> Experience | None:
+    """Return what an actor brought; None where its process did not survive.
+
+    Raises:
+        IrgymError: The actor found something that the user has to mend.
+        RuntimeError: The actor has a bug.
+    """
+    if isinstance(reply, Returned):
+        return reply.value
+    if isinstance(reply, Raised):
+        raise error_of(call, reply)
+    failure = failure_of(reply)
+    _LOG.warning("the episodes of an actor are lost (%s): %s", failure.outcome.value, failure.detail)
+    return None

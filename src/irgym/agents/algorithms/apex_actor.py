@@ -1,0 +1,144 @@
+"""Ape-X's actors: what runs in the isolated processes of a farm, candidates included.
+
+A process keeps, from call to call, the tasks that it has made, the network that it was sent last, and what
+it has measured itself.
+"""
+
+import copy
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from irgym.agents.algorithms.q_learner import exploring
+from irgym.agents.episodes.played import Episodes
+from irgym.agents.episodes.rollout import play
+from irgym.agents.episodes.trajectories import FloatArray, Trajectories
+from irgym.core import capabilities
+from irgym.core.actions import BoolArray
+from irgym.core.cost import Call, Job, Measurement
+from irgym.core.reward import Reward
+from irgym.core.task import Task
+from irgym.measure.evaluators import Identity, Inline, identity_of, resolve, summed
+from irgym.measure.machine import restart_clock
+from irgym.networks.encoders import Batch
+from irgym.networks.q_network import QNetwork
+from irgym.policies import heads
+
+TASKS = 4096
+"""Tasks that a process keeps."""
+
+MEASURED = 20_000
+"""Measurements that a process keeps."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an actor is to do. Equal assignments are played alike, wherever and whenever.
+
+    Attributes:
+        makers: Calls that make the tasks, one for each episode.
+        network: What chooses the actions, as `pack` returned it.
+        reward: Says which costs and potentials are needed.
+        epsilon: Share of uniformly random legal actions.
+        seed: Of the actor's random choices.
+    """
+
+    makers: tuple[Call, ...]
+    network: bytes
+    reward: Reward
+    epsilon: float
+    seed: tuple[int, ...]
+
+    @property
+    def call(self) -> Call:
+        """The call that does it."""
+        return Call(f"{__name__}:{act.__name__}", (self,))
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What an actor brings back.
+
+    Attributes:
+        episodes: What it played. The jobs' calls have lost their arguments: to record a cost they need none.
+        measurements: One for each of the episodes' jobs.
+        taken: Shape [M]; the value of the action taken in each step, by the actor's network.
+        best: Shape [M]; the greatest value of a legal action.
+    """
+
+    episodes: Episodes
+    measurements: list[Measurement]
+    taken: FloatArray
+    best: FloatArray
+
+
+def pack(network: QNetwork) -> bytes:
+    """Return a network in the form that assignments carry."""
+    # A copy: a learner's weights are views of one vector, which would be stored once for each of them.
+    return pickle.dumps(copy.deepcopy(network), pickle.HIGHEST_PROTOCOL)
+
+
+def act(assignment: Assignment) -> Experience:
+    """Play whole episodes, measure what their rewards need, and value their steps.
+
+    The time limit of a call holds for each step, each task that is made and each candidate.
+
+    Raises:
+        IrgymError: A task cannot be made here, or none lets any action be taken.
+    """
+    network = _network(assignment.network)
+    tasks = [_task(maker, assignment.reward.shaped) for maker in assignment.makers]
+    explore = exploring(network, np.random.default_rng(assignment.seed), assignment.epsilon)
+
+    def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
+        restart_clock()
+        return explore(batch, legal)
+
+    episodes = play(tasks, assignment.reward, network.encoder, network.layout, choose)
+    measurements = summed(episodes.jobs, _measure_all)
+    jobs = [replace(job, call=Call(job.call.function)) for job in episodes.jobs]
+    return Experience(replace(episodes, jobs=jobs), measurements, *values(network, episodes.trajectories))
+
+
+def values(network: QNetwork, trajectories: Trajectories) -> tuple[FloatArray, FloatArray]:
+    """Return the values of the actions taken and the greatest ones of a legal action, each of shape [M]."""
+    with torch.inference_mode():
+        q = network.forward(trajectories.observations, torch.as_tensor(trajectories.legal))[:, 0].numpy()
+    taken = np.take_along_axis(q, trajectories.choices, axis=1)[:, 0]
+    return taken, np.where(trajectories.legal[:, 0], q, heads.MASKED).max(axis=1).astype(np.float32)
+
+
+@lru_cache(maxsize=2)
+def _network(packed: bytes) -> QNetwork:
+    return cast(QNetwork, pickle.loads(packed))
+
+
+@lru_cache(maxsize=TASKS)
+def _task(maker: Call, analysed: bool) -> Task[Any]:
+    restart_clock()
+    task = cast(Task[Any], resolve(maker)(*maker.arguments))
+    return capabilities.analysed(task) if analysed else task
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A job that is known by its texts alone."""
+
+    identity: Identity
+    job: Job = field(compare=False)
+
+
+def _measure_all(jobs: Sequence[Job]) -> list[Measurement]:
+    return [job.known or _measure(_Request(identity_of(job), job)) for job in jobs]
+
+
+@lru_cache(maxsize=MEASURED)
+def _measure(request: _Request) -> Measurement:
+    restart_clock()
+    [measurement] = Inline().evaluate([request.job])
+    return measurement

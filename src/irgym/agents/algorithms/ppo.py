@@ -1,0 +1,359 @@
+"""Proximal policy optimisation (Schulman et al., arXiv 1707.06347) for masked, structured actions.
+
+What goes beyond the textbook follows MLIR RL (arXiv 2409.11068): epsilon exploration with the
+behaviour's log-probabilities kept apart, separate value epochs, max-abs advantages, and reuse of past
+trajectories with off-policy correction.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from irgym.agents.algorithms.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
+from irgym.agents.archive.best import Archive
+from irgym.agents.archive.scripts import sketch_script
+from irgym.agents.episodes.advantages import (
+    FloatArray,
+    advantages_and_returns,
+    group_advantages,
+    normalise,
+    risk_seeking_advantages,
+)
+from irgym.agents.episodes.played import Outcomes
+from irgym.agents.episodes.trajectories import (
+    Trajectories,
+    join,
+    select_episodes,
+    trajectories_from_state,
+    trajectories_state,
+)
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Limit, Positive, Share, Weight
+from irgym.agents.learner import Statistics
+from irgym.agents.optimisation import Descent, anneal
+from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
+from irgym.base.values import Range
+from irgym.networks import likelihood
+from irgym.networks.encoders import Batch
+
+
+@dataclass(frozen=True)
+class Reuse(Hyperparameters):
+    """Learning again from past episodes, corrected off-policy (MLIR RL, arXiv 2409.11068).
+
+    MLIR RL's code draws single steps from its past, at random or those of the greatest absolute advantage,
+    and learns from as many as before. Here whole episodes are added to the new ones.
+    """
+
+    reuse: Literal["none", "random", "top-k"] = "none"
+    """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
+    reuse_episodes: Count = 32
+    """Past episodes added to each iteration."""
+    reuse_capacity: Count = 512
+    """Past episodes kept; the oldest go first."""
+    importance_limit: Positive = 2.0
+    """Greatest importance weight of a step that another distribution chose, as in V-trace's policy gradient
+    (arXiv 1802.01561)."""
+
+
+@dataclass(frozen=True)
+class PPOConfig(Reuse, ActorCriticConfig):
+    """Hyper-parameters of PPO."""
+
+    name: ClassVar[str] = "PPO"
+    epochs: Count = 4
+    """Passes over the steps of an iteration."""
+    minibatch: Count = 256
+    """Steps in a gradient step."""
+    group: Count = 1
+    """Episodes on each program that is drawn; with more than 1 their mean return is the baseline, in place of
+    the value function (GRPO, arXiv 2402.03300). `episodes` must be a multiple of it."""
+    clip: Positive = 0.2
+    """The probability ratio is clipped to 1 - clip .. 1 + clip."""
+    epsilon: Annotated[float, Range(low=0, below=1)] = 0.0
+    """Share of uniformly random legal actions at the start."""
+    epsilon_end: Annotated[float, Range(low=0, below=1)] = 0.0
+    """Share of uniformly random legal actions at the end."""
+    value_epochs: CountOrNone = 0
+    """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes
+    (MLIR RL's code)."""
+    value_clip: Limit = None
+    """How far a value may move from the old one before its loss is clipped (arXiv 2005.12729; MLIR RL's code
+    has 0.2); None for no limit."""
+    risk: Share = 0.0
+    """With a group: learn only from this share of its episodes, the best ones, by how far they are above the
+    rest (risk-seeking policy gradient, arXiv 1912.04871); 0 for all."""
+    started: CountOrNone = 0
+    """Further episodes of an iteration, that start from the best ones so far, of their own program or of
+    another: see `irgym.agents.archive.best`."""
+    sketched: Share = 0.0
+    """Share of those that follow the environment's sketches instead: random schedules of a form that experts
+    write, with which searches begin, too."""
+    imitation: Weight = 0.0
+    """Weight of self-imitation in each gradient step: the likelihood of the cheapest episodes so far, where
+    they were better than the value function expects (arXiv 1806.05635)."""
+    target_kl: Limit = None
+    """The epochs of an iteration end when the divergence from the old policy passes this, as in OpenAI's
+    Spinning Up and Stable-Baselines3; None: never."""
+
+    def build(self, problem: Problem) -> "PPO":
+        """Return a learner at the beginning of its training.
+
+        Raises:
+            IrgymError: A value makes no sense; the message says which.
+        """
+        self.check()
+        if self.episodes % self.group:
+            raise IrgymError(
+                f"{self.episodes} episodes do not divide into groups of {self.group}: choose a multiple of it"
+            )
+        if self.group > 1 and self.reuse != "none":
+            raise IrgymError("reuse and groups exclude each other: set reuse to none or group to 1")
+        if self.risk > 0 and self.group == 1:
+            raise IrgymError("risk is a share of the episodes on a program: set group to 2 or more")
+        if self.sketched > 0 and not self.started:
+            raise IrgymError("sketched is a share of the episodes of started: set started to 1 or more")
+        if self.shared and self.value_epochs > 0:
+            raise IrgymError(
+                "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"
+            )
+        return PPO(self, problem)
+
+
+class Steps(NamedTuple):
+    """What a gradient step learns from; every field has a row for each environment step."""
+
+    observations: Batch
+    legal: Tensor
+    choices: Tensor
+    old_logp: Tensor
+    advantages: Tensor
+    returns: Tensor
+    old_values: Tensor
+    privileged: Tensor
+
+
+class PPO(ActorCriticLearner[PPOConfig]):
+    """PPO in training. The main path is `iterate`.
+
+    Attributes:
+        past: Episodes kept to be learnt from again.
+        archive: The cheapest episode of each program, where the configuration makes use of it.
+    """
+
+    def __init__(self, config: PPOConfig, problem: Problem) -> None:
+        super().__init__(config, problem)
+        actor, everything = self.network.actor.parameters(), self.network.parameters()
+        joint = config.value_epochs == 0
+        self.descent = Descent(
+            everything if joint else actor, config.lr, config.max_grad_norm, deadline=problem.deadline
+        )
+        self.value_descent: Descent | None = None
+        if not joint:
+            critic = self.network.critic_parameters()
+            self.value_descent = Descent(critic, config.lr, config.max_grad_norm, deadline=problem.deadline)
+        self.past: Trajectories | None = None
+        self.archive: Archive | None = None
+        if config.started or config.imitation > 0:
+            families = self.problem.families
+            kinds = [f"{task.target_text} {families.get(task.uri, '')}" for task in self.problem.tasks]
+            tasks = self.problem.tasks
+            if config.sketched > 0:  # what has no sketches is refused before anything is measured
+                sketch_script(tasks[0], self.layout, np.random.default_rng(config.seed))
+            self.archive = Archive(kinds, self.layout, self.encoder, config.gamma, tasks, config.sketched)
+
+    def iterate(self) -> tuple[Outcomes, Statistics]:
+        """Collect episodes, estimate advantages, and learn."""
+        config = self.config
+        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
+        fresh, outcomes = self.collect(epsilon, config.group, self.archive, config.started)
+        trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
+        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
+        self.descent.set_lr(lr)
+        if self.value_descent is not None:
+            self.value_descent.set_lr(lr)
+        steps, explained = self._prepare(trajectories)
+        statistics = self._learn(steps)
+        self.network.adapt(fresh.observations)
+        self.iteration += 1
+        return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
+
+    def _with_past(self, fresh: Trajectories) -> Trajectories:
+        """Return the fresh episodes with some past ones, and keep the fresh ones for later."""
+        config, past = self.config, self.past
+        trajectories = fresh
+        if past is not None:
+            count = min(config.reuse_episodes, past.episodes)
+            if config.reuse == "random":
+                chosen = np.sort(self.rng.choice(past.episodes, count, replace=False))
+            else:
+                chosen = np.argsort(-past.returns(), kind="stable")[:count]
+            old = select_episodes(past, chosen, self.encoder)
+            trajectories = join(replace(old, policy_logp=self._log_probs(old)), fresh, self.encoder)
+        pool = fresh if past is None else join(past, fresh, self.encoder)
+        surplus = pool.episodes - config.reuse_capacity
+        newest = np.arange(max(0, surplus), pool.episodes)
+        self.past = pool if surplus <= 0 else select_episodes(pool, newest, self.encoder)
+        return trajectories
+
+    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
+        """Return the log-probabilities of the actions taken under the present policy, shape [M]."""
+        with torch.inference_mode():
+            scores = self.network.actor.forward(trajectories.observations)
+            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+            pair_scores = self.network.actor.pair_scores
+            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
+
+    def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
+        """Return what to learn from, and the share of the returns' variance that the values explain."""
+        config = self.config
+        values = self.values(trajectories)
+        ratios = np.exp(trajectories.policy_logp - trajectories.behaviour_logp)
+        place = (trajectories.step, trajectories.episode)
+        advantages, returns = (
+            array[place]
+            for array in advantages_and_returns(
+                trajectories.grid(trajectories.rewards) * np.float32(self.scale.factor),
+                trajectories.grid(values),
+                trajectories.grid(ratios),
+                config.gamma,
+                config.gae_lambda,
+            )
+        )
+        if config.group > 1:
+            returns_of = trajectories.returns()
+            advantages = (
+                risk_seeking_advantages(returns_of, config.group, config.risk)
+                if config.risk > 0
+                else group_advantages(returns_of, config.group)
+            )[trajectories.episode]
+        # With r = new / behaviour and w = old / behaviour, clipping r to w (1 - clip) .. w (1 + clip)
+        # equals w times the usual clipped objective, so w goes into the advantages.
+        weighted = np.minimum(ratios, config.importance_limit) * normalise(advantages, config.advantages)
+        steps = Steps(
+            trajectories.observations,
+            torch.as_tensor(trajectories.legal),
+            torch.as_tensor(trajectories.choices),
+            torch.as_tensor(trajectories.policy_logp),
+            torch.as_tensor(weighted),
+            torch.as_tensor(returns),
+            torch.as_tensor(values),
+            torch.as_tensor(trajectories.privileged),
+        )
+        return steps, explained_variance(returns, values)
+
+    def _minibatches(self, steps: Steps) -> list[Steps]:
+        """Return all steps in random order, in slices of about the size of a minibatch."""
+        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
+        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
+        size = self.config.minibatch
+        slices = [slice(start, start + size) for start in range(0, len(order), size)]
+        return [
+            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
+        ]
+
+    def _learn(self, steps: Steps) -> Statistics:
+        """Take the gradient steps of an iteration; return the means of what they reported."""
+        config = self.config
+        weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
+        rows: list[Tensor] = []
+        for _ in range(config.epochs):
+            epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]
+            rows += epoch
+            if config.target_kl is not None and float(torch.stack(epoch)[:, 3].mean()) > config.target_kl:
+                break
+        entropy, policy_loss, value_loss, kl, clipped = map(float, torch.stack(rows).mean(dim=0))
+        if self.value_descent is not None:
+            value_loss = self._learn_values(steps, self.value_descent)
+        return Statistics(entropy, policy_loss, value_loss, kl, clipped)
+
+    def _learn_values(self, steps: Steps, descent: Descent) -> float:
+        """Take the gradient steps of the value function alone; return their mean loss."""
+        losses: list[Tensor] = []
+        for _ in range(self.config.value_epochs):
+            for minibatch in self._minibatches(steps):
+                loss = self._value_loss(self._values(minibatch), minibatch)
+                descent.step(loss)
+                losses.append(loss.detach())
+        return float(torch.stack(losses).mean())
+
+    def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
+        """Take one gradient step; return entropy, policy loss, value loss, divergence, share clipped."""
+        config = self.config
+        joint = self.value_descent is None
+        if joint:
+            scores, values = self.network.forward(steps.observations, steps.privileged)
+        else:
+            scores, values = self.network.actor.forward(steps.observations), steps.old_values
+        pair_scores = self.network.actor.pair_scores
+        evaluated = likelihood.evaluate(scores, steps.legal, steps.choices, self.layout, pair_scores)
+        log_ratio = evaluated.log_prob - steps.old_logp
+        ratio = log_ratio.exp()
+        surrogate = torch.minimum(
+            ratio * steps.advantages, ratio.clamp(1 - config.clip, 1 + config.clip) * steps.advantages
+        )
+        policy_loss = -surrogate.mean()
+        entropy = evaluated.entropy.mean()
+        loss = policy_loss - entropy_weight * entropy
+        value_loss = self._value_loss(values, steps)
+        if joint:
+            loss = loss + config.value_coefficient * value_loss
+        if self.archive is not None and config.imitation > 0:
+            loss = loss + config.imitation * self._imitation_loss(self.archive)
+        self.descent.step(loss)
+        with torch.no_grad():
+            # The low-variance estimator of Schulman's "Approximating KL divergence".
+            kl = (ratio - 1 - log_ratio).mean()
+            clipped = ((ratio - 1).abs() > config.clip).float().mean()
+            return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
+
+    def _imitation_loss(self, archive: Archive) -> Tensor:
+        """Return the self-imitation loss on as many steps of the archive as a minibatch has.
+
+        It is the negative log-likelihood, weighted by how far the return is above the value.
+        """
+        kept = archive.sample(self.config.minibatch, self.rng)
+        if kept is None:
+            return torch.zeros(())
+        returns = torch.as_tensor(kept.rewards * np.float32(self.scale.factor))
+        with torch.no_grad():
+            values = self.network.values(kept.observations, torch.as_tensor(kept.privileged))
+        scores = self.network.actor.forward(kept.observations)
+        legal, choices = torch.as_tensor(kept.legal), torch.as_tensor(kept.choices)
+        pair_scores = self.network.actor.pair_scores
+        evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
+        return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
+
+    def _values(self, steps: Steps) -> Tensor:
+        return self.network.values(steps.observations, steps.privileged)
+
+    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
+        loss = (values - steps.returns).square()
+        limit = self.config.value_clip
+        if limit is not None:
+            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
+            loss = torch.maximum(loss, (near - steps.returns).square())
+        return loss.mean()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the rest of the training, as tensors and plain values."""
+        return {
+            **super().state_dict(),
+            "descent": self.descent.state_dict(),
+            "value_descent": None if self.value_descent is None else self.value_descent.state_dict(),
+            "past": None if self.past is None else trajectories_state(self.past),
+            "archive": None if self.archive is None else self.archive.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        super().load_state_dict(state)
+        self.descent.load_state_dict(state["descent"])
+        if self.value_descent is not None:
+            self.value_descent.load_state_dict(state["value_descent"])
+        self.past = None if state["past"] is None else trajectories_from_state(state["past"])
+        if self.archive is not None:
+            self.archive.load_state_dict(state["archive"])

@@ -1,0 +1,207 @@
+"""What the Q-learners share: a network that learns from a replay.
+
+Double (arXiv 1509.06461), dueling (1511.06581), n-step, prioritised (1511.05952).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from irgym.agents.episodes.advantages import ReturnScale
+from irgym.agents.episodes.replay import Replay, Transitions
+from irgym.agents.episodes.rollout import Choose
+from irgym.agents.episodes.trajectories import Trajectories
+from irgym.agents.hyperparameters import (
+    Count,
+    CountOrNone,
+    Episodes,
+    Positive,
+    Share,
+    TrainingOptions,
+    Weight,
+)
+from irgym.agents.networks import check_network, spec_of
+from irgym.agents.optimisation import Descent, anneal, seeded
+from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
+from irgym.base.values import Range
+from irgym.core.actions import BoolArray
+from irgym.networks.encoders import Batch
+from irgym.networks.policy import TorchPolicy
+from irgym.networks.q_network import QNetwork
+from irgym.policies import heads
+from irgym.policies.layout import FlatLayout
+
+
+@dataclass(frozen=True)
+class QLearnerConfig(TrainingOptions):
+    """Hyper-parameters that all Q-learners have."""
+
+    iterations: Count = 400
+    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    episodes: Episodes = 32
+    """Episodes collected in an iteration."""
+    updates: CountOrNone = 64
+    """Gradient steps in an iteration."""
+    minibatch: Count = 128
+    """Transitions in a gradient step."""
+    lr: Positive = 5e-4
+    """Learning rate of Adam at the start."""
+    lr_end: Weight = 5e-5
+    """Learning rate at the end."""
+    gamma: Share = 0.99
+    """Discount."""
+    n_step: Count = 3
+    """Steps between the two states of a transition."""
+    replay: Annotated[int, Range(1, 1_000_000_000)] = 100_000
+    """Steps kept."""
+    warmup: CountOrNone = 512
+    """Steps collected before learning begins."""
+    alpha: Weight = 0.6
+    """Exponent of the priorities; 0 draws all transitions alike."""
+    beta: Share = 0.4
+    """Exponent of the importance weights at the start; it ends at 1."""
+    target_every: Count = 128
+    """Gradient steps between copies of the network to the target network."""
+    max_grad_norm: Positive = 10.0
+    """The gradient is scaled down to this norm."""
+    activation: str = "relu"
+    """tanh or relu."""
+
+    def check(self) -> None:
+        """Make sure that the values suit each other.
+
+        Raises:
+            IrgymError: They do not; the message says which.
+        """
+        if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):
+            raise IrgymError(
+                f"replay of {self.name} is {self.replay}: choose at least minibatch, warmup and n_step + 1"
+            )
+        check_network(self)
+
+
+C = TypeVar("C", bound=QLearnerConfig)
+
+
+class QLearner(Generic[C]):
+    """A Q-network in training, without the acting.
+
+    Attributes:
+        config: Hyper-parameters.
+        problem: What is learnt, on tasks with an analysis where the reward is shaped.
+        network: The network that learns.
+        target: Its older copy, which values next states.
+        iteration: Iterations done.
+        updates: Gradient steps taken.
+        rng: Source of the learner's random choices after the first weights.
+        scale: What rewards are multiplied by to learn from.
+        replay: The newest steps.
+    """
+
+    def __init__(self, config: C, problem: Problem) -> None:
+        self.config = config
+        self.problem = problem.analysed() if problem.reward.shaped else problem
+        self.iteration: int = 0
+        self.scale = ReturnScale(config.gamma, config.normalise_rewards)
+        self.updates = 0
+        self.rng = np.random.default_rng(config.seed)
+        task = self.problem.tasks[0]
+        self.layout = FlatLayout(task.space)
+        spec = spec_of(config, task)
+        with seeded(config.seed):
+            self.network = QNetwork(spec, self.layout, config.observation)
+            self.target = QNetwork(spec, self.layout, config.observation)
+        self.target.load_state_dict(self.network.state_dict())
+        weights = self.network.parameters()
+        self.descent = Descent(weights, config.lr, config.max_grad_norm, deadline=problem.deadline)
+        self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of this iteration."""
+        return anneal(self.config.lr, self.config.lr_end, self.iteration, self.config.iterations)
+
+    def adapt(self, trajectories: Trajectories) -> None:
+        """Take what was just rolled out into the statistics that scale rewards and normalise observations."""
+        self.scale.update(trajectories)
+        for network in (self.network, self.target):
+            network.encoder.adapt(trajectories.observations)
+
+    def learn(self) -> float | None:
+        """Take the gradient steps of an iteration; return their mean loss, None where there were none."""
+        self.descent.set_lr(self.lr)
+        if self.replay.size < self.config.warmup or not self.config.updates:
+            return None
+        losses = [self._update() for _ in range(self.config.updates)]
+        return float(torch.stack(losses).mean())
+
+    def _update(self) -> Tensor:
+        """Take one gradient step and return its loss."""
+        config = self.config
+        beta = anneal(config.beta, 1.0, self.iteration, config.iterations)
+        transitions = self.replay.sample(config.minibatch, beta, self.rng)
+        targets = self._targets(transitions)
+        q = self.network.forward(transitions.observations, transitions.legal)[:, 0]
+        taken = q.gather(1, transitions.choices[:, None])[:, 0]
+        losses = functional.smooth_l1_loss(taken, targets, reduction="none")
+        loss = (transitions.weights * losses).mean()
+        self.descent.step(loss)
+        self.replay.prioritise(transitions.places, (targets - taken.detach()).numpy())
+        self.updates += 1
+        if self.updates % config.target_every == 0:
+            self.target.load_state_dict(self.network.state_dict())
+        return loss.detach()
+
+    def _targets(self, transitions: Transitions) -> Tensor:
+        """Return targets: the network picks the best legal next action, the target network values it."""
+        with torch.no_grad():
+            following, legal = transitions.next_observations, transitions.next_legal
+            ahead = self.network.forward(following, legal)
+            best = torch.where(legal, ahead, heads.MASKED).argmax(dim=-1, keepdim=True)
+            value = self.target.forward(following, legal).gather(-1, best)[:, 0, 0]
+            return self.scale.factor * transitions.rewards + transitions.discounts * value
+
+    def policy(self) -> TorchPolicy:
+        """Return the present policy; it shares its weights with the learner."""
+        return TorchPolicy(self.network)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that determines the rest of the training, as tensors and plain values."""
+        return {
+            "iteration": self.iteration,
+            "updates": self.updates,
+            "network": self.network.state_dict(),
+            "target": self.target.state_dict(),
+            "descent": self.descent.state_dict(),
+            "scale": self.scale.state_dict(),
+            "rng": self.rng.bit_generator.state,
+            "replay": self.replay.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, exactly."""
+        self.iteration, self.updates = state["iteration"], state["updates"]
+        self.network.load_state_dict(state["network"])
+        self.target.load_state_dict(state["target"])
+        self.descent.load_state_dict(state["descent"])
+        self.scale.load_state_dict(state["scale"])
+        self.rng.bit_generator.state = state["rng"]
+        self.replay.load_state_dict(state["replay"])
+
+
+def exploring(network: QNetwork, rng: np.random.Generator, epsilon: float) -> Choose:
+    """Return what takes a network's best legal action, or with probability `epsilon` any legal one."""
+
+    def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
+        with torch.inference_mode():
+            q = network.forward(batch, torch.as_tensor(legal)).numpy()
+        choices = heads.epsilon_greedy(q, legal, network.layout, rng, epsilon)
+        unused = np.zeros(len(choices), dtype=np.float32)
+        return heads.Draw(choices, unused, unused)
+
+    return choose

@@ -1,0 +1,1 @@
+"""The best episodes so far: examples to learn from, and prefixes that new episodes start with."""

@@ -1,0 +1,1 @@
+"""Episodes: collecting them in lockstep, and the data that learners make of them."""

@@ -1,0 +1,142 @@
+"""Episodes that were played: what they wait for, and what becomes of them once their costs are known."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.agents.episodes.trajectories import Trajectories
+from irgym.core.cost import Job, Measurement
+from irgym.core.reward import EpisodeCosts, Reward, asks
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """N episodes that are not rewarded yet. They hold neither tasks nor states, so that they can be sent.
+
+    Attributes:
+        trajectories: Their steps, whose rewards are still 0.
+        jobs: Requests for the costs of distinct states.
+        asked: For each episode the places in `jobs` of its states, first to last; of those alone whose costs
+            the reward asks for.
+        potentials: For each episode the potentials of its states; none unless the reward is shaped.
+    """
+
+    trajectories: Trajectories
+    jobs: list[Job]
+    asked: list[list[int]]
+    potentials: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How N episodes went.
+
+    Attributes:
+        first: Shape [N]; cost of the initial state, infinite where its evaluation failed.
+        last: Shape [N]; cost of the final state, infinite also where it was only predicted.
+        best: Shape [N]; least cost among the states measured.
+        returns: Shape [N]; sum of the rewards.
+        steps: Number of steps of all episodes.
+        evaluations: Number of distinct states whose cost was asked for.
+        cached: How many of them the cost cache answered.
+        failures: How many of them had no cost.
+        predicted: Number of further states whose cost was predicted instead.
+    """
+
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+    best: NDArray[np.float64]
+    returns: NDArray[np.float64]
+    steps: int
+    evaluations: int
+    cached: int
+    failures: int
+    predicted: int
+
+
+def settle(
+    episodes: Episodes, measurements: Sequence[Measurement], reward: Reward, ideals: Sequence[float | None]
+) -> tuple[Trajectories, Outcomes]:
+    """Return the trajectories with their rewards, and how the episodes went.
+
+    Args:
+        episodes: What was played.
+        measurements: One for each of its jobs.
+        reward: The reward that the episodes were played for.
+        ideals: For each episode a lower bound on the cost, or None where none is known.
+    """
+    costs = [[measurements[place].cost for place in row] for row in episodes.asked]
+    trajectories = episodes.trajectories
+    lengths = np.bincount(trajectories.episode, minlength=len(costs))
+    rewards = np.zeros((len(costs), max(1, int(lengths.max()))), dtype=np.float32)
+    for number, (row, length) in enumerate(zip(costs, lengths.tolist(), strict=True)):
+        # Without a first cost nothing is relative to anything: such an episode is rewarded with 0.
+        if length == 0 or math.isinf(row[0]):
+            continue
+        potentials = episodes.potentials[number]
+        rewards[number, :length] = _episode_rewards(reward, row, length, potentials, ideals[number])
+    seen = [
+        [math.inf if measurements[place].predicted else measurements[place].cost for place in row]
+        for row in episodes.asked
+    ]
+    predicted = sum(measurement.predicted for measurement in measurements)
+    outcomes = Outcomes(
+        first=np.array([row[0] for row in seen]),
+        last=np.array([row[-1] for row in seen]),
+        best=np.array([min(row) for row in seen]),
+        returns=rewards.sum(axis=1, dtype=np.float64),
+        steps=int(lengths.sum()),
+        evaluations=len(measurements) - predicted,
+        cached=sum(measurement.cached for measurement in measurements),
+        failures=sum(not measurement.ok for measurement in measurements),
+        predicted=predicted,
+    )
+    return replace(trajectories, rewards=rewards[trajectories.episode, trajectories.step]), outcomes
+
+
+def lost(count: int) -> Outcomes:
+    """Return the outcomes of episodes whose process died: each counts as one evaluation that failed."""
+    nothing = np.full(count, math.inf)
+    return Outcomes(nothing, nothing, nothing, np.zeros(count), 0, count, 0, count, 0)
+
+
+def add_up(parts: Sequence[Outcomes]) -> Outcomes:
+    """Return the outcomes of all episodes, in order; a state that two parts asked for counts twice."""
+    return Outcomes(
+        first=np.concatenate([part.first for part in parts]),
+        last=np.concatenate([part.last for part in parts]),
+        best=np.concatenate([part.best for part in parts]),
+        returns=np.concatenate([part.returns for part in parts]),
+        steps=sum(part.steps for part in parts),
+        evaluations=sum(part.evaluations for part in parts),
+        cached=sum(part.cached for part in parts),
+        failures=sum(part.failures for part in parts),
+        predicted=sum(part.predicted for part in parts),
+    )
+
+
+def _episode_rewards(
+    reward: Reward, costs: Sequence[float], length: int, potentials: Sequence[float], ideal: float | None
+) -> list[float]:
+    """Return the rewards of one episode.
+
+    Args:
+        reward: The reward.
+        costs: Of those states whose cost the reward asks for, the first of which has a finite one.
+        length: Steps of the episode.
+        potentials: One for each state, or none.
+        ideal: Lower bound on the cost.
+    """
+    rewards: list[float] = []
+    waiting = iter(costs)
+    current = next(waiting)
+    for step in range(1, length + 1):
+        final = step == length
+        asked = asks(reward.every, step, final)
+        previous, current = current, next(waiting) if asked else current
+        shaping = (potentials[step - 1], potentials[step]) if potentials else (0.0, 0.0)
+        rewards.append(reward(EpisodeCosts(costs[0], previous, current, ideal, shaping, asked), final))
+    return rewards

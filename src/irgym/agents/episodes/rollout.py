@@ -1,0 +1,189 @@
+"""Learners' rollouts: episodes in lockstep as trajectories, and one evaluator call for all their costs.
+
+No action depends on a cost, so all are asked for at the end, when the evaluator can spread and deduplicate
+the most.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.agents.archive.following import Following
+from irgym.agents.episodes.played import Episodes, Outcomes, settle
+from irgym.agents.episodes.trajectories import FloatArray, Trajectories, join_legal
+from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
+from irgym.core import capabilities, lockstep
+from irgym.core.actions import Action, BoolArray
+from irgym.core.cost import Job
+from irgym.core.lockstep import Turn
+from irgym.core.reward import Reward, asks
+from irgym.core.task import Task
+from irgym.networks.encoders import Batch, Encoder
+from irgym.policies.heads import Draw
+from irgym.policies.layout import ActionLayout
+
+Choose = Callable[[Batch, BoolArray], Draw]
+T = TypeVar("T")
+
+
+def draw_tasks(tasks: Sequence[T], count: int, rng: np.random.Generator) -> list[T]:
+    """Return `count` tasks, or what stands for them, none again before all were drawn."""
+    rounds = -(-count // len(tasks))
+    places = np.concatenate([rng.permutation(len(tasks)) for _ in range(rounds)])[:count]
+    return [tasks[place] for place in places.tolist()]
+
+
+def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArray:
+    """Return what costs of a state of each of the tasks can be told from, shape [B, K].
+
+    Raises:
+        IrgymError: Nothing is known of a task.
+    """
+    rows: list[NDArray[np.float64]] = []
+    for task, state in zip(tasks, states, strict=True):
+        row = capabilities.cost_features(task, state)
+        if row is None:
+            raise IrgymError(f"{task.uri} has no cost features: set value_features to false")
+        rows.append(row)
+    return np.stack(rows).astype(np.float32)
+
+
+class _Step(NamedTuple):
+    """One step of all episodes that were still running."""
+
+    observations: Batch
+    legal: BoolArray
+    draw: Draw
+    episodes: list[int]
+    privileged: FloatArray
+
+
+def rollout(
+    tasks: Sequence[Task[Any]],
+    problem: Problem,
+    encoder: Encoder,
+    layout: ActionLayout,
+    choose: Choose,
+    *,
+    privileged: bool = False,
+    following: Following | None = None,
+) -> tuple[Trajectories, Outcomes]:
+    """Run one episode on each of `tasks`.
+
+    Args:
+        tasks: At least one; they may repeat.
+        problem: Gives the evaluator and the reward; its own tasks are not used.
+        encoder: Makes batches of observations.
+        layout: Turns choices into actions.
+        choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
+        privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
+        following: Gives choices that episodes begin with; an episode's number is its place among `tasks`.
+
+    Raises:
+        IrgymError: No task lets any action be taken, or one has no cost features.
+        OutOfTimeError: The problem's deadline has passed.
+    """
+
+    def choose_in_time(batch: Batch, legal: BoolArray) -> Draw:
+        problem.deadline.check()
+        return choose(batch, legal)
+
+    episodes = play(
+        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, following=following
+    )
+    measurements = problem.evaluator.evaluate(episodes.jobs)
+    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+
+
+def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:
+    """Return a lower bound on each task's cost; None where none is known.
+
+    Args:
+        tasks: The tasks; they may repeat.
+        peaks: As in `Problem`.
+    """
+
+    def ideal(task: Task[Any]) -> float | None:
+        peak = None if task.target is None else peaks.get(task.target.name)
+        return None if peak is None else capabilities.ideal_cost(task, peak)
+
+    ideals = {id(task): ideal(task) for task in tasks}
+    return [ideals[id(task)] for task in tasks]
+
+
+def play(
+    tasks: Sequence[Task[Any]],
+    reward: Reward,
+    encoder: Encoder,
+    layout: ActionLayout,
+    choose: Choose,
+    *,
+    privileged: bool = False,
+    following: Following | None = None,
+) -> Episodes:
+    """Play one episode on each of `tasks`, without asking for any cost.
+
+    The arguments are those of `rollout`; the reward says of which states costs and potentials are needed.
+
+    Raises:
+        IrgymError: No task lets any action be taken, or one has no cost features.
+    """
+    if privileged or reward.shaped:
+        analysed = {id(task): capabilities.analysed(task) for task in tasks}
+        tasks = [analysed[id(task)] for task in tasks]
+    steps: list[_Step] = []
+
+    def take(turn: Turn) -> list[Action]:
+        batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
+        legal = layout.legal(masks)
+        seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
+        if following is None:
+            draw = choose(batch, legal)
+        else:
+            draw = following.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
+        steps.append(_Step(batch, legal, draw, turn.episodes, seen))
+        return layout.actions(draw.choices, masks)
+
+    trails = [episode.states for episode in lockstep.play(tasks, take)]
+    if not steps:
+        raise IrgymError("no action applies to any of the programs: choose other programs")
+    episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
+    trajectories = Trajectories(
+        observations=encoder.join([step.observations for step in steps]),
+        legal=join_legal([step.legal for step in steps]),
+        choices=np.concatenate([step.draw.choices for step in steps]),
+        policy_logp=np.concatenate([step.draw.policy_logp for step in steps]),
+        behaviour_logp=np.concatenate([step.draw.behaviour_logp for step in steps]),
+        rewards=np.zeros(len(episode), dtype=np.float32),
+        episode=episode,
+        step=np.repeat(np.arange(len(steps)), [len(step.episodes) for step in steps]),
+        privileged=np.concatenate([step.privileged for step in steps]),
+    )
+    jobs, asked = _jobs(tasks, trails, reward.every)
+    potentials = [
+        [capabilities.potential(task, state) for state in trail] if reward.shaped else []
+        for task, trail in zip(tasks, trails, strict=True)
+    ]
+    return Episodes(trajectories, jobs, asked, potentials)
+
+
+def _jobs(
+    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], every: int
+) -> tuple[list[Job], list[list[int]]]:
+    """Return requests for the costs that rewards need, and the places among them of each trail's states."""
+    places: dict[tuple[int, Any], int] = {}
+    jobs: list[Job] = []
+    asked: list[list[int]] = []
+    for task, trail in zip(tasks, trails, strict=True):
+        row: list[int] = []
+        last = len(trail) - 1
+        for state in (state for step, state in enumerate(trail) if asks(every, step, step == last)):
+            place = places.setdefault((id(task), task.identity(state)), len(jobs))
+            if place == len(jobs):
+                jobs.append(task.job(state))
+            row.append(place)
+        asked.append(row)
+    return jobs, asked

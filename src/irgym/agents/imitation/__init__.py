@@ -1,0 +1,1 @@
+"""Learning from searches: demonstrations, behavioural cloning, expert iteration."""

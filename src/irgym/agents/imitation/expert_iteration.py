@@ -1,0 +1,359 @@
+"""Expert iteration: a policy repeats what searches find, and leads the searches whose finds it learns next.
+
+Anthony et al., arXiv 1705.08439.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Seed
+from irgym.agents.imitation.cloning import ImitationConfig, actor_for, clone
+from irgym.agents.imitation.demonstrations import Demonstration
+from irgym.agents.imitation.noise import noisy
+from irgym.base.errors import IrgymError, ScheduleError
+from irgym.core import capabilities
+from irgym.core.cost import CostHistory, Evaluator
+from irgym.core.environment import spread
+from irgym.core.schedule import Schedule, replay, states_along
+from irgym.core.task import Task
+from irgym.cost_model.recorded import records_by_program
+from irgym.networks.policy import TorchPolicy
+from irgym.search.budget import Budget
+from irgym.search.rollouts import outcome, rollout
+from irgym.search.session import Strategy, run_search
+from irgym.search.strategies.guided import Guided
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cheapest schedules that are known for a program.
+
+    Attributes:
+        task: The program.
+        costs: Cost of each schedule, ascending.
+    """
+
+    task: Task[Any]
+    costs: Mapping[Schedule, float]
+
+    def joined(self, other: "Found | None") -> "Found":
+        """Return these schedules and others of the same program."""
+        return self if other is None else found(self.task, {**other.costs, **self.costs})
+
+    def likeliest(self, policy: TorchPolicy | None, alike: float) -> Demonstration:
+        """Return the schedule to imitate: of those that cost about the least, the one most like the policy.
+
+        Many schedules are equally good. Shown now one and now another, a policy learns the mean of both,
+        which may be neither; so each round shows what the one before it leant to. Without a policy the
+        shortest schedule is taken.
+
+        Args:
+            policy: The policy.
+            alike: Factor above the least cost up to which costs count as equally good, if they are measured.
+        """
+        exact = self.task.objective.exact
+        limit = min(self.costs.values()) * (1.0 if exact else alike)
+        good = [schedule for schedule, cost in self.costs.items() if cost <= limit]
+        if policy is None:
+            chosen = min(good, key=len)
+        else:
+            chosen = max(good, key=lambda schedule: _log_likelihood(policy, self.task, schedule))
+        return Demonstration(self.task, chosen, self.costs[chosen])
+
+
+def found(task: Task[Any], costs: Mapping[Schedule, float]) -> Found:
+    """Return the cheapest `KEPT` of some schedules."""
+    ranked = sorted(costs.items(), key=lambda pair: pair[1])
+    return Found(task, dict(ranked[:KEPT]))
+
+
+KEPT = 24
+"""Number of schedules that are remembered of a program."""
+
+
+def search_programs(
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    strategy: Strategy,
+    budget: Budget,
+    seed: int,
+    policy: TorchPolicy | None = None,
+    progress: Report | None = None,
+) -> list[Found]:
+    """Search each program; those of which nothing runs are left out."""
+    searched: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"searching {task.uri} ({place + 1} of {len(tasks)})")
+        result = run_search(strategy, task, evaluator, budget, seed + place, policy)
+        if result.finalists:
+            searched.append(_costs(task, result.finalists, evaluator))
+    return searched
+
+
+def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator) -> Found:
+    jobs = [task.job(replay(task, schedule)) for schedule in schedules]
+    costs = [measurement.cost for measurement in evaluator.evaluate(jobs)]
+    return found(task, dict(zip(schedules, costs, strict=True)))
+
+
+def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report | None = None) -> list[Found]:
+    """Return the cheapest schedules that the cost cache has of each program, measured as they are now.
+
+    Raises:
+        IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
+        StorageError: The cache cannot be read.
+    """
+    history = capabilities.ask(evaluator, CostHistory)
+    of_target = {} if history is None else {task.target_text: task for task in tasks}
+    records = {
+        target: records_by_program(history, task, None)
+        for target, task in of_target.items()
+        if history is not None
+    }
+    known: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"recalling {task.uri} ({place + 1} of {len(tasks)})")
+        toolchain = task.job(task.initial()).toolchain
+        own = [
+            one
+            for one in records.get(task.target_text, {}).get(task.uri, ())
+            if one.toolchain == toolchain and one.measurement.ok
+        ]
+        costs: dict[Schedule, float] = {}
+        for record in sorted(own, key=lambda one: one.measurement.cost):
+            actions = capabilities.recorded_actions(task, record.schedule)
+            if actions is not None:
+                costs.setdefault(Schedule(tuple(actions)), record.measurement.cost)
+            if len(costs) == KEPT:
+                break
+        if costs:
+            known.append(found(task, costs))
+    if not known:
+        raise IrgymError(
+            "the cost cache has no schedules of these programs that can be read back: leave out --recorded"
+        )
+    return known
+
+
+def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
+    """Return the geometric mean of the least cost known over that of the policy's own schedule.
+
+    Where that schedule fails, the cost of the program as written is taken; programs of which that fails too
+    are left out.
+
+    Args:
+        policy: Acts greedily.
+        searched: At least one.
+        evaluator: Measures.
+    """
+    shares: list[float] = []
+    for one in searched:
+        [path] = rollout(one.task, policy, 1, None)
+        jobs = [one.task.job(node.state) for node in (outcome(one.task, path), path[0])]
+        own, written = (measurement.cost for measurement in evaluator.evaluate(jobs))
+        reached = own if math.isfinite(own) else written
+        if math.isfinite(reached):
+            shares.append(math.log(min(one.costs.values()) / reached))
+    return math.exp(float(np.mean(shares))) if shares else 0.0
+
+
+def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) -> float:
+    """Return the log-probability that a policy schedules a program so."""
+    states = states_along(task, schedule)[:-1]
+    if not states:
+        return 0.0
+    observations = [task.observe(state, policy.observation) for state in states]
+    masks = [task.mask(state) for state in states]
+    return float(policy.log_probability(observations, masks, schedule.actions).sum())
+
+
+def transfer(
+    searched: Sequence[Found],
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    keep: int = 3,
+    near: int | None = None,
+    places: Mapping[tuple[str, str], int] | None = None,
+    progress: Report | None = None,
+) -> list[Found]:
+    """Return for each program how the `keep` cheapest schedules of searched ones do on it.
+
+    A schedule found for one program often suits others; trying those of similar programs costs far less than
+    searching each program, and few distinct schedules are easier to learn than many. Programs on which none
+    runs are left out.
+
+    Args:
+        searched: Where the schedules come from.
+        tasks: Where they are tried.
+        evaluator: Measures.
+        keep: Schedules of each searched program.
+        near: How many searched programs a program takes schedules from, those that stand nearest to it; by
+            default all.
+        places: Where each program stands in its data set, by `_name`: needed for `near`.
+        progress: Told in a line what is being done.
+
+    Raises:
+        IrgymError: None runs on any.
+    """
+    transferred: list[Found] = []
+    for number, task in enumerate(tasks):
+        others = searched
+        if near is not None and places is not None:
+            here = places[_name(task)]
+            others = sorted(searched, key=lambda one: abs(places[_name(one.task)] - here))[:near]
+        schedules = list(dict.fromkeys(one for each in others for one in list(each.costs)[:keep]))
+        if progress is not None:
+            progress(f"transferring {len(schedules)} schedules to {task.uri} ({number + 1} of {len(tasks)})")
+        fitting = [schedule for schedule in schedules if _applies(task, schedule)]
+        one = _costs(task, fitting, evaluator)
+        if any(map(math.isfinite, one.costs.values())):
+            transferred.append(one)
+    if not transferred:
+        raise IrgymError("no schedule runs on any of the programs: search for longer, or other programs")
+    return transferred
+
+
+def _applies(task: Task[Any], schedule: Schedule) -> bool:
+    """Say whether a schedule applies and leaves room below the horizon."""
+    if len(schedule) >= task.horizon:
+        return False
+    try:
+        replay(task, schedule)
+    except ScheduleError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Searches(Hyperparameters):
+    """How each round finds what it shows.
+
+    Attributes:
+        strategy: The search of a first round that has no policy to lead it; all others are guided.
+        budget: Of each search.
+        programs: Number of programs searched in a round, spread over all; each round takes others. 0 for
+            what is recorded alone.
+        transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
+        near: Number of searched programs that each of those takes schedules from: those that stand nearest
+            to it in the data set.
+        recorded: Whether the first round shows, too, what the cost cache has of all programs.
+        seed: Of the searches.
+    """
+
+    name: ClassVar[str] = "expert iteration"
+
+    strategy: Strategy
+    budget: Budget
+    programs: CountOrNone
+    transferred: CountOrNone = 0
+    near: Count = 24
+    recorded: bool = False
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a round came to.
+
+    Attributes:
+        policy: What was learnt from the finds of all rounds so far.
+        shown: The demonstrations that it learnt from.
+        share: See `greedy_share`: the policy that led this round's searches against their finds; None where
+            none led them, or they found nothing.
+    """
+
+    policy: TorchPolicy
+    shown: Sequence[Demonstration]
+    share: float | None
+
+
+def expert_iteration(
+    config: ImitationConfig,
+    searches: Searches,
+    tasks: Sequence[Task[Any]],
+    evaluator: Evaluator,
+    progress: Report | None = None,
+) -> Iterator[Round]:
+    """Yield rounds of searching and cloning, without end.
+
+    Where `config.start` names a policy, it leads the searches of the first round.
+
+    Raises:
+        IrgymError: No search found anything that runs, or there is no policy as it is asked for.
+    """
+    known: dict[tuple[str, str], Found] = {}
+    first = TorchPolicy(actor_for(config, tasks[0]))  # so that what it cannot be is said before any search
+    policy = first if config.start else None
+    for number in count():
+        chosen = rotated(tasks, number, searches.programs)
+        strategy = searches.strategy if policy is None else Guided()
+        seed = searches.seed + number * len(tasks)
+        if number == 0 and searches.recorded:
+            # First, since there may be none: then no time is spent on searching.
+            known |= {_name(one.task): one for one in recalled(tasks, evaluator, progress)}
+        searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
+        if not searched and not known:
+            raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
+        share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None
+        shared: list[Found] = []
+        if number == 0 and searches.transferred:
+            shared = transfer(
+                searched,
+                spread(tasks, searches.transferred),
+                evaluator,
+                near=searches.near,
+                places={_name(task): place for place, task in enumerate(tasks)},
+                progress=progress,
+            )
+        for one in (*searched, *shared):
+            known[_name(one.task)] = one.joined(known.get(_name(one.task)))
+        if progress is not None:
+            progress(f"cloning {len(known)} demonstrations")
+        policy, shown = choose_and_clone(config, list(known.values()), policy)
+        yield Round(policy, shown, share)
+
+
+def _name(task: Task[Any]) -> tuple[str, str]:
+    """Return what tells programs apart that are learnt from together: one may be made for several targets."""
+    return task.uri, task.target_text
+
+
+def choose_and_clone(
+    config: ImitationConfig, known: Sequence[Found], policy: TorchPolicy | None
+) -> tuple[TorchPolicy, list[Demonstration]]:
+    """Return what was cloned, and from which demonstrations: see `ImitationConfig.selections`.
+
+    Args:
+        config: How to clone.
+        known: What is known of each program.
+        policy: That of the round before.
+    """
+    shown = [one.likeliest(policy, config.alike) for one in known]
+    for _ in range(1, config.selections):
+        # A clone of what a program was shown prefers just that: each half is judged by a clone of the other.
+        halves = [shown[place::2] for place in range(min(2, len(shown)))]
+        judges = [clone(config, half) for half in reversed(halves)]
+        shown = [one.likeliest(judges[place % len(judges)], config.alike) for place, one in enumerate(known)]
+    rng = np.random.default_rng(config.seed)
+    copies = [noisy(one, rng) for one in shown for _ in range(config.noisy)]
+    return clone(config, [*shown, *(one for one in copies if one is not None)]), shown
+
+
+def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:
+    """Return the programs of a round: so many, evenly spread; each round is shifted, for others."""
+    programs = min(programs, len(tasks))
+    shift = number * GOLDEN % 1.0
+    return [tasks[int((place + shift) * len(tasks) / programs)] for place in range(programs)]
+
+
+GOLDEN = (5**0.5 - 1) / 2
+"""Multiples of it, modulo 1, fill the unit interval evenly, however many there are."""

@@ -1,0 +1,283 @@
+"""Running methods side by side on the same programs: what `irgym compare` and `irgym evaluate` do."""
+
+import datetime
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from irgym.base.errors import IrgymError
+from irgym.comparing.basis import Basis, basis_of
+from irgym.comparing.method_names import parse_method, policy_of, with_raw
+from irgym.comparing.methods import Conditions, Method, Outcome
+from irgym.comparing.reference_costs import ReferenceCosts
+from irgym.comparing.results import Comparison, Trace
+from irgym.comparing.rows import Row
+from irgym.core.catalogue import task_of
+from irgym.core.environment import Bench, Environment
+from irgym.core.objective import Objective
+from irgym.core.task import Task
+from irgym.judging.targets import machine_text
+from irgym.judging.tuning import Validator
+from irgym.policies.policy import Policy
+from irgym.search.budget import Budget
+from irgym.search.policies import Policies, PolicyFiles
+
+OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
+"""The settings that a user chooses."""
+
+
+@dataclass(frozen=True)
+class ComparisonPlan:
+    """What is to be compared, and on what terms.
+
+    Attributes:
+        environment: Where the programs come from.
+        programs: URIs.
+        methods: Texts as `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
+        budget: What each search may spend on each program.
+        seed: Seed of all random choices.
+        backend: Back end of the environment; None for the preferred one.
+        target: Name of what code is made for; None for this machine.
+        objective: What is minimised; None for the tasks' own.
+        also: Other objectives under which the schedules that are found are measured too.
+        inputs: Random inputs on which results are checked, 0 for no checks; None for the environment's own
+            number.
+    """
+
+    environment: Environment
+    programs: tuple[str, ...]
+    methods: tuple[str, ...]
+    budget: Budget
+    seed: int = 0
+    backend: str | None = None
+    target: str | None = None
+    objective: str | None = None
+    also: tuple[str, ...] = ()
+    inputs: int | None = None
+
+
+class ComparisonObserver:
+    """Sees how a comparison gets on; override what is of interest."""
+
+    def progress(self, program: str, method: str) -> None:
+        """See which method runs next, and on which program."""
+
+    def record(self, comparison: Comparison) -> None:
+        """See all results so far, after each run, so that they can be kept."""
+
+    def note(self, text: str) -> None:
+        """See in a sentence how many of the earlier results are computed again, and why."""
+
+
+def run_comparison(
+    plan: ComparisonPlan,
+    bench: Bench,
+    policies: Policies | None = None,
+    observer: ComparisonObserver | None = None,
+    done: Comparison | None = None,
+) -> Comparison:
+    """Run every method on every program.
+
+    A method that fails on a program, be it by a bug, gets a row that says why; the rest goes on.
+
+    Args:
+        plan: What to compare.
+        bench: Where programs are measured.
+        policies: Where policies are found; by default those that ship and those in files.
+        observer: Sees how it gets on.
+        done: Results of an earlier run with the same options, which are not computed again. Failures are, and
+            so are results of another basis, such as another machine or version of irgym.
+
+    Raises:
+        IrgymError: There are no programs, or a program, method, objective or policy does not exist, or `done`
+            was computed with other options.
+    """
+    environment, observer = plan.environment, observer or ComparisonObserver()
+    if not plan.programs or not plan.methods:
+        raise IrgymError("there is nothing to compare: name at least one program and one method")
+    others = [environment.objective(name) for name in dict.fromkeys(plan.also)]
+    named = (task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs)
+    tasks = list({task.uri: task for task in named}.values())  # a program that is named twice counts once
+    loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
+    chosen = [parse_method(text, environment, loaded.load) for text in with_raw(plan.methods)]
+    others = [one for one in others if one != tasks[0].objective]
+    inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
+    conditions = Conditions(environment, bench, plan.budget, plan.seed, Validator(bench, inputs, plan.seed))
+    settings = _settings(conditions, tasks[0], others, plan.backend)
+    running = _Running(
+        conditions, settings, observer, loaded, machine_text(bench, tasks[0]), tasks[0].objective
+    )
+    if done is not None:
+        left_out = running.take_over(done, tasks, chosen)
+        if left_out:
+            observer.note(left_out)
+    for task in tasks:
+        reference_costs: ReferenceCosts | None = None
+        for method in chosen:
+            if running.has(task, method):
+                continue
+            observer.progress(task.uri, method.name)
+            reference_costs = reference_costs or ReferenceCosts(
+                environment, bench, task, [one.name for one in others]
+            )
+            running.add(task, method, _attempt(method, conditions, task), reference_costs)
+    return running.results([(task.uri, method.name) for task in tasks for method in chosen])
+
+
+class _Loaded:
+    """The policies that were loaded, all for tasks like the first one.
+
+    Attributes:
+        digests: Of each policy, by name; none of one that changed while it was loaded.
+    """
+
+    def __init__(self, policies: Policies, task: Task[Any]) -> None:
+        self.digests: dict[str, str] = {}
+        self._policies = policies
+        self._task = task
+        self._loaded: dict[str, Policy] = {}
+
+    def load(self, name: str) -> Policy:
+        """Return the policy of a name."""
+        if name not in self._loaded:
+            self._loaded[name] = self._anew(name)
+        return self._loaded[name]
+
+    def _anew(self, name: str) -> Policy:
+        before = self._policies.identify(name, self._task)
+        policy = self._policies.load(name, self._task)
+        if before is not None and self._policies.identify(name, self._task) == before:
+            self.digests[name] = before
+        return policy
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The rows so far, by program and method."""
+
+    conditions: Conditions
+    settings: dict[str, Any]
+    observer: ComparisonObserver
+    policies: _Loaded
+    machine: str
+    objective: Objective
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict[tuple[str, str], Row])
+    traces: dict[tuple[str, str], Trace] = field(default_factory=dict[tuple[str, str], Trace])
+
+    def take_over(self, done: Comparison, tasks: Sequence[Task[Any]], methods: Sequence[Method]) -> str:
+        """Begin with those results of an earlier run that this one would come to.
+
+        Returns:
+            How many are left out of those that are wanted here, and why; empty where all are taken.
+
+        Raises:
+            IrgymError: The earlier run had other options.
+        """
+        _expect(done, self.conditions.environment.name, self.settings)
+        wanted = {(task.uri, method.name): (task, method) for task in tasks for method in methods}
+        earlier = [row for row in done.rows if row.cost is not None and (row.program, row.method) in wanted]
+        reasons: dict[str, None] = {}
+        for row in earlier:
+            task, method = wanted[row.program, row.method]
+            basis = self._basis(task, method)
+            differences = basis.differences(row.basis)
+            if policy_of(method) and not basis.policy:
+                differences.append("policies that cannot be told apart")
+            if not differences:
+                self.rows[row.program, row.method] = row
+            reasons |= dict.fromkeys(differences)
+        for trace in done.traces:
+            if (trace.program, trace.method) in self.rows:
+                self.traces[trace.program, trace.method] = trace
+        if self.rows:
+            self.settings["baseline"] = done.settings.get("baseline", "")
+        count = len(earlier) - len(self.rows)
+        if not count:
+            return ""
+        return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed anew"
+
+    def _basis(self, task: Task[Any], method: Method) -> Basis:
+        policy = self.policies.digests.get(policy_of(method), "")
+        return basis_of(self.conditions.environment, self.conditions.bench, task, policy)
+
+    def has(self, task: Task[Any], method: Method) -> bool:
+        """Say whether a row is there already."""
+        return (task.uri, method.name) in self.rows
+
+    def add(self, task: Task[Any], method: Method, outcome: Outcome, reference_costs: ReferenceCosts) -> None:
+        """Add what a method made of a program, and let it be kept."""
+        for one in (outcome, outcome.raw):
+            if one is not None:
+                row = replace(reference_costs.complete(one), basis=self._basis(task, method))
+                self.rows[row.program, row.method] = row
+        if outcome.trace is not None:
+            self.traces[outcome.row.program, outcome.row.method] = outcome.trace
+        self.settings["baseline"] = self.settings["baseline"] or outcome.baseline
+        self.observer.record(self.results(list(self.rows)))
+
+    def results(self, order: Sequence[tuple[str, str]]) -> Comparison:
+        """Return the rows in an order of programs and methods."""
+        environment = self.conditions.environment
+        return Comparison(
+            environment=environment.name,
+            baseline=environment.reference_baseline if self.objective.timed else None,
+            rows=tuple(self.rows[key] for key in order),
+            traces=tuple(self.traces[key] for key in order if key in self.traces),
+            machine=self.machine,
+            settings=dict(self.settings),
+        )
+
+
+def _attempt(method: Method, conditions: Conditions, task: Task[Any]) -> Outcome:
+    """Return the outcome of a method on a program; of a failure, even by a bug in it, a row that says why."""
+    try:
+        return method.solve(conditions, task)
+    except IrgymError as error:
+        detail = str(error)
+    except Exception as error:  # noqa: BLE001 (a method of whoever's making; the row tells it, and others go on)
+        detail = _bug(error)
+    return Outcome(Row(task.uri, method.name, None, None, None, None, None, False, detail=detail))
+
+
+def _bug(error: Exception) -> str:
+    """Return in one sentence what went wrong, and where."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    lines = str(error).splitlines() or ["no reason given"]
+    reason = lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1]}"  # between them is another traceback
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"it has a bug: {type(error).__name__} in {where} ({reason}); report it to whoever wrote it"
+
+
+def _settings(
+    conditions: Conditions, task: Task[Any], also: Sequence[Objective], backend: str | None
+) -> dict[str, Any]:
+    """Return what the numbers depend on, beside the machine."""
+    environment = conditions.environment
+    return {
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "objective": task.objective.name,
+        "objectives": [asdict(one) for one in (task.objective, *also)],
+        "reference": environment.reference_pipeline,
+        "also": [one.name for one in also],
+        "backend": backend,
+        "target": None if task.target is None else task.target.name,
+        "seconds": conditions.budget.seconds,
+        "evaluations": conditions.budget.evaluations,
+        "seed": conditions.seed,
+        "validation_inputs": conditions.validator.inputs,
+        "baseline": "",
+    }
+
+
+def _expect(done: Comparison, environment: str, settings: dict[str, Any]) -> None:
+    """Make sure that earlier results were computed with the same options."""
+    wanted = {"environment": environment, **{name: settings[name] for name in OPTIONS}}
+    found = {"environment": done.environment, **done.settings}
+    for name in wanted:
+        if wanted[name] != found.get(name):
+            raise IrgymError(
+                f"the results to resume have {name} = {found.get(name)}, not {wanted[name]}: "
+                "resume them with the options that they were begun with"
+            )

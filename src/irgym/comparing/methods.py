@@ -1,0 +1,230 @@
+"""The methods of a comparison: the program as written, default schedules, searches, baselines."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from irgym.base.errors import BaselineError, IrgymError, WrongResultsError
+from irgym.comparing.results import Trace
+from irgym.comparing.rows import BASE, Row
+from irgym.core import capabilities
+from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.judging.finalists import confirm_best
+from irgym.judging.targets import of_baseline
+from irgym.judging.tuning import Finding, Validator, confirm, default_schedules
+from irgym.policies.policy import Policy
+from irgym.search.budget import Budget
+from irgym.search.session import Strategy, run_search
+
+PEER_TIMEOUT_S = 900.0
+"""What a baseline may take for a program, its own tuning included."""
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What all methods of a comparison have in common.
+
+    Attributes:
+        environment: Where the programs come from.
+        bench: Where they are measured.
+        budget: What a search may spend on a program.
+        seed: Seed of searches and of the inputs that results are checked on.
+        validator: Checks results.
+    """
+
+    environment: Environment
+    bench: Bench
+    budget: Budget
+    seed: int
+    validator: Validator
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method made of a program, and how.
+
+    Attributes:
+        row: The result.
+        trace: The course of a search.
+        baseline: What the reference baseline ran on, where it was timed in turn with the result.
+        state: The task's state that the row is about; None where it is about none.
+        raw: What the method's `RawPolicy` made of the program, where that is known with it.
+    """
+
+    row: Row
+    trace: Trace | None = None
+    baseline: str = ""
+    state: Any = None
+    raw: "Outcome | None" = None
+
+
+class Method(Protocol):
+    """A way to make programs fast."""
+
+    @property
+    def name(self) -> str:
+        """Name in tables."""
+        ...
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Make a program fast, check the result and measure it.
+
+        Raises:
+            IrgymError: The method failed on this program.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class AsWritten:
+    """Leaves the program as it is: what speedups refer to."""
+
+    name: str = BASE
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Check and measure the program."""
+        finding = confirmed(conditions, task, Schedule())
+        return outcome_of(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """The compiler's own default schedule."""
+
+    name: str
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Find out what the schedule comes to on the program, check and measure it."""
+        started = time.perf_counter()
+        schedule = capabilities.pipeline(task, self.name)
+        seconds = time.perf_counter() - started
+        return outcome_of(self.name, task, confirmed(conditions, task, schedule), seconds, evaluations=0)
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A search, led by a policy or not; the finalists are measured anew and the best of them reported.
+
+    One that is led by a policy begins with the compiler's default schedule, where costs are exact; the others
+    begin with nothing, as in the literature.
+    """
+
+    name: str
+    strategy: Strategy
+    policy: Policy | None = None
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Search, choose among the finalists, check and measure."""
+        bench, home = conditions.bench, conditions.environment
+        result = run_search(
+            self.strategy,
+            task,
+            bench.evaluator,
+            conditions.budget,
+            conditions.seed,
+            self.policy,
+            known=[] if self.policy is None else default_schedules(home, task),
+        )
+        if not result.finalists:
+            raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
+        finding = confirm_best(home, bench, task, result, conditions.validator)
+        points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
+        trace = Trace(task.uri, self.name, points, result.seconds)
+        return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
+
+
+@dataclass(frozen=True)
+class BaselineMethod:
+    """Another library or compiler that computes the same program."""
+
+    name: str
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Check the baseline and time it in turn with the program as written."""
+        known = {baseline.name: baseline for baseline in conditions.environment.baselines()}
+        if not task.objective.timed and not known[self.name].any_objective:
+            raise IrgymError(
+                f"{self.name} can only be timed, so it has no {task.objective.name}: leave it out"
+            )
+        reference = conditions.environment.reference_baseline if task.objective.timed else None
+        started = time.perf_counter()
+        versus = _against_written(conditions, self.name, task)
+        seconds = time.perf_counter() - started
+        speedup = 1.0 / versus.ratio
+        ratio, detail = None, versus.detail
+        if reference is not None:
+            try:
+                same = self.name == reference
+                written = versus if same else _against_written(conditions, reference, task)
+                ratio = 1.0 if same else written.ratio * speedup
+            except BaselineError as error:
+                detail = str(error)
+        row = Row(task.uri, self.name, versus.baseline_ns, speedup, ratio, seconds, None, True, detail=detail)
+        return Outcome(row)
+
+
+def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
+    """Return timings of a baseline in turn with the program as written."""
+    call = capabilities.baseline_call(task, baseline, task.initial())
+    versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
+    return of_baseline(versus, task, call)
+
+
+def confirmed(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
+    """Validate and measure what a schedule makes of a program; see `irgym.judging.tuning.confirm`."""
+    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
+
+
+def outcome_of(
+    method: str,
+    task: Task[Any],
+    finding: Finding,
+    seconds: float,
+    evaluations: int,
+    speedup: float | None = None,
+    best_seen: float | None = None,
+    trace: Trace | None = None,
+) -> Outcome:
+    """Return what a method found, as its outcome.
+
+    Args:
+        method: Name of the method.
+        task: The program.
+        finding: What was found.
+        seconds: See `Row`, and so are the others.
+        evaluations: Candidates evaluated.
+        speedup: By default that of the finding.
+        best_seen: The least cost on the way of a policy.
+        trace: The course of a search.
+
+    Raises:
+        WrongResultsError: The method found a wrong program: it has failed, though `tune` takes the next best.
+    """
+    if finding.rejected:
+        raise WrongResultsError(finding.rejected[0])
+    gained = finding.speedup if speedup is None else speedup
+    low, high = finding.baseline_noise or (None, None)
+    row = Row(
+        program=task.uri,
+        method=method,
+        cost=finding.cost,
+        speedup=gained if 0.0 < gained < math.inf else None,
+        baseline_ratio=finding.baseline_ratio,
+        seconds=seconds,
+        evaluations=evaluations,
+        validated=finding.validated,
+        schedule=finding.actions.text(task.space),
+        best_seen=best_seen,
+        peak_share=finding.peak_share,
+        noise_low=low,
+        noise_high=high,
+        detail=finding.no_baseline,
+        no_gain=finding.no_gain,
+        not_checkable="" if finding.validation is None else finding.validation.blind,
+    )
+    versus = finding.versus
+    baseline = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
+    return Outcome(row, trace, baseline, finding.state)

@@ -1,0 +1,118 @@
+"""LLVM: reading modules, preparing them, and making assembly of them. It runs in a child process.
+
+LLVM ends its process where an assertion of it fails.
+"""
+
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
+
+from irgym.base.errors import BackendError, ProgramError
+from irgym.envs.cse.compiling.machines import MACHINES
+from irgym.envs.cse.compiling.toolchain import INSTALL
+
+OPTIMISATION_LEVEL = 2
+"""LLVM's level of code generation, as compilers use it."""
+
+
+@cache
+def binding() -> Any:
+    """Return llvmlite's binding, ready to make code for all targets, without sharing of its own.
+
+    Raises:
+        BackendError: llvmlite is not installed.
+    """
+    try:
+        llvm = import_module("llvmlite.binding")
+    except ImportError as error:
+        raise BackendError(f"llvmlite is not installed: run {INSTALL}") from error
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # for assembly in C
+    # LLVM's own sharing on the way to machine code would undo what was chosen.
+    llvm.set_option("irgym", "-disable-machine-cse")
+    return llvm
+
+
+@cache
+def _target_machine(target: str) -> Any:
+    machine = MACHINES[target]
+    made = (
+        binding()
+        .Target.from_triple(machine.triple)
+        .create_target_machine(
+            cpu=machine.cpu, features="", opt=OPTIMISATION_LEVEL, reloc="pic", codemodel="small"
+        )
+    )
+    made.set_asm_verbosity(True)
+    return made
+
+
+def read(content: str | bytes, name: str) -> Any:
+    """Return the module of IR as text or as bitcode.
+
+    Args:
+        content: The IR.
+        name: What messages call it.
+
+    Raises:
+        ProgramError: LLVM refuses it; the message has the first line of what LLVM says.
+    """
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(content) if isinstance(content, str) else llvm.parse_bitcode(content)
+        module.verify()
+    except RuntimeError as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next(
+            (line for line in lines if "error:" in line), lines[0] if lines else "it does not say why"
+        )
+        raise ProgramError(
+            f"LLVM {llvm.llvm_version_info[0]} cannot read {name} ({said}): make it with a clang "
+            "of that version"
+        ) from error
+    return module
+
+
+def prepare(module: Any, target: str) -> str:
+    """Bring a module into the form that expressions are shared in, and return its text.
+
+    Variables are in registers, loops are rotated, and everything has a name. Nothing was shared.
+
+    Args:
+        module: The module, which is changed.
+        target: Name of what code is made for.
+    """
+    llvm = binding()
+    machine = _target_machine(target)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(1))
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_loop_simplify_pass()
+    passes.add_lcssa_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_aggressive_dce_pass()
+    passes.add_instruction_namer_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    # Symbols without names have numbers, which must be in order and would not be where some are left out.
+    for number, symbol in enumerate((*module.global_variables, *module.functions)):
+        if not symbol.name:
+            symbol.name = f"unnamed.{number}"
+    return str(module)
+
+
+def assembly(text: str, target: str) -> str:
+    """Return the assembly of IR, with LLVM's remarks.
+
+    Raises:
+        ProgramError: LLVM refuses the IR.
+    """
+    module = read(text, "what irgym wrote")
+    return cast(str, _target_machine(target).emit_assembly(module))

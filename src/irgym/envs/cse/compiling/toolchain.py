@@ -1,0 +1,59 @@
+"""The versions that scores depend on, and how to install what is missing; nothing of it is imported."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+from irgym.base.errors import BackendError
+from irgym.measure.code_digest import digest_of
+
+INSTALL = "pip install 'irgym[cse]'"
+
+CODE = ("envs/cse/ir", "envs/cse/compiling")
+"""The sources that write choices and score them, beside those of all environments."""
+
+
+@cache
+def llvm_version() -> str:
+    """Return the package that LLVM is in, and its version.
+
+    Raises:
+        BackendError: It is not installed.
+    """
+    return _version("llvmlite", "LLVM comes with")
+
+
+@cache
+def clang_version() -> str:
+    """Return the package that clang is in, and its version.
+
+    Raises:
+        BackendError: It is not installed.
+    """
+    return _version("ziglang", "C is compiled by")
+
+
+@cache
+def z3_version() -> str:
+    """Return the package that z3 is in, and its version.
+
+    Raises:
+        BackendError: It is not installed.
+    """
+    return _version("z3-solver", "proofs need")
+
+
+@cache
+def toolchain() -> str:
+    """Return in words what scores are made by.
+
+    Raises:
+        BackendError: LLVM is not installed.
+    """
+    return f"{llvm_version()}; irgym's code {digest_of(*CODE)}"
+
+
+def _version(package: str, what: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError as error:
+        raise BackendError(f"{what} {package}, which is not installed: run {INSTALL}") from error

@@ -1,0 +1,1 @@
+"""Observations of functions and of their candidates."""

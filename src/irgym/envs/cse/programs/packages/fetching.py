@@ -1,0 +1,71 @@
+"""Archives of source distributions: fetched once, checked by their hash, and unpacked in the cache folder."""
+
+import hashlib
+import tarfile
+import urllib.request
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from irgym.base.errors import StorageError, explained
+from irgym.envs.cse.programs.packages.pinned import Package
+from irgym.measure.store import Store
+
+TIMEOUT_S = 60.0
+"""Seconds that the server may be silent."""
+
+LARGEST = 1 << 28
+"""Most bytes of an archive that are read; one with more has another hash than the pinned one."""
+
+STORE = Store("cse/packages", ".tar.gz")
+"""Archives."""
+
+
+def unpacked(package: Package) -> Path:
+    """Return the folder of a source distribution, fetching it where that was not done before.
+
+    Raises:
+        StorageError: It cannot be fetched, has another content than the pinned one, or cannot be written.
+    """
+    name = f"{package.name}-{package.version}-{package.sha256[:16]}"
+    folder = STORE.folder / name
+    if not folder.is_dir():
+        _unpack(STORE.get(name, partial(_fetched, package)), folder)
+    return folder
+
+
+def _fetched(package: Package) -> bytes:
+    try:
+        with urllib.request.urlopen(package.url, timeout=TIMEOUT_S) as reply:
+            content: bytes = reply.read(LARGEST)
+    except (OSError, HTTPException) as error:
+        raise StorageError(f"cannot fetch {package.url} ({error}): connect to the network") from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != package.sha256:
+        raise StorageError(
+            f"{package.url} has SHA-256 {found}, not the pinned {package.sha256}: "
+            "what the network returns was changed on the way"
+        )
+    return content
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive; of several processes that do, the first one's folder stays."""
+    with (
+        explained(f"cannot unpack {archive}", "check the permissions of its folder, or free some space"),
+        TemporaryDirectory(dir=archive.parent, prefix=".") as temporary,
+    ):
+        try:
+            with tarfile.open(archive) as opened:
+                opened.extractall(temporary, filter="data")
+        except tarfile.TarError as error:
+            raise StorageError(
+                f"{archive} is damaged, or would write outside its folder ({error}): remove it"
+            ) from error
+        [top] = Path(temporary).iterdir()
+        try:
+            top.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise

@@ -1,0 +1,1 @@
+"""The results of the original model, and the rounding errors allowed in those of rewritten models."""

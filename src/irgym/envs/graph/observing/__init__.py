@@ -1,0 +1,1 @@
+"""Observations and drawings of graphs."""

@@ -1,0 +1,142 @@
+"""X-RLflow's observation: the graph, and beside it the whole graph after each candidate.
+
+From He et al., "X-RLflow: Graph Reinforcement Learning for Neural Network Subgraphs Transformation", MLSys
+2023: operators one-hot, the sizes of tensors at edges, an edge from each node to itself, and 0 for the whole.
+A candidate is told by nothing but its graph. It is for comparison: the observation `graph` shows the same
+choices in one graph.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.graph_observation import GraphObservation, graph_space
+from irgym.core.observation import ObservationView
+from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.observing.observations import KINDS
+from irgym.envs.graph.rewriting.transitions import applied
+from irgym.envs.graph.state import Candidates, GraphState
+
+SIZES = 4
+"""Dimensions of a tensor that an edge shows, the last ones; 0 where it has fewer."""
+
+LARGEST = 4096
+"""What sizes are divided by."""
+
+_PLACES = {kind: place for place, kind in enumerate(KINDS)}
+
+
+class _Row(NamedTuple):
+    """What is seen of an operator in all graphs that have it.
+
+    Attributes:
+        kind: Its place in `KINDS`.
+        operands: Pairs of an operand that is no weight and the place of its sizes in `_MetaGraph.sizes`.
+    """
+
+    kind: int
+    operands: tuple[tuple[str, int], ...]
+
+
+class _MetaGraph:
+    """Graphs side by side, with no edge between them.
+
+    Args:
+        graphs: They share the operators that the rewrites leave alone; each of these is looked at once.
+    """
+
+    def __init__(self, graphs: Sequence[Graph]) -> None:
+        self.kinds: list[int] = []
+        self.links: list[tuple[int, int]] = []
+        self.tensors: list[int] = []  # of each link: the place of its tensor's sizes
+        self.begins = [0]
+        self.sizes: dict[tuple[float, ...], int] = {(0.0,) * SIZES: 0}
+        self._rows: dict[int, _Row] = {}
+        for graph in graphs:
+            self._add(graph)
+            self.begins.append(len(self.kinds))
+
+    def _add(self, graph: Graph) -> None:
+        names = (*graph.inputs, *graph.nodes)
+        place = {name: number for number, name in enumerate(names, start=len(self.kinds))}
+        self.kinds += [0] * len(graph.inputs)
+        producers, rows = graph.producers, self._rows
+        for one in graph.nodes.values():
+            row = rows.get(id(one))  # the graphs hold the operators, so that no other gets its id
+            if row is None:
+                row = rows[id(one)] = self._row(graph, one)
+            here = len(self.kinds)
+            self.kinds.append(row.kind)
+            for value, tensor in row.operands:
+                self.links.append((place[producers.get(value, value)], here))
+                self.tensors.append(tensor)
+
+    def _row(self, graph: Graph, one: Node) -> _Row:
+        operands = [value for value in one.inputs if value and value not in graph.weights]
+        seen = [(value, _sizes(graph.types.get(value))) for value in operands]
+        return _Row(
+            _PLACES.get(one.operator, 1),
+            tuple((value, self.sizes.setdefault(sizes, len(self.sizes))) for value, sizes in seen),
+        )
+
+    def nodes(self) -> NDArray[np.float32]:
+        """Return inputs and operators, one-hot, shape [N, len(KINDS)]."""
+        nodes = np.zeros((len(self.kinds), len(KINDS)), dtype=np.float32)
+        nodes[np.arange(len(nodes)), self.kinds] = 1
+        return nodes
+
+    def edges(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return operands, then an edge of zeros from each node to itself, shapes [E, SIZES] and [E, 2]."""
+        own = np.arange(len(self.kinds))
+        links = np.array(self.links, dtype=np.int64).reshape(-1, 2)
+        tensors = np.array(self.tensors, dtype=np.int64)
+        sizes = np.array(list(self.sizes), dtype=np.float32)
+        return (
+            sizes[np.concatenate([tensors, np.zeros_like(own)])],
+            np.concatenate([links, np.stack([own, own], axis=1)]),
+        )
+
+    def members(self) -> NDArray[np.int64]:
+        """Return pairs of a candidate and a node of its graph, shape [M, 2]; the first graph is of none."""
+        first = self.begins[1]
+        owners = np.repeat(np.arange(len(self.begins) - 2), np.diff(self.begins[1:]))
+        return np.stack([owners, np.arange(first, len(self.kinds))], axis=1)
+
+
+def _sizes(kind: TensorType | None) -> tuple[float, ...]:
+    last = [size / LARGEST for size in kind.shape[-SIZES:]] if kind else []
+    return (*[0.0] * (SIZES - len(last)), *last)
+
+
+def meta_graph_of(task: Any, state: GraphState) -> GraphObservation:
+    """Return the graph and those after each candidate, of which a candidate is about its own.
+
+    The graphs are rewritten, but neither searched for sites nor kept: a policy takes one of them at most, so
+    the steps that the task remembers stay those that were taken.
+    """
+    candidates: Candidates = task.candidates(state)
+    after = [applied(task.finder, state, rule, sites)[0] for (rule, _), sites in candidates.items()]
+    seen = _MetaGraph([state.graph, *after])
+    edges, links = seen.edges()
+    return GraphObservation(
+        seen.nodes(),
+        edges,
+        links,
+        np.zeros(1, dtype=np.float32),
+        candidates=np.zeros((len(candidates), 0), dtype=np.float32),
+        members=seen.members(),
+    )
+
+
+META_GRAPH = ObservationView(
+    "meta-graph",
+    f"X-RLflow's: operators [N, {len(KINDS)}] and operands [E, {SIZES}] of the graph and of those after each "
+    "candidate; nothing else of candidates; Gymnasium shows operators and operands",
+    lambda: graph_space(len(KINDS), SIZES, 0, np.inf),
+    meta_graph_of,
+    shown=lambda seen: seen.instance,
+)
+"""The observation."""

@@ -1,0 +1,229 @@
+"""What policies see of a graph, and what Gymnasium shows."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.core.candidates import CandidateObservation, candidate_view
+from irgym.core.graph_observation import GraphObservation, graph_space
+from irgym.core.observation import ObservationView, views_of
+from irgym.core.target import NUMBERS
+from irgym.core.target_observation import TARGET_VIEW
+from irgym.envs.graph.actions import RULES, SPACE
+from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.reference.operators import OPERATORS
+from irgym.envs.graph.rewriting.traits import traits_of
+from irgym.envs.graph.state import Candidates, GraphState
+
+KINDS = ("input", "other", *sorted(OPERATORS))
+"""What a node of an observed graph is: an input of the model, an operator that is not known, or which one."""
+
+NODE = len(KINDS) + 4
+"""Numbers for each node: its kind one-hot, its result's rank and size, its weights' size, its users."""
+
+SIZES = 4
+"""Dimensions of a tensor that an edge shows, the last ones."""
+
+EDGE = SIZES + 1
+"""Numbers for each edge: the tensor's sizes, and the place among the operands."""
+
+STATE = NUMBERS + 2
+"""Numbers for the whole: the target's, the number of operators, and that of candidates; by logarithm."""
+
+TRAITS = traits_of(RULES)
+"""What each rule is; see `traits_of`."""
+
+CANDIDATE = TRAITS.shape[1] + 2
+"""Numbers for each candidate: its rule's traits, the logarithm of how many sites it is about, and whether
+those are all that the rule has."""
+
+KNOWN = 100_000
+"""Operators of which `Rows` remembers what is seen, at most."""
+
+_PLACES = {kind: place for place, kind in enumerate(KINDS)}
+
+
+def _log(number: float) -> float:
+    return math.log2(1 + number) / 16
+
+
+@dataclass(frozen=True)
+class _Row:
+    """What is seen of an operator, whatever uses its result.
+
+    Attributes:
+        one: The operator.
+        kind: Its place in `KINDS`.
+        numbers: Its result's rank and size, its weights' size; float32 as bytes, which are quick to join.
+        operands: Those that are no weights.
+        edges: What is seen of each of these, one after the other; float32 as bytes.
+    """
+
+    one: Node
+    kind: int
+    numbers: bytes
+    operands: tuple[str, ...]
+    edges: bytes
+
+
+class Rows:
+    """What is seen of operators; those of graphs that have much in common are looked at once.
+
+    A node whose operands become weights is another node in the graph after that.
+    """
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._known: dict[int, _Row] = {}
+
+    def of(self, graph: Graph) -> list[_Row]:
+        """Return what is seen of a graph's operators, in their order."""
+        if len(self._known) > KNOWN:
+            self._known.clear()
+        known, found = self._known, list[_Row]()
+        for one in graph.nodes.values():
+            row = known.get(id(one))
+            if row is None:
+                row = known[id(one)] = _row(graph, one)  # the row has the node, so that no other gets its id
+            found.append(row)
+        return found
+
+
+def _row(graph: Graph, one: Node) -> _Row:
+    kind, weights = graph.types.get(one.name), graph.weights
+    held = sum(graph.types[value].size for value in one.inputs if value in weights)
+    numbers = (len(kind.shape) / 8 if kind else 0.0, _log(kind.size) if kind else 0.0, _log(held))
+    operands = [(place, value) for place, value in enumerate(one.inputs) if value and value not in weights]
+    edges = [(*_last_sizes(graph.types.get(value)), _log(place)) for place, value in operands]
+    return _Row(
+        one,
+        _PLACES.get(one.operator, 1),
+        np.array(numbers, dtype=np.float32).tobytes(),
+        tuple([value for _, value in operands]),
+        np.array(edges, dtype=np.float32).tobytes(),
+    )
+
+
+def _joined(parts: Sequence[bytes], width: int) -> NDArray[np.float32]:
+    return np.frombuffer(b"".join(parts), dtype=np.float32).reshape(-1, width)
+
+
+def _last_sizes(kind: TensorType | None) -> list[float]:
+    last = [_log(size) for size in kind.shape[-SIZES:]] if kind else []
+    return [0.0] * (SIZES - len(last)) + last
+
+
+def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
+    """Return what is seen of inputs and operators, shape [N, NODE]."""
+    first, users = len(graph.inputs), graph.users
+    nodes = np.zeros((first + len(rows), NODE), dtype=np.float32)
+    nodes[:first, 0] = 1
+    if rows:
+        nodes[np.arange(first, len(nodes)), [row.kind for row in rows]] = 1
+        nodes[first:, -4:-1] = _joined([row.numbers for row in rows], 3)
+        counts = np.array([len(users.get(row.one.name, ())) for row in rows], dtype=np.float32)
+        nodes[first:, -1] = np.log2(1 + counts) / 16
+    return nodes
+
+
+def _edges(
+    graph: Graph, rows: Sequence[_Row], place: Mapping[str, int]
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return what is seen of operands that are no weights, and between which nodes they are.
+
+    Args:
+        graph: The graph.
+        rows: What is seen of its operators.
+        place: The rows of inputs and operators, by name.
+
+    Returns:
+        Shapes [E, EDGE] and [E, 2].
+    """
+    producers = graph.producers
+    makers = [place[producers.get(value, value)] for row in rows for value in row.operands]
+    links = _pairs([len(row.operands) for row in rows], makers)[:, ::-1]
+    links[:, 1] += len(graph.inputs)
+    return _joined([row.edges for row in rows], EDGE).copy(), np.ascontiguousarray(links)
+
+
+def _pairs(counts: Sequence[int], others: Sequence[int]) -> NDArray[np.int64]:
+    """Return pairs of a place and what belongs to it, shape [len(others), 2].
+
+    Args:
+        counts: How many belong to each place.
+        others: What belongs to the first place, then what to the second, and so on.
+    """
+    pairs = np.empty((len(others), 2), dtype=np.int64)
+    pairs[:, 0] = np.repeat(np.arange(len(counts)), counts)
+    pairs[:, 1] = others
+    return pairs
+
+
+def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]:
+    numbers = (*task.target.numbers, _log(len(state.graph.nodes)), _log(candidates))
+    return np.array(numbers, dtype=np.float32)
+
+
+def _candidates(candidates: Candidates) -> NDArray[np.float32]:
+    """Return what is seen of candidates, shape [C, CANDIDATE]."""
+    rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
+    if candidates:
+        rules = [rule for rule, _ in candidates]
+        last = {rule: place for place, rule in enumerate(rules)}
+        rows[:, :-2] = TRAITS[rules]
+        rows[:, -2] = np.log2([len(sites) for sites in candidates.values()]) / 4
+        rows[list(last.values()), -1] = 1  # a rule's last candidate is about all of its sites
+    return rows
+
+
+def graph_of(task: Any, state: GraphState) -> GraphObservation:
+    """Return the graph: inputs, then operators; a candidate is about the operators that its rule matches."""
+    graph = state.graph
+    candidates: Candidates = task.candidates(state)
+    rows: list[_Row] = task.rows.of(graph)
+    place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
+    edges, links = _edges(graph, rows, place)
+    about = [
+        sites[0].members if len(sites) == 1 else [*dict.fromkeys([n for one in sites for n in one.members])]
+        for sites in candidates.values()
+    ]
+    members = _pairs([len(names) for names in about], [place[name] for names in about for name in names])
+    return GraphObservation(
+        _nodes(graph, rows),
+        edges,
+        links,
+        _whole(task, state, len(candidates)),
+        _candidates(candidates),
+        members,
+    )
+
+
+def counts_of(task: Any, state: GraphState) -> CandidateObservation:
+    """Return how many operators of each kind there are, by logarithm, and what each candidate's rule is."""
+    counts = np.zeros(len(KINDS), dtype=np.float32)
+    counts[0] = len(state.graph.inputs)
+    for one in state.graph.nodes.values():
+        counts[_PLACES.get(one.operator, 1)] += 1
+    candidates: Candidates = task.candidates(state)
+    whole = np.concatenate([np.log1p(counts), _whole(task, state, len(candidates))])
+    return CandidateObservation(whole, _candidates(candidates))
+
+
+VIEWS = views_of(
+    ObservationView(
+        "graph",
+        f"operators [N, {NODE}], operands [E, {EDGE}], the whole [{STATE}], candidates [C, {CANDIDATE}]; "
+        "Gymnasium shows operators and operands",
+        lambda: graph_space(NODE, EDGE, -np.inf, np.inf),
+        graph_of,
+        shown=lambda seen: seen.instance,
+    ),
+    candidate_view(SPACE, counts_of, len(KINDS) + STATE, CANDIDATE, -np.inf, np.inf, "counts"),
+    TARGET_VIEW,
+)
+"""The observations, the default first."""

@@ -1,0 +1,1 @@
+"""The engine of rewrite rules: their language, matching, application and verification."""

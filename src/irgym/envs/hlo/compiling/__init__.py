@@ -1,0 +1,1 @@
+"""XLA: running passes, compiling and running modules, writing them to files."""

@@ -1,0 +1,282 @@
+"""XLA's HLO modules and passes, in this process. A failed check within XLA aborts it: call from a child.
+
+Loading takes about a second and 300 MB.
+"""
+
+import ctypes
+import os
+import re
+from ctypes import POINTER, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.base.errors import BackendError, IrgymError, ProgramError
+from irgym.envs.hlo.compiling.native.build import build
+
+_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "error": (c_char_p, ()),
+    "pass_count": (c_int, ()),
+    "pass_name": (c_char_p, (c_int,)),
+    "opcode_count": (c_int, ()),
+    "opcode_name": (c_void_p, (c_int, POINTER(c_size_t))),
+    "free": (None, (c_void_p,)),
+    "from_text": (c_void_p, (c_char_p, c_size_t)),
+    "from_proto": (c_void_p, (c_char_p, c_size_t, c_int)),
+    "devices": (c_int64, (c_void_p,)),
+    "note_devices": (None, (c_void_p, c_int64, c_int64)),
+    "dynamic": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "execute": (c_void_p, (c_void_p, c_char_p, c_size_t, POINTER(c_size_t))),
+    "open_loops": (c_int64, (c_void_p,)),
+    "delete": (None, (c_void_p,)),
+    "clone": (c_void_p, (c_void_p,)),
+    "text": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "proto": (c_void_p, (c_void_p, POINTER(c_size_t))),
+    "run": (c_int, (c_void_p, c_int)),
+    "verify": (c_int, (c_void_p,)),
+    "summary": (None, (c_void_p, c_void_p, POINTER(c_int64), POINTER(c_uint64))),
+    "digest": (c_uint64, (c_void_p,)),
+    "fingerprint": (c_uint64, (c_void_p,)),
+    "analysis": (c_int, (c_void_p, POINTER(c_double))),
+    "size": (c_int64, (c_void_p,)),
+    "graph": (c_int64, (c_void_p, c_void_p, c_void_p)),
+}
+
+
+_CONSTANT = re.compile(r"^.* constant\(.*-0\b.*$", re.MULTILINE)
+_NEGATIVE_ZERO = re.compile(r"(?<=[\s,{(])-0(?=[\s,})])")
+
+REASON = 240
+"""Greatest number of characters of XLA's reasons that are passed on; some hold the whole program."""
+
+
+class PassFailure(IrgymError):
+    """A pass refused a module, which may be invalid since; the message is XLA's."""
+
+
+class Engine:
+    """The loaded library.
+
+    Attributes:
+        passes: Names of the passes, in the library's order.
+        opcodes: Names of the opcodes, in XLA's order.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # XLA's log lines would fill the child's error output, which is kept for the reason of a crash.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise BackendError(
+                f"the engine of hlo does not load ({error}): delete {path} and try again"
+            ) from error
+        for name, (result, arguments) in _SIGNATURES.items():
+            function = getattr(library, f"irgym_{name}")
+            function.restype, function.argtypes = result, arguments
+        self.library: Any = library
+        self.passes = tuple(library.irgym_pass_name(i).decode() for i in range(library.irgym_pass_count()))
+        self.opcodes = tuple(
+            self.buffer("opcode_name", index).decode() for index in range(library.irgym_opcode_count())
+        )
+        self._numbers = {name: number for number, name in enumerate(self.passes)}
+
+    def buffer(self, function: str, *arguments: Any) -> bytes:
+        """Call a function that returns a buffer, and return its content."""
+        size = c_size_t()
+        pointer = getattr(self.library, f"irgym_{function}")(*arguments, byref(size))
+        try:
+            return ctypes.string_at(pointer, size.value)
+        finally:
+            self.library.irgym_free(pointer)
+
+    def number(self, name: str) -> int:
+        """Return the place of a pass in `passes`."""
+        return self._numbers[name]
+
+    def failure(self) -> str:
+        """Return why the last call failed, in one line."""
+        said = " ".join(self.library.irgym_error().decode(errors="replace").split())
+        return said if len(said) <= REASON else said[:REASON] + " ..."
+
+    def from_text(self, text: str) -> "Module":
+        """Parse HLO text.
+
+        Raises:
+            ProgramError: It is malformed, or uses what this version of XLA does not know.
+        """
+        data = text.encode()
+        return self._checked(self.library.irgym_from_text(data, len(data)), "HLO text")
+
+    def from_proto(self, data: bytes, origins: bool = True) -> "Module":
+        """Read a serialized HloModuleProto.
+
+        Args:
+            data: The proto.
+            origins: Whether to keep of each instruction where it came from in the source. No pass looks at
+                it, and modules without it are smaller and faster to copy.
+
+        Raises:
+            ProgramError: It is something else, or uses what this version of XLA does not know.
+        """
+        handle = self.library.irgym_from_proto(data, len(data), origins)
+        return self._checked(handle, "an HloModuleProto")
+
+    def _checked(self, handle: int | None, form: str) -> "Module":
+        if not handle:
+            raise ProgramError(f"XLA cannot read it as {form}: {self.failure()}")
+        return Module(self, handle)
+
+
+class Module:
+    """An HLO module that passes change in place."""
+
+    def __init__(self, engine: Engine, handle: int) -> None:
+        self._engine = engine
+        self._library = engine.library
+        self._handle = handle
+
+    def __del__(self) -> None:
+        self._library.irgym_delete(self._handle)
+
+    @property
+    def size(self) -> int:
+        """Number of instructions in all computations."""
+        return int(self._library.irgym_size(self._handle))
+
+    def clone(self) -> "Module":
+        """Return a copy. It takes longer than most passes: about 2 us an instruction."""
+        return Module(self._engine, self._library.irgym_clone(self._handle))
+
+    def run(self, number: int) -> bool:
+        """Run the pass of that place in `Engine.passes`; return whether it changed the module.
+
+        Raises:
+            PassFailure: The pass returned an error; the module must not be used any more.
+        """
+        changed = self._library.irgym_run(self._handle, number)
+        if changed < 0:
+            raise PassFailure(f"{self._engine.passes[number]}: {self._engine.failure()}")
+        return bool(changed)
+
+    def verify(self) -> None:
+        """Check the module's invariants.
+
+        Raises:
+            PassFailure: One is broken.
+        """
+        if self._library.irgym_verify(self._handle) < 0:
+            raise PassFailure(f"XLA's verifier: {self._engine.failure()}")
+
+    def summary(self) -> tuple[NDArray[np.int32], int, int]:
+        """Return what a step needs to know, in one walk over the module.
+
+        Returns:
+            The instructions of each opcode over all computations, shape [len(opcodes)]; the instructions of
+            the entry alone; a bit for each of `Engine.passes`, 0 where the pass has nothing that it could
+            change.
+        """
+        counts = np.empty(len(self._engine.opcodes), dtype=np.int32)
+        entry, possible = c_int64(), c_uint64()
+        self._library.irgym_summary(self._handle, counts.ctypes.data, byref(entry), byref(possible))
+        return counts, entry.value, possible.value
+
+    def digest(self) -> int:
+        """Return a number that equal graphs share, whatever their instructions' order and names.
+
+        Attributes of rarer instructions are left out. Searches use it to drop what they have seen already.
+        """
+        return int(self._library.irgym_digest(self._handle))
+
+    def fingerprint(self) -> int:
+        """Return a number that stands for the whole module but its names, equal in every process."""
+        return int(self._library.irgym_fingerprint(self._handle))
+
+    def analysis(self) -> tuple[float, float, float]:
+        """Return FLOPs, transcendental operations and bytes accessed by XLA's cost analysis.
+
+        Raises:
+            PassFailure: The analysis does not know an instruction.
+        """
+        result = (c_double * 3)()
+        if self._library.irgym_analysis(self._handle, result) < 0:
+            raise PassFailure(f"XLA's cost analysis: {self._engine.failure()}")
+        return result[0], result[1], result[2]
+
+    def text(self) -> str:
+        """Return HLO text that parses back."""
+        text = self._engine.buffer("text", self._handle).decode(errors="replace")
+        # XLA prints the negative zero as an integer, which it reads as 0.
+        return _CONSTANT.sub(lambda line: _NEGATIVE_ZERO.sub("-0.0", line[0]), text)
+
+    def proto(self) -> bytes:
+        """Return a serialized HloModuleProto."""
+        return self._engine.buffer("proto", self._handle)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that the module is made for: replicas times partitions."""
+        return int(self._library.irgym_devices(self._handle))
+
+    def note_devices(self, replicas: int = 1, partitions: int = 1) -> None:
+        """Write the number of devices into the module, as protos do not hold it; reading one takes it out."""
+        self._library.irgym_note_devices(self._handle, replicas, partitions)
+
+    def dynamic(self) -> str:
+        """Return the first operation whose size is known at run time only; empty where there is none."""
+        return self._engine.buffer("dynamic", self._handle).decode(errors="replace")
+
+    def execute(self, arguments: bytes) -> bytes:
+        """Run the module on XLA:CPU as it is.
+
+        Args:
+            arguments: All arrays that it takes, in row-major order, one after the other.
+
+        Returns:
+            All arrays of its results in the same way.
+
+        Raises:
+            PassFailure: XLA:CPU refuses it.
+        """
+        size = c_size_t()
+        pointer = self._library.irgym_execute(self._handle, arguments, len(arguments), byref(size))
+        if not pointer:
+            raise PassFailure(f"XLA:CPU refuses the module: {self._engine.failure()}")
+        try:
+            return ctypes.string_at(pointer, size.value)
+        finally:
+            self._library.irgym_free(pointer)
+
+    def open_loops(self) -> int:
+        """Return how many loops run a number of times that XLA cannot tell beforehand.
+
+        Raises:
+            PassFailure: XLA cannot analyse them.
+        """
+        count = int(self._library.irgym_open_loops(self._handle))
+        if count < 0:
+            raise PassFailure(f"XLA's count of iterations: {self._engine.failure()}")
+        return count
+
+    def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the graph: nodes (opcode, computation, elements) and edges (from, to, whether a call).
+
+        Shapes [N, 3] and [E, 3]. A call's edge leads from the root of what is called.
+        """
+        edges = np.empty((self._library.irgym_graph(self._handle, None, None), 3), dtype=np.int64)
+        nodes = np.empty((self.size, 3), dtype=np.int64)
+        self._library.irgym_graph(self._handle, nodes.ctypes.data, edges.ctypes.data)
+        return nodes, edges
+
+
+@cache
+def load_engine() -> Engine:
+    """Return the engine, built on first use on this machine and loaded once per process.
+
+    Raises:
+        BackendError: It cannot be built or loaded.
+    """
+    return Engine(build())

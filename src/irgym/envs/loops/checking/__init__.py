@@ -1,0 +1,1 @@
+"""Inputs for checking the results of loop nests."""

@@ -1,0 +1,106 @@
+"""AVX2 and FMA machine code."""
+
+from irgym.core.target import X86_64_V3
+from irgym.envs.loops.compiling import assembler as asm
+from irgym.envs.loops.compiling import x86
+from irgym.envs.loops.compiling.assembler import vex, vex_memory
+from irgym.envs.loops.compiling.kernel import Kernel
+from irgym.envs.loops.compiling.scalar import Scalar
+
+TARGET = X86_64_V3
+
+_SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
+"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+
+_LENGTHS = {TARGET.lanes: asm.YMM, TARGET.lanes // 2: asm.XMM}
+"""The lanes that have instructions of their own, which clear the others when they load."""
+
+_SCALAR = Scalar(TARGET.registers, (asm.VXORPS, asm.XMM), vex, vex_memory)
+
+
+def emit(kernel: Kernel) -> bytes:
+    """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
+    return x86.emit(kernel, _SCALAR if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
+
+
+class _Vector:
+    """Eight lanes a register; where fewer take part, a mask is loaded from a table on the stack.
+
+    The table is eight words of ones followed by eight of zeros; `x86.SCRATCH` points to it.
+    """
+
+    registers = TARGET.registers
+
+    def __init__(self, sum_lanes: bool) -> None:
+        self.sum_lanes = sum_lanes
+        self.masked = False
+
+    def _mask(self, register: int, lanes: int) -> bytes:
+        self.masked = True
+        return vex_memory(asm.VMOVUPS_LOAD, register, 0, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+
+    def setup(self) -> bytes:
+        if not self.masked:
+            return b""
+        table = asm.push_immediate(0) * 4 + asm.push_immediate(-1) * 4
+        return table + asm.move(x86.SCRATCH, asm.RSP)
+
+    def teardown(self) -> bytes:
+        return asm.add_immediate(asm.RSP, 64) if self.masked else b""
+
+    def zero(self, register: int) -> bytes:
+        return vex(asm.VXORPS, register, register, register, length=asm.XMM)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length)
+        return self._mask(register, lanes) + vex_memory(
+            asm.VMASKMOVPS_LOAD, register, register, base, displacement
+        )
+
+    def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        code = vex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
+        if lanes < TARGET.lanes and self.sum_lanes:
+            # Zeroed lanes of the other input times a broadcast infinity would be NaN.
+            self.masked = True
+            code += vex_memory(asm.VANDPS, register, register, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+        return code
+
+    def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
+        return vex(asm.VFMADD231PS, accumulator, x, y)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes | None:
+        if broadcast or lanes < TARGET.lanes:
+            return None
+        return vex_memory(asm.VFMADD231PS, accumulator, x, base, displacement)
+
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length)
+        return self.load(scratch, base, displacement, lanes) + vex(
+            asm.VADDPS, accumulator, accumulator, scratch
+        )
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        if (length := _LENGTHS.get(lanes)) is not None:
+            return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)
+        return self._mask(scratch, lanes) + vex_memory(
+            asm.VMASKMOVPS_STORE, accumulator, scratch, base, displacement
+        )
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        add_scratch = vex(asm.VADDPS, accumulator, accumulator, scratch, length=asm.XMM)
+        parts = [
+            vex(asm.VEXTRACTF128, accumulator, 0, scratch, immediate=1),
+            add_scratch,
+            vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_HALVES),
+            add_scratch,
+            vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_QUARTERS),
+            add_scratch,
+        ]
+        if add:
+            parts.append(vex_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM))
+        parts.append(vex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM))
+        return b"".join(parts)

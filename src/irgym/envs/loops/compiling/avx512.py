@@ -1,0 +1,113 @@
+"""AVX-512 machine code."""
+
+from irgym.core.target import X86_64_V4
+from irgym.envs.loops.compiling import assembler as asm
+from irgym.envs.loops.compiling import x86
+from irgym.envs.loops.compiling.assembler import evex, evex_memory
+from irgym.envs.loops.compiling.kernel import Kernel
+from irgym.envs.loops.compiling.lower import CodeTooLarge
+from irgym.envs.loops.compiling.scalar import Scalar
+
+TARGET = X86_64_V4
+
+_SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
+"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+
+_LENGTHS = (*[asm.XMM] * 5, *[asm.YMM] * 4, *[asm.ZMM] * 8)
+"""By number of lanes, the shortest vector that holds them. Where 512 bits take two passes, as on Zen 4, short
+ones take half the time. Instructions on them clear the lanes beyond."""
+
+_SCALAR = Scalar(TARGET.registers, (asm.VPXORD, asm.ZMM), evex, evex_memory)
+
+
+def emit(kernel: Kernel) -> bytes:
+    """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
+    return x86.emit(kernel, _SCALAR if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
+
+
+class _Vector:
+    """Sixteen lanes a register; where fewer take part, a mask register says which."""
+
+    registers = TARGET.registers
+
+    def __init__(self, sum_lanes: bool) -> None:
+        self.sum_lanes = sum_lanes
+        self.masks: dict[int, int] = {}
+
+    def _mask(self, lanes: int, length: int) -> int:
+        """Return the mask register for the first lanes of a vector, 0 for all of them."""
+        if lanes == 4 << length:
+            return 0
+        mask = self.masks.setdefault(lanes, len(self.masks) + 1)
+        if mask > 7:
+            raise CodeTooLarge("the tails of a kernel may need seven different masks, these need more")
+        return mask
+
+    def setup(self) -> bytes:
+        return b"".join(
+            asm.move_immediate(x86.SCRATCH, (1 << lanes) - 1) + asm.kmovw(mask, x86.SCRATCH)
+            for lanes, mask in self.masks.items()
+        )
+
+    def teardown(self) -> bytes:
+        return b""
+
+    def zero(self, register: int) -> bytes:
+        return evex(asm.VPXORD, register, register, register)
+
+    def _on_memory(
+        self, opcode: asm.Opcode, register: int, second: int, base: int, displacement: int, lanes: int
+    ) -> bytes:
+        """Encode an instruction on the first lanes; a load clears the others."""
+        length = _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
+        zero = bool(mask) and opcode is asm.VMOVUPS_LOAD
+        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask, zero=zero)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        return self._on_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, lanes)
+
+    def broadcast(self, register: int, base: int, displacement: int, _lanes: int) -> bytes:
+        return evex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        if not self.sum_lanes:
+            return evex(asm.VFMADD231PS, accumulator, x, y, length=_LENGTHS[lanes])
+        # The accumulator's other lanes are part of the sum, and zeroed lanes times infinity would be NaN.
+        return evex(asm.VFMADD231PS, accumulator, x, y, mask=self._mask(lanes, asm.ZMM))
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes:
+        length = asm.ZMM if self.sum_lanes else _LENGTHS[lanes]
+        mask = self._mask(lanes, length)
+        return evex_memory(
+            asm.VFMADD231PS, accumulator, x, base, displacement, length=length, mask=mask, broadcast=broadcast
+        )
+
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
+        return self._on_memory(asm.VADDPS, accumulator, accumulator, base, displacement, lanes)
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, _scratch: int) -> bytes:
+        return self._on_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, lanes)
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        def add_scratch() -> bytes:
+            return evex(asm.VADDPS, accumulator, accumulator, scratch)
+
+        parts = [
+            evex(asm.VSHUFF32X4, scratch, accumulator, accumulator, immediate=_SWAP_HALVES),
+            add_scratch(),
+            evex(asm.VSHUFF32X4, scratch, accumulator, accumulator, immediate=_SWAP_QUARTERS),
+            add_scratch(),
+            evex(asm.VPERMILPS, scratch, 0, accumulator, immediate=_SWAP_HALVES),
+            add_scratch(),
+            evex(asm.VPERMILPS, scratch, 0, accumulator, immediate=_SWAP_QUARTERS),
+            add_scratch(),
+        ]
+        if add:
+            parts.append(
+                evex_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM)
+            )
+        parts.append(evex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM))
+        return b"".join(parts)

@@ -1,0 +1,389 @@
+"""Back ends: what turns a nest into a function in memory, and which of them this machine can run."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import Protocol
+
+from irgym.base.errors import BackendError
+from irgym.core.environment import BackendStatus
+from irgym.core.target import Target
+from irgym.envs.loops.compiling import assembler as asm
+from irgym.envs.loops.compiling import avx2, avx512, elf, llvm
+from irgym.envs.loops.compiling.executable import Compiled, Executable
+from irgym.envs.loops.compiling.kernel import Kernel
+from irgym.envs.loops.compiling.lower import lower
+from irgym.envs.loops.compiling.threads import Team, shares
+from irgym.envs.loops.nest import Nest
+from irgym.envs.loops.programs.contraction import Contraction
+from irgym.measure.arrays import aligned
+from irgym.measure.code_digest import digest_of
+from irgym.measure.machine import check_threads, fingerprint, threads_text
+from irgym.measure.native import ExecutableBuffer
+from irgym.measure.target import host_target
+
+CODE_ALIGNMENT = 64
+"""Boundary, in bytes, on which the generators' code wants to begin."""
+
+INSTALL_LLVM = "pip install 'irgym[loops]'"
+"""The command that makes the llvm back end available."""
+
+
+class Backend(Protocol):
+    """What compiles nests for a target."""
+
+    @property
+    def name(self) -> str:
+        """Its name in `--backend`, tables and cache keys."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """What it makes code for; register tiles must fit into it."""
+        ...
+
+    def available(self) -> BackendStatus:
+        """Say whether it runs here."""
+        ...
+
+    def compile(self, contraction: Contraction, nest: Nest) -> Executable:
+        """Compile a nest.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        ...
+
+    def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
+        """Return a relocatable object file with `void name(const float *a, const float *b, float *c)`.
+
+        Raises:
+            BackendError: It cannot write objects for this system.
+            CodeTooLarge: The code would be too long.
+        """
+        ...
+
+    def toolchain(self) -> str:
+        """Return everything beside program and nest that the code depends on, as one line."""
+        ...
+
+
+class Generator(Backend, Protocol):
+    """A code generator, whose code runs on the thread that calls it."""
+
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> Compiled:
+        """Compile a nest.
+
+        Args:
+            contraction: The program.
+            nest: Its schedule.
+            rows: How many rows of C to compute, the first ones; by default all.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        ...
+
+
+class MachineCode:
+    """Machine code of our own, in memory until it is closed.
+
+    Attributes:
+        code: The function's machine code.
+        address: Where it begins.
+        workspace: Address of the workspace.
+    """
+
+    def __init__(self, code: bytes, workspace: int) -> None:
+        """Map the code of a function of the type `llvm.PROTOTYPE` that needs so many elements of workspace.
+
+        Raises:
+            OSError: The system has no memory left, or forbids executable memory.
+        """
+        self.code: bytes | None = code
+        self._buffer = ExecutableBuffer(code)
+        self.address = self._buffer.address
+        self._function = llvm.PROTOTYPE(self.address)
+        self._workspace = aligned((workspace,))
+        self.workspace = int(self._workspace.ctypes.data)
+
+    def run(self, a: int, b: int, c: int, repetitions: int) -> None:
+        """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
+        self._function(a, b, c, repetitions, self.workspace)
+
+    def close(self) -> None:
+        """Free the machine code."""
+        self._buffer.close()
+
+
+@dataclass(frozen=True)
+class MachineCodeBackend:
+    """Emits x86-64 machine code directly, in about a millisecond.
+
+    Attributes:
+        name: Its name.
+        target: What it makes code for.
+        emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions,
+            float *workspace)`.
+    """
+
+    name: str
+    target: Target
+    emit: Callable[[Kernel], bytes]
+
+    def available(self) -> BackendStatus:
+        """Say whether the processor and the system run this code."""
+        machine = fingerprint()
+        if machine.architecture.lower() not in ("x86_64", "amd64") or machine.system == "Windows":
+            detail = (
+                f"emits x86-64 code for Linux and macOS, and this is {machine.architecture} {machine.system}"
+            )
+            return BackendStatus(self.name, False, detail)
+        missing = [feature for feature in self.target.features if feature not in machine.features]
+        if missing:
+            return BackendStatus(self.name, False, f"this processor lacks {', '.join(missing)}")
+        return BackendStatus(self.name, True, f"own x86-64 generator, {self.target.lanes} lanes")
+
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> MachineCode:
+        """Compile a nest, or some rows of it.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        kernel = lower(contraction, nest, self.target, rows)
+        return MachineCode(self.emit(kernel), kernel.workspace)
+
+    def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
+        """Return an ELF object with the function `name`, which has no argument for repetitions.
+
+        Raises:
+            BackendError: This is macOS, whose linker takes no ELF.
+            CodeTooLarge: The code would be too long.
+        """
+        if fingerprint().system == "Darwin":
+            raise BackendError(
+                f"the {self.name} back end writes ELF objects only, which macOS cannot link: "
+                "export a .c file, or choose the llvm back end"
+            )
+        kernel = lower(contraction, nest, self.target)
+        # The function sets the number of repetitions and runs on into the code, which stays aligned.
+        once = asm.move_immediate(asm.RCX, 1)
+        save = b""
+        if kernel.workspace:
+            pointers = (asm.RDI, asm.RSI, asm.RDX)
+            save = b"".join(map(asm.push, pointers))
+            restore = asm.move(asm.R8, asm.RAX) + b"".join(map(asm.pop, reversed(pointers)))
+            once = save + elf.workspace_address() + restore + once
+        start = -len(once) % CODE_ALIGNMENT
+        code = asm.nops(start) + once + self.emit(kernel)
+        workspace = (start + len(save), 4 * kernel.workspace) if kernel.workspace else None
+        return elf.relocatable(code, name, start, workspace)
+
+    def toolchain(self) -> str:
+        """Return the generator and its sources' hash."""
+        return f"{self.name} {digest_of(*CODE)}"
+
+
+@dataclass(frozen=True)
+class LlvmBackend:
+    """Emits LLVM IR and compiles it through llvmlite, in about ten milliseconds.
+
+    Attributes:
+        level: What it makes code for; None for this machine.
+        name: Its name.
+    """
+
+    level: Target | None = None
+    name: str = "llvm"
+
+    @property
+    def target(self) -> Target:
+        """What it makes code for."""
+        return self.level or host_target()
+
+    def available(self) -> BackendStatus:
+        """Say whether llvmlite is installed."""
+        if find_spec("llvmlite") is None:
+            return BackendStatus(self.name, False, "llvmlite is not installed", INSTALL_LLVM)
+        return BackendStatus(self.name, True, f"{llvm.version()}, {self.target.lanes} lanes")
+
+    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> llvm.LlvmExecutable:
+        """Compile a nest, or some rows of it.
+
+        Raises:
+            BackendError: llvmlite is not installed.
+            CodeTooLarge: Its code would be too long.
+        """
+        kernel = lower(contraction, nest, self.target, rows)
+        ir = llvm.emit(kernel, "kernel", repetitions=True)
+        return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
+
+    def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
+        """Return an object file of this system's format with the function `name`.
+
+        Raises:
+            BackendError: llvmlite is not installed.
+            CodeTooLarge: The code would be too long.
+        """
+        ir = llvm.emit(lower(contraction, nest, self.target), name, repetitions=False)
+        return llvm.compile_object(ir, self._processor)
+
+    def toolchain(self) -> str:
+        """Return the generator, irgym's sources' hash, LLVM's version and what code is made for.
+
+        Raises:
+            BackendError: llvmlite is not installed.
+        """
+        processor = self._processor
+        features = hashlib.sha256(processor.features.encode()).hexdigest()[:12]
+        return f"{self.name} {digest_of(*CODE)} {llvm.version()} {processor.cpu} {features}"
+
+    @property
+    def _processor(self) -> llvm.Processor:
+        return llvm.processor_of(self.target)
+
+
+@dataclass(frozen=True)
+class ThreadedBackend:
+    """A code generator whose code runs on several threads, each of which computes some rows of C.
+
+    Attributes:
+        generator: Makes the code.
+        threads: How many threads there are, at least 2.
+    """
+
+    generator: Generator
+    threads: int
+
+    @property
+    def name(self) -> str:
+        """The generator's name and the number of threads, as in `avx2:4`."""
+        return f"{self.generator.name}:{self.threads}"
+
+    @property
+    def target(self) -> Target:
+        """What it makes code for."""
+        return self.generator.target
+
+    def available(self) -> BackendStatus:
+        """Say whether the generator runs here, and knows threads."""
+        found, machine = self.generator.available(), fingerprint()
+        if found.available and machine.architecture.lower() not in ("x86_64", "amd64"):
+            return BackendStatus(
+                self.name, False, f"threads are for x86-64, and this is {machine.architecture}"
+            )
+        detail = f"{found.detail}, {threads_text(self.threads)}"
+        return BackendStatus(self.name, found.available, detail, found.remedy)
+
+    def compile(self, contraction: Contraction, nest: Nest) -> Team:
+        """Compile a nest.
+
+        Raises:
+            CodeTooLarge: Its code would be too long.
+        """
+        rows = shares(contraction, self.threads)
+        kernels = [self.generator.compile(contraction, nest, count) for count in rows]
+        return Team(contraction, rows, kernels)
+
+    def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
+        """Refuse: what is exported has no threads.
+
+        Raises:
+            BackendError: Always.
+        """
+        raise BackendError(ONE_THREAD.format(name=self.generator.name))
+
+    def toolchain(self) -> str:
+        """Return the generator's, and the number of threads."""
+        return f"{self.generator.toolchain()}; {threads_text(self.threads)}"
+
+
+ONE_THREAD = "exported code runs on the thread that calls it: choose the back end {name}"
+"""Why code with threads is not exported."""
+
+AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit)
+AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit)
+LLVM = LlvmBackend()
+
+CODE = (
+    "envs/loops/checking/inputs.py",
+    "envs/loops/compiling",
+    "envs/loops/programs/contraction.py",
+    "envs/loops/nest.py",
+    "envs/loops/runner.py",
+)
+"""The sources that turn a nest into code, check it and time it, beside those of all environments."""
+
+BACKENDS: tuple[Generator, ...] = (AVX512, AVX2, LLVM)
+"""All back ends, the preferred first."""
+
+
+@cache
+def _status(candidate: Backend) -> BackendStatus:
+    """Return the state of a back end, probed once."""
+    return candidate.available()
+
+
+def preferred(target: Target | None = None) -> Backend:
+    """Return the first back end that runs here and makes code for a target, by default this machine.
+
+    Raises:
+        BackendError: None does.
+    """
+    wanted = target or host_target()
+    own = [candidate for candidate in (AVX512, AVX2) if candidate.target.name == wanted.name]
+    for candidate in (*own, LlvmBackend(wanted)):
+        if _status(candidate).available:
+            return candidate
+    raise BackendError(
+        f"no code generator of loops for {wanted.name} runs on this machine: install the portable one with "
+        f"{INSTALL_LLVM}"
+    )
+
+
+def backend(name: str, target: Target | None = None) -> Backend:
+    """Return the back end of that name.
+
+    Args:
+        name: Its name; with a number of threads, if more than one: `avx2:4`, or `:4` for the preferred one's.
+        target: What it shall make code for; by default what it is for, else this machine.
+
+    Raises:
+        BackendError: There is none, or it does not run here or makes no code for the target.
+    """
+    named = {candidate.name: candidate for candidate in BACKENDS}
+    plain, count = _parted(name)
+    if name and not plain:
+        plain = preferred(target).name
+    if plain not in named:
+        raise BackendError(
+            f"there is no back end {name!r} in loops: choose among {', '.join(named)}, "
+            "or one of them with :N for N threads"
+        )
+    check_threads(count)
+    generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
+    found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
+    status = _status(found)
+    if not status.available:
+        remedy = f"install it with {status.remedy}" if status.remedy else f"choose {preferred().name}"
+        raise BackendError(f"the back end {name} does not run here ({status.detail}): {remedy}")
+    if target is not None and found.target.name != target.name:
+        raise BackendError(
+            f"the back end {name} makes code for {found.target.name}, not for the target {target.name}: "
+            f"leave one out, or choose the back end {LLVM.name}"
+        )
+    return found
+
+
+def threads_of(name: str | None) -> int:
+    """Return the threads of the back end of a name; 1 for that of no name."""
+    return 1 if name is None else _parted(name)[1]
+
+
+def _parted(name: str) -> tuple[str, int]:
+    """Return a back end's name without its threads, and how many there are."""
+    match = re.fullmatch(r"(.*):([1-9]\d{0,3})", name)
+    return (match[1], int(match[2])) if match else (name, 1)

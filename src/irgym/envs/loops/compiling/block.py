@@ -1,0 +1,181 @@
+"""Register use in straight-line code: which elements are loaded, and which are used from memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from irgym.envs.loops.compiling.kernel import Fma
+
+
+class InstructionSet(Protocol):
+    """The instructions of one kernel on one instruction set. Every method returns machine code.
+
+    Lanes say how many lanes of a vector take part; the memory of the others is never touched.
+    """
+
+    @property
+    def registers(self) -> int:
+        """Number of vector registers."""
+        ...
+
+    def setup(self) -> bytes:
+        """Prepare what the instructions handed out so far rely on; `SCRATCH` may be used."""
+        ...
+
+    def teardown(self) -> bytes:
+        """Undo what `setup` left on the stack."""
+        ...
+
+    def zero(self, register: int, /) -> bytes:
+        """Clear a register."""
+        ...
+
+    def load(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
+        """Load a vector; lanes that do not take part become 0."""
+        ...
+
+    def broadcast(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
+        """Load one element into all lanes that take part."""
+        ...
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int, /) -> bytes:
+        """Add x * y to the accumulator."""
+        ...
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool, /
+    ) -> bytes | None:
+        """Add x times a vector, or an element, in memory; None where there is no such instruction."""
+        ...
+
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
+        """Add a vector in memory to an accumulator, perhaps overwriting `scratch`."""
+        ...
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
+        """Store an accumulator, perhaps overwriting `scratch`."""
+        ...
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int, /) -> bytes:
+        """Store the sum of an accumulator's lanes, or add it to what is there, overwriting `scratch`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Where one input is found.
+
+    Attributes:
+        pointer: General-purpose register that points to it.
+        lag: Bytes by which that register lags behind the pointer of the kernel.
+        vector: Whether lanes step through it; otherwise one element serves all lanes.
+    """
+
+    pointer: int
+    lag: int
+    vector: bool
+
+
+def groups(fmas: Sequence[Fma]) -> Iterator[Sequence[Fma]]:
+    """Split the FMAs of a block where the first accumulator comes again."""
+    first = fmas[0].accumulator
+    starts = [place for place, fma in enumerate(fmas) if fma.accumulator == first]
+    for start, end in zip(starts, [*starts[1:], len(fmas)], strict=True):
+        yield fmas[start:end]
+
+
+def emit_group(
+    fmas: Sequence[Fma], a: Operand, b: Operand, accumulators: int, instructions: InstructionSet
+) -> bytes:
+    """Return the code of a group of FMAs whose accumulators are the first registers.
+
+    An element that is needed once is used from memory; one that is needed more often is loaded into one of
+    the other registers and kept there until its last use, while there are such registers.
+    """
+    group = _Group(fmas, a, b, accumulators, instructions)
+    return b"".join([group.multiply_add(fma, place) for place, fma in enumerate(fmas)])
+
+
+class _Elements:
+    """The elements of one input that a group uses, by a key that holds the offset and the lanes."""
+
+    def __init__(self, operand: Operand, keys: list[int]) -> None:
+        self.operand = operand
+        self.keys = keys
+        self.uses: dict[int, int] = {}
+        for key in keys:
+            self.uses[key] = self.uses.get(key, 0) + 1
+        self.registers: dict[int, int] = {}
+
+    def displacement(self, key: int) -> int:
+        return (key >> 6 << 2) + self.operand.lag
+
+
+class _Group:
+    """Allocates registers to the elements of a group."""
+
+    def __init__(
+        self, fmas: Sequence[Fma], a: Operand, b: Operand, accumulators: int, instructions: InstructionSet
+    ) -> None:
+        self.a = _Elements(a, [at << 6 | lanes * a.vector for _, at, _, lanes in fmas])
+        self.b = _Elements(b, [at << 6 | lanes * b.vector for _, _, at, lanes in fmas])
+        self.instructions = instructions
+        self.free = list(range(accumulators, instructions.registers))
+
+    def multiply_add(self, fma: Fma, place: int) -> bytes:
+        """Return the code of one FMA, the loads that it needs included."""
+        a, b = self.a, self.b
+        accumulator, _, _, lanes = fma
+        a_key, b_key = a.keys[place], b.keys[place]
+        x, y = a.registers.get(a_key), b.registers.get(b_key)
+        code = b""
+        if x is None and y is None:
+            if a.uses[a_key] >= b.uses[b_key]:
+                x, code = self._load(a, a_key, lanes, None)
+            else:
+                y, code = self._load(b, b_key, lanes, None)
+        if x is not None and y is not None:
+            code += self.instructions.multiply_add(accumulator, x, y, lanes)
+        elif y is not None:
+            code += self._multiply_add_loaded(accumulator, y, a, a_key, lanes)
+        elif x is not None:
+            code += self._multiply_add_loaded(accumulator, x, b, b_key, lanes)
+        self._used(a, a_key)
+        self._used(b, b_key)
+        return code
+
+    def _multiply_add_loaded(
+        self, accumulator: int, x: int, elements: _Elements, key: int, lanes: int
+    ) -> bytes:
+        """Return an FMA of `x` and an element that is in no register."""
+        if elements.uses[key] == 1 or not self.free:
+            operand = elements.operand
+            displacement = elements.displacement(key)
+            code = self.instructions.multiply_add_memory(
+                accumulator, x, operand.pointer, displacement, lanes, not operand.vector
+            )
+            if code is not None:
+                return code
+        y, code = self._load(elements, key, lanes, x)
+        return code + self.instructions.multiply_add(accumulator, x, y, lanes)
+
+    def _load(self, elements: _Elements, key: int, lanes: int, keep: int | None) -> tuple[int, bytes]:
+        """Load an element into a register, evicting another than `keep` where none is free."""
+        if not self.free:
+            self._evict(keep)
+        register = elements.registers[key] = self.free.pop()
+        operand = elements.operand
+        load = self.instructions.load if operand.vector else self.instructions.broadcast
+        return register, load(register, operand.pointer, elements.displacement(key), lanes)
+
+    def _evict(self, keep: int | None) -> None:
+        for elements in (self.a, self.b):
+            for key, register in elements.registers.items():
+                if register != keep:
+                    self.free.append(elements.registers.pop(key))
+                    return
+
+    def _used(self, elements: _Elements, key: int) -> None:
+        elements.uses[key] -= 1
+        if not elements.uses[key] and key in elements.registers:
+            self.free.append(elements.registers.pop(key))

@@ -1,0 +1,96 @@
+"""Scheduled nests as files that are usable without irgym: C source, object file, shared library."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from irgym.base.errors import BackendError, IrgymError, ScheduleError, StorageError
+from irgym.base.files import write_files
+from irgym.core.task import form_of
+from irgym.envs.loops.compiling import c_source
+from irgym.envs.loops.compiling.backends import ONE_THREAD, Backend, ThreadedBackend
+from irgym.envs.loops.compiling.lower import CodeTooLarge, lower
+from irgym.envs.loops.nest import Nest
+from irgym.envs.loops.programs.contraction import Contraction
+from irgym.measure.linking import shared_library
+from irgym.measure.target import host_target
+
+FORMS = {".c": "C source", ".o": "object file", ".so": "shared library"}
+"""What can be written, by suffix."""
+
+
+def export(
+    contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str = "irgym_kernel"
+) -> list[Path]:
+    """Write `void name(const float *a, const float *b, float *c)`, which computes a contraction.
+
+    Args:
+        contraction: The program.
+        nest: Its schedule.
+        backend: What makes the machine code; for C source, what the code is shaped for.
+        path: File to write, in a form that its suffix chooses: `.c` for C source, `.o` for an object file,
+            `.so` for a shared library. The latter two get a header beside them.
+        name: Name of the function.
+
+    Returns:
+        The files written, `path` first. Each is written whole or not at all.
+
+    Raises:
+        IrgymError: The suffix or the name is none.
+        BackendError: A shared library is wanted, and there is no linker or it fails.
+        ScheduleError: The code of the nest would be too long.
+        StorageError: A file cannot be written.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise IrgymError(f"{name!r} cannot name a C function: use letters, digits and underscores")
+    form = form_of(path, FORMS)
+    if isinstance(backend, ThreadedBackend):
+        raise BackendError(ONE_THREAD.format(name=backend.generator.name))
+    try:
+        if form == ".c":
+            source = c_source.emit(lower(contraction, nest, backend.target), contraction, nest, name)
+            files = {path: source.encode()}
+        else:
+            content = backend.object_file(contraction, nest, name)
+            if form == ".so":
+                content = shared_library(content, instead="export a .o or .c file")
+            header = _header(contraction, nest, backend, path, name)
+            files = {path: content, path.with_suffix(".h"): header.encode()}
+    except CodeTooLarge as error:
+        raise ScheduleError(f"{error}: unroll or split less") from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write to {tempfile.gettempdir()} ({error.strerror}): free some space or set TMPDIR"
+        ) from error
+    write_files(files)
+    return list(files)
+
+
+def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, name: str) -> str:
+    notes = [
+        f"Compiled by: {backend.toolchain()}",
+        _runs_on(backend),
+        f"Link with: {path.name}",
+    ]
+    guard = f"{name.upper()}_H"
+    lines = [
+        *c_source.comment(contraction, nest, name, notes),
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C"',
+        "#endif",
+        # C++ has no restrict, and in C it is no part of the function's type.
+        f"{c_source.signature(name).replace('restrict ', '')};",
+        "",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _runs_on(backend: Backend) -> str:
+    """Return which processors run the code of a back end."""
+    exactly = backend.name == "llvm" and backend.target.name == host_target().name
+    others = " and the other instruction sets of the one that it was compiled on" if exactly else ""
+    return f"Runs on: processors with {backend.target.name}{others}"

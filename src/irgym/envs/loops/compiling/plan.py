@@ -1,0 +1,335 @@
+"""Register tiling: how a nest is executed, derived from the loop list alone (as in LoopTune's LoopNest).
+
+Walking from the innermost loop outwards, loops are absorbed into straight-line code while its accumulators
+fit into registers. Accumulators stay in registers across the reduction loops that directly enclose the tile.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from irgym.core.target import Target
+from irgym.envs.loops.nest import Loop, Mark, Nest
+from irgym.envs.loops.programs.contraction import Contraction
+
+MAX_UNROLLED_FMAS = 256
+"""Greatest number of FMAs of the straight-line block for a loop marked UNROLL to be part of it."""
+
+MAX_COPIED_FMAS = 1024
+"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body: with
+their loads, about what a 32 KiB instruction cache holds."""
+
+MAX_REDUCTION_UNROLL = 8
+"""By how much the reduction loop just outside the block is unrolled at most."""
+
+REDUCTION_UNROLL_FMAS = 4
+"""FMAs of that loop's unrolled body, as a multiple of the registers for accumulators."""
+
+STRIP_VECTORS = 4
+"""Vectors in a strip of an innermost loop that is too long for the registers."""
+
+STRIP_SCALARS = 8
+"""The same for a loop that is not vectorised."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """How a nest is executed.
+
+    Attributes:
+        order: Loops as executed: the vectorised one innermost, with an implicit strip-mining of it if any.
+        spans: For each of them, how much of its dimension it covers.
+        unroll: For each of them, how many iterations are emitted one after the other; more than 1 outside
+            the block only.
+        tile_start: Place in `order` of the outermost loop that the straight-line block absorbs.
+        hoist: Place in `order` where tiles begin: accumulators stay in registers across the loops inside it.
+        lanes: Lanes of a vector; 1 for scalar code.
+        vector_dim: Dimension whose unit steps are the lanes; None for scalar code.
+        a_vector: Whether lanes step through A.
+        b_vector: Whether lanes step through B.
+        sum_lanes: Whether the lanes run over a reduction and are added up at the end.
+        partial: Whether a tile holds only a part of its sums, so that it is added to what C holds.
+        accumulators: Vector registers that hold accumulators in a full tile.
+        fmas: FMAs of the full block, before the unrolling of the reduction loop around it.
+        emitted_fmas: FMAs in the code of the whole kernel, tails and copies included.
+        grouped: The inputs whose copies hold the unrolled iterations of the loop just outside the block side
+            by side.
+    """
+
+    order: tuple[Loop, ...]
+    spans: tuple[int, ...]
+    unroll: tuple[int, ...]
+    tile_start: int
+    hoist: int
+    lanes: int
+    vector_dim: str | None
+    a_vector: bool
+    b_vector: bool
+    sum_lanes: bool
+    partial: bool
+    accumulators: int
+    fmas: int
+    emitted_fmas: int
+    grouped: str
+
+
+def vectorisable(contraction: Contraction, dim: str) -> bool:
+    """Say whether unit steps of `dim` can be vector lanes.
+
+    A and B are then read with stride 0 (one element for all lanes) or 1, and either C is written with
+    stride 1 or the lanes are added up in the end.
+    """
+    a, b, c = contraction.strides
+    if a[dim] > 1 or b[dim] > 1:
+        return False
+    return dim in contraction.reductions or c[dim] == 1
+
+
+def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
+    """Derive how `nest` is executed on `target`."""
+    loops, vector_dim = _vector_innermost(contraction, nest.loops)
+    lanes = 1 if vector_dim is None else target.lanes
+    loops = _strip_mine(contraction, loops, lanes, target)
+    spans = _spans(contraction, loops)
+    start, accumulators, fmas = _absorb(contraction, loops, spans, lanes, target)
+    reductions = contraction.reductions
+    hoist = start
+    while (
+        hoist > 0
+        and not _packs_before(loops, hoist)
+        and (loops[hoist - 1].dim in reductions or spans[hoist - 1] <= loops[hoist - 1].step)
+    ):
+        hoist -= 1
+    partial = any(
+        loop.dim in reductions and span > loop.step
+        for loop, span in zip(loops[:hoist], spans[:hoist], strict=True)
+    )
+    grouped = _grouped(contraction, loops, spans, start, vector_dim)
+    unroll, emitted = _unroll(contraction, loops, spans, start, lanes, fmas, bool(grouped), target)
+    a, b, _ = contraction.strides
+    return TilePlan(
+        order=loops,
+        spans=spans,
+        unroll=unroll,
+        tile_start=start,
+        hoist=hoist,
+        lanes=lanes,
+        vector_dim=vector_dim,
+        a_vector=vector_dim is not None and a[vector_dim] == 1,
+        b_vector=vector_dim is not None and b[vector_dim] == 1,
+        sum_lanes=vector_dim in reductions,
+        partial=partial,
+        accumulators=accumulators,
+        fmas=fmas,
+        emitted_fmas=emitted,
+        grouped=grouped,
+    )
+
+
+def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target) -> bool:
+    """Say whether marking the loop at `place` UNROLL changes the code and stays within the limits."""
+    loop = nest.loops[place]
+    if loop.mark is not Mark.PLAIN:
+        return False
+    marked = (*nest.loops[:place], replace(loop, mark=Mark.UNROLL), *nest.loops[place + 1 :])
+    before, after = plan(contraction, nest, target), plan(contraction, Nest(marked), target)
+    return _code(contraction, before) != _code(contraction, after)
+
+
+def _code(contraction: Contraction, tiles: TilePlan) -> tuple[object, ...]:
+    """Return what the code depends on: not the marks, nor whether the block or copies unroll a loop."""
+    full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
+    repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
+    start = tiles.tile_start
+    while start > 0 and not repeated[start - 1] and not _packs_before(tiles.order, start):
+        loop, span = tiles.order[start - 1], tiles.spans[start - 1]
+        if loop.dim not in contraction.reductions and span > loop.step:
+            break
+        start -= 1
+    unroll = [tiles.unroll[place] if repeated[place] else 0 for place in range(start)]
+    order = [(loop.dim, loop.step, loop.packs) for loop in tiles.order]
+    parts = any(_lies_in_parts(contraction, tiles, operand) for operand in tiles.grouped)
+    return order, start, tiles.hoist, unroll, tiles.unroll[tiles.tile_start - 1] if parts else 0
+
+
+def _lies_in_parts(contraction: Contraction, tiles: TilePlan, operand: str) -> bool:
+    """Say whether a copy is another if other iterations of the loop outside the block lie side by side."""
+    outside = tiles.tile_start - 1
+    strides = contraction.strides["ab".index(operand)]
+    copied = next(place for place, loop in enumerate(tiles.order) if operand in loop.packs)
+    others = (place for place in range(copied, len(tiles.order)) if place != outside)
+    moves = any(
+        strides[tiles.order[place].dim] and tiles.spans[place] > tiles.order[place].step for place in others
+    )
+    return moves and tiles.unroll[outside] < tiles.spans[outside]
+
+
+def _packs_before(loops: Sequence[Loop], place: int) -> bool:
+    """Say whether inputs are packed before a loop; `place` may be one behind the last."""
+    return place < len(loops) and bool(loops[place].packs)
+
+
+def _vector_innermost(
+    contraction: Contraction, loops: tuple[Loop, ...]
+) -> tuple[tuple[Loop, ...], str | None]:
+    """Move the loop to vectorise innermost; return the loops and its dimension, None where there is none.
+
+    Without a mark that is the innermost loop that iterates.
+    """
+    chosen = next((place for place, loop in enumerate(loops) if loop.mark is Mark.VECTORISE), None)
+    if chosen is None:
+        chosen = len(loops) - 1
+        while chosen > 0 and contraction.sizes[loops[chosen].dim] == 1:
+            chosen -= 1
+    loop = loops[chosen]
+    if not vectorisable(contraction, loop.dim):
+        return loops, None
+    return (*loops[:chosen], *loops[chosen + 1 :], loop), loop.dim
+
+
+def _spans(contraction: Contraction, loops: Sequence[Loop]) -> tuple[int, ...]:
+    left = dict(contraction.sizes)
+    spans: list[int] = []
+    for loop in loops:
+        span = left[loop.dim]
+        spans.append(span)
+        left[loop.dim] = min(span, loop.step)
+    return tuple(spans)
+
+
+def _strip_mine(
+    contraction: Contraction, loops: tuple[Loop, ...], lanes: int, target: Target
+) -> tuple[Loop, ...]:
+    """Split the innermost loop where it does not fit into the block as a whole."""
+    loop = loops[-1]
+    span = min((other.step for other in loops[:-1] if other.dim == loop.dim), default=math.inf)
+    vectors = -(-min(span, contraction.sizes[loop.dim]) // lanes)
+    if loop.dim not in contraction.reductions:
+        limit = target.accumulators
+        strip = STRIP_VECTORS * lanes if lanes > 1 else STRIP_SCALARS
+    elif lanes > 1:
+        limit = _budget(loop, target)
+        strip = lanes
+    else:
+        return loops
+    if vectors <= limit:
+        return loops
+    mark = Mark.UNROLL if loop.mark is Mark.UNROLL else Mark.PLAIN
+    return (*loops[:-1], Loop(loop.dim, strip, mark, loop.packs), replace(loop, packs=""))
+
+
+def _budget(loop: Loop, target: Target) -> int:
+    """Return how many FMAs the block may have for `loop` to be part of it."""
+    return MAX_UNROLLED_FMAS if loop.mark is Mark.UNROLL else target.accumulators
+
+
+def _absorb(
+    contraction: Contraction, loops: tuple[Loop, ...], spans: tuple[int, ...], lanes: int, target: Target
+) -> tuple[int, int, int]:
+    """Return the place of the outermost absorbed loop, the accumulators and the FMAs of the block."""
+    reductions = contraction.reductions
+    vector_dim = loops[-1].dim
+    accumulators = fmas = 1
+    vectors: dict[str, int] = {}
+    start = len(loops)
+    while start > 0 and not _packs_before(loops, start):
+        loop, span = loops[start - 1], spans[start - 1]
+        if span > loop.step or loop.dim not in vectors:
+            count = -(-span // lanes) if loop.dim == vector_dim else span
+            before = vectors.get(loop.dim, 1)
+            growth = fmas // before * count
+            wider = accumulators if loop.dim in reductions else accumulators // before * count
+            if wider > target.accumulators or (growth > _budget(loop, target) and count > before):
+                break
+            accumulators, fmas, vectors[loop.dim] = wider, growth, count
+        start -= 1
+    return start, accumulators, fmas
+
+
+def _unroll(
+    contraction: Contraction,
+    loops: tuple[Loop, ...],
+    spans: tuple[int, ...],
+    start: int,
+    lanes: int,
+    fmas: int,
+    grouped: bool,
+    target: Target,
+) -> tuple[tuple[int, ...], int]:
+    """Return the unrolling of each loop and the number of FMAs that the kernel then has."""
+    unroll = [1] * len(loops)
+    if start > 0 and loops[start - 1].dim in contraction.reductions:
+        trips = -(-spans[start - 1] // loops[start - 1].step)
+        unroll[start - 1] = (
+            min(trips, MAX_REDUCTION_UNROLL)
+            if grouped
+            else _reduction_unroll(trips, REDUCTION_UNROLL_FMAS * target.accumulators // fmas)
+        )
+    emitted = _emitted(contraction, loops, unroll, start, lanes)
+    for place in reversed(range(start)):
+        if loops[place].mark is Mark.UNROLL:
+            before = unroll[place]
+            unroll[place] = -(-spans[place] // loops[place].step)
+            copied = _emitted(contraction, loops, unroll, start, lanes)
+            if copied <= MAX_COPIED_FMAS:
+                emitted = copied
+            else:
+                unroll[place] = before
+    return tuple(unroll), emitted
+
+
+def _grouped(
+    contraction: Contraction,
+    loops: Sequence[Loop],
+    spans: Sequence[int],
+    start: int,
+    vector_dim: str | None,
+) -> str:
+    """Return which packed inputs are contiguous along the loop just outside the block, but not within it.
+
+    Their copies hold as many neighbours side by side as that loop is unrolled, so that whole vectors move.
+    """
+    if start == 0 or loops[start - 1].step > 1 or loops[start - 1].dim not in contraction.reductions:
+        return ""
+    packed = {name for loop in loops[:start] for name in loop.packs}
+    block = [loop.dim for loop, span in zip(loops[start:], spans[start:], strict=True) if span > loop.step]
+    return "".join(
+        name
+        for name, strides in zip("ab", contraction.strides, strict=False)
+        if name in packed
+        and strides[loops[start - 1].dim] == 1
+        and not (vector_dim is not None and strides[vector_dim] == 1)
+        and not any(strides[dim] == 1 for dim in block)
+    )
+
+
+def _reduction_unroll(trips: int, most: int) -> int:
+    """Return by how much to unroll: a divisor of the trip count where one is near the most allowed."""
+    most = max(1, min(most, MAX_REDUCTION_UNROLL, trips))
+    return next((count for count in range(most, most // 2, -1) if trips % count == 0), most)
+
+
+def _emitted(
+    contraction: Contraction, loops: tuple[Loop, ...], unroll: Sequence[int], start: int, lanes: int
+) -> int:
+    """Count the FMAs of the code: a product over the dimensions, since each loop acts on its own one."""
+    chains: dict[str, list[tuple[int, int]]] = {dim: [] for dim in contraction.sizes}
+    for loop, copies in zip(loops[:start], unroll, strict=False):
+        chains[loop.dim].append((loop.step, copies))
+    vector_dim = loops[-1].dim
+    total = 1
+    for dim, size in contraction.sizes.items():
+        total *= _emitted_along(chains[dim], 0, size, lanes if dim == vector_dim else 1)
+    return total
+
+
+def _emitted_along(chain: list[tuple[int, int]], level: int, extent: int, lanes: int) -> int:
+    """Count the vectors that the loops of one dimension, from `level` inwards, emit for an extent."""
+    if level == len(chain):
+        return -(-extent // lanes)
+    step, unroll = chain[level]
+    step = min(step, extent)
+    full, tail = divmod(extent, step)
+    copies = full if full < 2 * unroll else unroll + full % unroll
+    total = copies * _emitted_along(chain, level + 1, step, lanes)
+    return total + _emitted_along(chain, level + 1, tail, lanes) if tail else total

@@ -1,0 +1,87 @@
+"""Scalar code: what AVX2 and AVX-512 have in common but for the encoding."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from irgym.envs.loops.compiling import assembler as asm
+
+
+class Encode(Protocol):
+    """Encodes an instruction between registers."""
+
+    def __call__(self, opcode: asm.Opcode, reg: int, second: int, rm: int, *, length: int) -> bytes:
+        """Return its machine code."""
+        ...
+
+
+class EncodeMemory(Protocol):
+    """Encodes an instruction with a memory operand."""
+
+    def __call__(
+        self, opcode: asm.Opcode, reg: int, second: int, base: int, displacement: int, *, length: int
+    ) -> bytes:
+        """Return its machine code."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One lane a register; see `block.InstructionSet`.
+
+    Attributes:
+        registers: Number of vector registers.
+        exclusive_or: The instruction that clears a register, and the length that it is encoded with.
+        encode: Encodes instructions between registers.
+        encode_memory: Encodes instructions with a memory operand.
+    """
+
+    registers: int
+    exclusive_or: tuple[asm.Opcode, int]
+    encode: Encode
+    encode_memory: EncodeMemory
+
+    def setup(self) -> bytes:
+        """Return nothing: there are no masks."""
+        return b""
+
+    def teardown(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+    def zero(self, register: int) -> bytes:
+        """Clear a register."""
+        opcode, length = self.exclusive_or
+        return self.encode(opcode, register, register, register, length=length)
+
+    def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
+        """Load an element."""
+        del lanes
+        return self.encode_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
+
+    broadcast = load
+
+    def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
+        """Add x * y to the accumulator."""
+        del lanes
+        return self.encode(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
+
+    def multiply_add_memory(
+        self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
+    ) -> bytes:
+        """Add x times an element in memory."""
+        del lanes, broadcast
+        return self.encode_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
+
+    def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        """Add an element in memory to an accumulator."""
+        del lanes, scratch
+        return self.encode_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM)
+
+    def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
+        """Store an accumulator."""
+        del lanes, scratch
+        return self.encode_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
+
+    def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
+        """Refuse: scalar code has no lanes to add up."""
+        raise NotImplementedError("scalar code has no lanes to add up")

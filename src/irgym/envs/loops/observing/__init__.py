@@ -1,0 +1,1 @@
+"""Observations of loop nests: features for policies, and LoopTune's observation spaces."""

@@ -1,0 +1,1 @@
+"""Programs of the `loops` environment: contractions, their URIs, and data sets of them."""

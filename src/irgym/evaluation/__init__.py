@@ -1,1 +1,0 @@
-"""How good results are, said honestly: final measurements, comparisons, intervals, reports."""

@@ -1,0 +1,1 @@
+"""What follows a search: measure the finalists again, validate the best, compare it with a baseline."""

@@ -1,0 +1,71 @@
+"""Hashes of irgym's own sources: costs are believed only as long as what made them is the same."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+SUFFIXES = (".py", ".c", ".cc", ".h")
+"""What files of source end in."""
+
+MEASURING = (
+    "measure/arrays.py",
+    "measure/checking",
+    "measure/isolation",
+    "measure/machine.py",
+    "measure/native.py",
+    "measure/code_digest.py",
+    "measure/target.py",
+    "measure/timing.py",
+    "measure/variables.py",
+)
+"""What checks, times and isolates the candidates of all environments."""
+
+
+@cache
+def digest_of(*places: str, root: Path = ROOT) -> str:
+    """Return a hash of source files, and of `MEASURING`; read once in a process, and nothing is imported.
+
+    Args:
+        places: Files and folders, relative to irgym's own: `envs/loops/runner.py`, `envs/loops/compiling`.
+        root: Where they are.
+
+    Raises:
+        FileNotFoundError: One of them is missing.
+    """
+    return hash_of(files_of((*MEASURING, *places), root), root)
+
+
+def hash_of(files: Sequence[Path], root: Path) -> str:
+    """Return a hash of the names and contents of files.
+
+    Args:
+        files: The files, in a fixed order.
+        root: The folder that their names are relative to.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(root).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()[:12]
+
+
+def files_of(places: Sequence[str], root: Path = ROOT) -> list[Path]:
+    """Return the source files that places stand for, sorted.
+
+    Raises:
+        FileNotFoundError: One of the places is missing.
+    """
+    found: set[Path] = set()
+    for place in places:
+        path = root / place
+        if path.is_dir():
+            found |= {file for file in path.rglob("*") if file.suffix in SUFFIXES}
+        elif path.exists():
+            found.add(path)
+        else:
+            raise FileNotFoundError(f"{path} is missing, and costs depend on it")
+    return sorted(found)

@@ -1,0 +1,234 @@
+"""Candidates in networks: an encoder of their features, and the head that scores them.
+
+The candidates of a batch lie one after the other, those of the first state first, with their number for each
+state: there is no padding until there are scores.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from irgym.base.errors import IrgymError
+from irgym.core.candidates import CandidateObservation
+from irgym.networks.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
+from irgym.networks.ragged import Ragged
+from irgym.policies.encoders import candidates_of
+from irgym.policies.layout import ActionLayout
+from irgym.policies.networks import check_rows
+
+CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]
+"""States, shape [B, F]; their candidates, shape [M, G]; and how many of these each state has, shape [B]."""
+
+
+class Encoded(NamedTuple):
+    """Features of a batch of states and of their candidates.
+
+    Attributes:
+        states: Shape [B, features].
+        candidates: Shape [M, candidate_features], state after state.
+        counts: Shape [B]; the number of candidates of each state. They add up to M.
+    """
+
+    states: Tensor
+    candidates: Tensor
+    counts: Tensor
+
+
+class CandidateEncoder(Encoder):
+    """An encoder that has features for each candidate too.
+
+    Attributes:
+        candidate_features: Length of a candidate's feature vector.
+    """
+
+    candidate_features: int
+
+    @abstractmethod
+    def encode(self, batch: Batch) -> Encoded:
+        """Return the features of the states and of their candidates, those in the order of the masks."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the features of the states, shape [B, features]."""
+        return self.encode(batch).states
+
+
+@dataclass(frozen=True)
+class CandidateSpec:
+    """Fully connected layers over each candidate, and over the state with a summary of all of them.
+
+    Attributes:
+        state: F, the length of the state's vector.
+        candidate: G, the length of a candidate's row.
+        hidden: Widths of the hidden layers, of both.
+        activation: One of `ACTIVATIONS`.
+        normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
+        kind: Name in `ENCODERS`.
+    """
+
+    state: int
+    candidate: int
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
+    normalise: bool = False
+    kind: str = "candidates"
+
+    @classmethod
+    def suited_to(
+        cls, observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False
+    ) -> "CandidateSpec":
+        """Return a specification for observations of this one's widths.
+
+        Raises:
+            IrgymError: It has no candidates, or there is no hidden layer.
+        """
+        if not isinstance(observation, CandidateObservation) or not hidden:
+            raise IrgymError(
+                "the encoder candidates reads a CandidateObservation and needs a hidden layer: change "
+                "encoder or hidden"
+            )
+        widths = len(observation.state), observation.candidates.shape[1]
+        return cls(*widths, tuple(hidden), activation, normalise)
+
+    def build(self) -> "Candidates":
+        """Return a freshly initialised encoder."""
+        return Candidates(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that `spec_from_dict` reads back."""
+        return {**asdict(self), "hidden": list(self.hidden)}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "CandidateSpec":
+        """Return the specification that `to_dict` wrote."""
+        hidden = tuple(values["hidden"])
+        return cls(values["state"], values["candidate"], hidden, values["activation"], values["normalise"])
+
+
+class Candidates(CandidateEncoder):
+    """Encodes each candidate with the same weights; their mean, maximum and number go to the state's layers.
+
+    The order of the candidates changes nothing but the order of their features (Zaheer et al., "Deep Sets",
+    arXiv 1703.06114).
+    """
+
+    def __init__(self, spec: CandidateSpec) -> None:
+        super().__init__()
+        self.features = self.candidate_features = spec.hidden[-1]
+        self._widths = spec.state, spec.candidate
+        self.norm = RunningNorm(spec.state) if spec.normalise else None
+        self.candidate_norm = RunningNorm(spec.candidate) if spec.normalise else None
+        self.each = hidden_layers((spec.candidate, *spec.hidden), spec.activation)
+        self.whole = hidden_layers((spec.state + 2 * spec.hidden[-1] + 1, *spec.hidden), spec.activation)
+
+    def collate(self, observations: Sequence[Any]) -> CandidateBatch:
+        """Return the observations as one batch.
+
+        Raises:
+            IrgymError: One of them has no candidates' rows, or other widths.
+        """
+        states, rows, counts = candidates_of(observations, self._widths)
+        return torch.as_tensor(states), torch.as_tensor(rows), torch.as_tensor(counts)
+
+    def separate(self, batch: CandidateBatch) -> list[CandidateObservation]:
+        """Return the observations."""
+        states, rows, counts = batch
+        parts = Ragged(rows, counts).separate()
+        return [
+            CandidateObservation(state.numpy(), part.numpy())
+            for state, part in zip(states, parts, strict=True)
+        ]
+
+    def join(self, batches: Sequence[CandidateBatch]) -> CandidateBatch:
+        """Return the observations of all batches as one."""
+        states, rows, counts = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        return states, rows, counts
+
+    def select(self, batch: CandidateBatch, rows: Tensor | slice) -> CandidateBatch:
+        """Return some observations."""
+        states, candidates, counts = batch
+        chosen = Ragged(candidates, counts).select(rows)
+        return states[rows], chosen.rows, chosen.counts
+
+    def encode(self, batch: CandidateBatch) -> Encoded:
+        """Return the features of the states and of their candidates."""
+        states, rows, counts = batch
+        if self.norm is not None and self.candidate_norm is not None:
+            states, rows = self.norm.forward(states), self.candidate_norm.forward(rows)
+        each = cast(Tensor, self.each(rows))
+        own, number = Ragged(each, counts), counts[:, None].log1p()
+        whole = cast(Tensor, self.whole(torch.cat([states, own.mean(), own.greatest(), number], dim=-1)))
+        return Encoded(whole, each, counts)
+
+    def adapt(self, batch: CandidateBatch) -> None:
+        """Take the observations into the statistics, where inputs are normalised."""
+        states, rows, _ = batch
+        if self.norm is not None and self.candidate_norm is not None:
+            self.norm.adapt(states)
+            self.candidate_norm.adapt(rows)
+
+
+class PointerHead(nn.Module):
+    """Scores candidates by their own features and those of their state, each on its own.
+
+    score = w . tanh(A state + B candidate), as in pointer networks (Vinyals et al., arXiv 1506.03134).
+
+    Args:
+        encoder: What makes the features.
+        gain: Of the last layer's first weights.
+    """
+
+    def __init__(self, encoder: CandidateEncoder, gain: float) -> None:
+        super().__init__()
+        width = encoder.candidate_features
+        self.state = orthogonal_linear(encoder.features, width, gain=1.0)
+        self.candidate = orthogonal_linear(encoder.candidate_features, width, gain=1.0)
+        self.score = orthogonal_linear(width, 1, gain)
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        """Return scores, padded with 0, shape [B, greatest number of candidates]."""
+        states, candidates, counts = encoded
+        asked = cast(Tensor, self.state(states)).repeat_interleave(counts, dim=0)
+        scores = cast(Tensor, self.score(torch.tanh(asked + self.candidate(candidates))))[:, 0]
+        there = torch.arange(int(counts.max())) < counts[:, None]
+        return scores.new_zeros(there.shape).masked_scatter(there, scores)
+
+    def beside(self, fixed: Tensor, encoded: Encoded, legal: Tensor | None = None) -> Tensor:
+        """Return scores of the fixed alternatives with those of K candidates behind.
+
+        Args:
+            fixed: Shape [B, S, W].
+            encoded: The features of B states and of their candidates.
+            legal: Shape [B, S, W + K], or wider, where the masks are at hand: checked against the features.
+
+        Returns:
+            Shape [B, S, W + K]; 0 in segments other than the first.
+
+        Raises:
+            ValueError: A mask has more candidates than its observation has rows, or fewer.
+        """
+        if legal is not None:
+            listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
+            check_rows(listed.numpy(), encoded.counts.numpy())
+        pointed = self.forward(encoded)[:, None]
+        return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
+
+
+def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> PointerHead | None:
+    """Return the head for the candidates of a layout; None where it has none.
+
+    Raises:
+        IrgymError: The encoder has no features for them.
+    """
+    if not layout.pointed:
+        return None
+    if not isinstance(encoder, CandidateEncoder):
+        raise IrgymError(
+            "these actions name candidates that the observation or its encoder does not show: observe a "
+            "CandidateObservation, and leave encoder empty"
+        )
+    return PointerHead(encoder, gain)

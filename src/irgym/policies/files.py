@@ -1,0 +1,243 @@
+"""The files that policies are kept in: what they hold, read without torch, which takes a second to import."""
+
+import io
+import math
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.base.errors import StorageError
+from irgym.base.reading import is_regular
+from irgym.core.actions import CAPACITY, ActionSpace
+from irgym.core.kinds import ActionKind
+from irgym.policies.layout import LAYOUTS, ActionLayout
+
+FORMAT = 1
+"""Of the files that this version reads."""
+
+SHARED = 4
+"""How many tensors may share a storage, on average."""
+
+LARGEST_CAPACITY = 1 << 20
+"""Most candidates that a policy may choose among."""
+
+Content = dict[str, Any]
+
+
+def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
+    """Return the content of a file of tensors and plain values.
+
+    Args:
+        path: The file.
+        kind: What it should be, for messages; its content's `kind` must equal it.
+        read: Reads it.
+
+    Raises:
+        StorageError: There is no such file, it is damaged, or it is something else.
+    """
+    try:
+        if not is_regular(path):
+            raise StorageError(f"cannot read {path}, which is no regular file: name one that irgym wrote")
+        with zipfile.ZipFile(path) as archive:
+            _check_entries(archive, path.stat().st_size)
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise StorageError(f"{path} is damaged: restore it from a copy or train again")
+        content: Any = read(path)
+    except FileNotFoundError:
+        raise StorageError(f"there is no {kind} at {path}: check the path or train one first") from None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except _MALFORMED as error:
+        raise StorageError(
+            f"{path} is no {kind}, or it is truncated: restore it from a copy or train again"
+        ) from error
+    if not isinstance(content, dict) or cast(Content, content).get("kind") != kind:
+        raise StorageError(f"{path} is not an irgym {kind}: choose a file that irgym wrote")
+    return cast(Content, content)
+
+
+_MALFORMED = (
+    *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, RuntimeError),
+    *(AttributeError, IndexError, KeyError, TypeError, OverflowError, MemoryError),
+)
+"""What readers raise at files that were made or damaged so that nothing fits together."""
+
+
+def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
+    """Make sure that an archive holds no more than its file has bytes: what torch writes is not compressed.
+
+    Raises:
+        ValueError: It says that it does.
+    """
+    entries = archive.infolist()
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("a compressed entry")
+    if sum(entry.file_size for entry in entries) > size:
+        raise ValueError("entries that are larger than the file")
+
+
+class Finite(Protocol):
+    """A policy, which knows whether its weights are numbers."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights are finite numbers."""
+        ...
+
+
+P = TypeVar("P", bound=Finite | None)
+
+
+def restored(path: Path, content: Content, build: Callable[[Content], P]) -> P:
+    """Return the policy that a file holds.
+
+    Args:
+        path: The file, for messages.
+        content: What is in it.
+        build: Makes a policy of that; None where it is one of another kind.
+
+    Raises:
+        StorageError: The file is of another format, incomplete, or has weights that are not finite.
+    """
+    if content.get("format") != FORMAT:
+        raise StorageError(
+            f"{path} has policy format {content.get('format')}, this version reads {FORMAT}: "
+            "use the version of irgym that wrote it"
+        )
+    try:
+        policy = build(content)
+    except _MALFORMED as error:
+        raise StorageError(
+            f"{path} is an incomplete policy: restore it from a copy or train again"
+        ) from error
+    if policy is not None and not policy.finite:
+        raise StorageError(f"{path} holds weights that are not finite: train again with a lower lr")
+    return policy
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a policy's file says beside its network.
+
+    Attributes:
+        environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on.
+        layout: The actions, and the meaning of their scores.
+        observation: Name of the observation that it sees; empty: the task's default.
+    """
+
+    environment: str
+    targets: tuple[str, ...]
+    layout: ActionLayout
+    observation: str
+
+    @staticmethod
+    def of(content: Content) -> "Head":
+        """Return what a file says.
+
+        Raises:
+            KeyError: It is incomplete, as a TypeError or ValueError says too.
+        """
+        # Some policies that ship were written without candidates, what ends, capacity and observation.
+        kinds = [
+            ActionKind(
+                name,
+                tuple(tuple(slot) for slot in slots),
+                candidates=any(more[:1]),
+                ends=(*more[1:], None)[0],
+            )
+            for name, slots, *more in content["space"]
+        ]
+        capacity = content.get("capacity", CAPACITY)
+        if capacity not in range(1, LARGEST_CAPACITY + 1):
+            raise ValueError(f"a capacity of {capacity}")
+        space = ActionSpace(tuple(kinds), capacity)
+        return Head(
+            environment=content["environment"],
+            targets=tuple(map(str, content.get("targets", ()))),
+            layout=LAYOUTS[content["layout"]](space),
+            observation=content.get("observation", ""),
+        )
+
+
+def read_arrays(path: Path) -> Any:
+    """Return what `torch.save` wrote, tensors as arrays. No code in the file is run.
+
+    Raises:
+        ValueError: The file holds other things than tensors and plain values, or is no such file.
+    """
+    with zipfile.ZipFile(path) as archive:
+        [pickled] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        folder = pickled.removesuffix("data.pkl")
+        order = f"{folder}byteorder"
+        if order in archive.namelist() and archive.read(order) != b"little":
+            raise ValueError("tensors of another byte order")
+        return _Unpickler(
+            io.BytesIO(archive.read(pickled)),
+            lambda key: archive.read(f"{folder}data/{key}"),
+            SHARED * path.stat().st_size,
+        ).load()
+
+
+_TYPES = {
+    "FloatStorage": np.dtype(np.float32),
+    "DoubleStorage": np.dtype(np.float64),
+    "LongStorage": np.dtype(np.int64),
+    "IntStorage": np.dtype(np.int32),
+    "BoolStorage": np.dtype(np.bool_),
+}
+
+
+class _Unpickler(pickle._Unpickler):  # pyright: ignore[reportPrivateUsage]
+    """Knows tensors, ordered dictionaries and plain values, and refuses everything else.
+
+    It is the one in Python: that in C makes room for as many values as a file says that there are.
+    """
+
+    def __init__(self, file: io.BytesIO, bytes_of: Callable[[str], bytes], most: int) -> None:
+        super().__init__(file)
+        self._bytes_of = bytes_of
+        self._left = most
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _array
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if module == "torch" and name in _TYPES:
+            return _TYPES[name]
+        raise ValueError(f"{module}.{name} is neither a tensor nor a plain value")
+
+    def persistent_load(self, pid: Any) -> NDArray[Any]:
+        what, dtype, key, _, count = pid
+        if what != "storage":
+            raise ValueError(f"{what!r} is no storage")
+        content = self._bytes_of(key)
+        self._left -= len(content)
+        if self._left < 0:
+            raise ValueError("storages that are used again and again")
+        return np.frombuffer(content, dtype, count)
+
+
+def _array(
+    storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *others: Any
+) -> NDArray[Any]:
+    """Return a tensor as an array of its own.
+
+    Raises:
+        ValueError: It repeats what its storage holds once, as expanded tensors do.
+    """
+    del others
+    if math.prod(shape) > storage.size:
+        raise ValueError(f"{math.prod(shape)} elements in a storage of {storage.size}")
+    steps = [stride * storage.itemsize for stride in strides]
+    view = np.ndarray(tuple(shape), storage.dtype, storage, offset * storage.itemsize, steps)
+    return view.copy()

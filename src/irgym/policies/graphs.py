@@ -1,0 +1,216 @@
+"""The graph network in numpy; see `irgym.networks.graphs`, whose features these are, but for rounding."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.base.errors import IrgymError
+from irgym.core.graph_observation import GraphObservation, as_graph
+from irgym.policies.encoders import Encoded
+from irgym.policies.layers import (
+    ACTIVATIONS,
+    FloatArray,
+    IntArray,
+    Linear,
+    Weights,
+    hidden_layers,
+    normalisation,
+    side_by_side,
+    summaries,
+)
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+LEAK = np.float32(0.2)
+"""Slope of the attention's activation below 0."""
+
+EPSILON = np.float32(1e-5)
+"""What torch adds to variances as it normalises layers."""
+
+Widths = tuple[int, int, int, int]
+"""The lengths of the features of a node, an edge, a state and a candidate."""
+
+
+class Ragged(NamedTuple):
+    """Rows of B states, those of the first state first.
+
+    Attributes:
+        rows: Shape [M, ...].
+        counts: Shape [B]; the number of rows of each state. They add up to M.
+    """
+
+    rows: NDArray[Any]
+    counts: IntArray
+
+    @property
+    def owners(self) -> IntArray:
+        """The state of each row, shape [M]."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    @property
+    def begins(self) -> IntArray:
+        """The place of each state's first row, shape [B]."""
+        return self.counts.cumsum() - self.counts
+
+
+class GraphBatch(NamedTuple, Generic[A, R]):
+    """A batch of graphs. Nodes are numbered within their graph, candidates within their state.
+
+    Its arrays are of type A, its ragged ones of type R: those of numpy here, of torch in `irgym.networks`.
+
+    Attributes:
+        states: Shape [B, S].
+        nodes: Rows of F values.
+        edges: Rows of G values.
+        links: Rows of two nodes, one for each edge.
+        candidates: Rows of K values.
+        members: Rows of a candidate and a node.
+    """
+
+    states: A
+    nodes: R
+    edges: R
+    links: R
+    candidates: R
+    members: R
+
+
+def graphs_of(observations: Sequence[Any], widths: Widths) -> GraphBatch[FloatArray, Ragged]:
+    """Return observations as one batch.
+
+    Raises:
+        IrgymError: One of them is no graph, or has other widths.
+    """
+    graphs = [as_graph(one) for one in observations]
+    if any(one is None or widths_of(one) != widths for one in graphs):
+        raise IrgymError(
+            "the policy takes graphs with nodes of {} values, edges of {}, states of {}, candidates of {}"
+            " and was given others: use it with the observation that it was trained on".format(*widths)
+        )
+    known = cast(list[GraphObservation], graphs)
+
+    def ragged(part: Callable[[GraphObservation], NDArray[Any]], kind: type[Any]) -> Ragged:
+        parts = [part(one) for one in known]
+        counts = np.array([len(one) for one in parts], dtype=np.int64)
+        return Ragged(np.concatenate(parts).astype(kind, copy=False), counts)
+
+    return GraphBatch(
+        np.stack([one.state for one in known], dtype=np.float32),
+        ragged(lambda one: one.nodes, np.float32),
+        ragged(lambda one: one.edges, np.float32),
+        ragged(lambda one: one.links, np.int64),
+        ragged(lambda one: one.candidates, np.float32),
+        ragged(lambda one: one.members, np.int64),
+    )
+
+
+def widths_of(graph: GraphObservation) -> Widths:
+    """Return the lengths of a graph's features."""
+    return graph.nodes.shape[1], graph.edges.shape[1], len(graph.state), graph.candidates.shape[1]
+
+
+class GraphLayers:
+    """Encodes nodes by attention to their neighbours; the state by all of them; a candidate by its own."""
+
+    def __init__(self, networks: Sequence[Weights], settings: Mapping[str, Any]) -> None:
+        self._widths: Widths = (
+            int(settings["node"]),
+            int(settings["edge"]),
+            int(settings["state"]),
+            int(settings["candidate"]),
+        )
+        self._states = normalisation(networks, "encoder.norm")
+        self._nodes = normalisation(networks, "encoder.node_norm")
+        scales = [one.get("encoder.candidate_norm.scale") for one in networks]
+        # Weights of what never varied are as they were drawn: on a new rule they would be noise.
+        self._told = np.stack([[np.ones(1, np.bool_) if one is None else one > 0] for one in scales])
+        self._inputs = Linear(networks, "encoder.inputs")
+        self._layers = [
+            _Attention(networks, f"encoder.layers.{one}") for one, _ in enumerate(settings["hidden"])
+        ]
+        self._whole = hidden_layers(networks, "encoder.whole", settings["activation"])
+        self._each = hidden_layers(networks, "encoder.each", settings["activation"])
+
+    def collate(self, observations: Sequence[Any]) -> GraphBatch[FloatArray, Ragged]:
+        """Return graphs as one batch."""
+        return graphs_of(observations, self._widths)
+
+    def encode(self, batch: GraphBatch[FloatArray, Ragged]) -> Encoded:
+        """Return the features of the states and of their candidates."""
+        states, nodes, edges, links, candidates, members = batch
+        neighbours = _Neighbours.of(links.rows + nodes.begins[links.owners][:, None], edges.rows)
+        hidden = self._inputs(self._nodes(nodes.rows))
+        for layer in self._layers:
+            hidden = layer(hidden, neighbours)
+        size = np.log1p(nodes.counts, dtype=np.float32)[None, :, None]
+        whole = self._whole(side_by_side([self._states(states), summaries(hidden, nodes.counts), size]))
+        owners = members.rows[:, 0] + candidates.begins[members.owners]
+        about = hidden[:, members.rows[:, 1] + nodes.begins[members.owners]]
+        told = candidates.rows * self._told
+        # Members come in the order of their candidates, so they are rows of these.
+        own = summaries(about, np.bincount(owners, minlength=len(candidates.rows)))
+        return Encoded(whole, self._each(side_by_side([told, own])), candidates.counts)
+
+
+@dataclass(frozen=True)
+class _Neighbours:
+    """Edges, each read both ways, those to one node after the other.
+
+    Attributes:
+        features: Shape [2 E, G + 1]; the last feature says which way.
+        sources: Shape [2 E]; the node that each comes from.
+        targets: Shape [2 E]; the node that it leads to, ascending.
+        begins: The place of the first edge to each node that has any.
+        nodes: These nodes.
+        runs: Shape [2 E]; which of these nodes each edge leads to.
+    """
+
+    features: FloatArray
+    sources: IntArray
+    targets: IntArray
+    begins: IntArray
+    nodes: IntArray
+    runs: IntArray
+
+    @staticmethod
+    def of(links: IntArray, edges: FloatArray) -> "_Neighbours":
+        """Return those of edges, shape [E, G], between pairs of nodes, shape [E, 2]."""
+        way = np.ones((len(edges), 1), dtype=np.float32)
+        features = np.concatenate([np.hstack([edges, way]), np.hstack([edges, -way])])
+        sources, targets = np.concatenate([links, links[:, ::-1]]).T
+        order = np.argsort(targets, kind="stable")
+        nodes, begins, runs = np.unique(targets[order], return_index=True, return_inverse=True)
+        return _Neighbours(features[order], sources[order], targets[order], begins, nodes, runs)
+
+
+class _Attention:
+    """A layer of GATv2 with features of edges."""
+
+    def __init__(self, networks: Sequence[Weights], name: str) -> None:
+        self._source, self._target, self._edge, self._score = (
+            Linear(networks, f"{name}.{part}") for part in ("source", "target", "edge", "score")
+        )
+        self._scale, self._shift = (
+            np.stack([one[f"{name}.norm.{what}"][None] for one in networks]) for what in ("weight", "bias")
+        )
+
+    def __call__(self, nodes: FloatArray, edges: _Neighbours) -> FloatArray:
+        """Return the nodes after one layer, shape [N, nodes, width]."""
+        sent = self._source(nodes)[:, edges.sources] + self._edge(edges.features)
+        asked = sent + self._target(nodes)[:, edges.targets]
+        scores = self._score(np.maximum(asked, LEAK * asked))
+        heard = np.zeros_like(nodes)
+        if len(edges.begins):
+            most = np.maximum.reduceat(scores, edges.begins, axis=1)
+            weights = np.exp(scores - most[:, edges.runs])
+            total = np.add.reduceat(weights, edges.begins, axis=1)
+            shares = weights / total[:, edges.runs]
+            heard[:, edges.nodes] = np.add.reduceat(shares * sent, edges.begins, axis=1)
+        heard = ACTIVATIONS["relu"](heard)
+        centred = heard - heard.mean(axis=-1, keepdims=True)
+        deviation = np.sqrt(np.square(centred).mean(axis=-1, keepdims=True) + EPSILON)
+        return nodes + centred / deviation * self._scale + self._shift

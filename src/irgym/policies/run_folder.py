@@ -1,0 +1,234 @@
+"""The folder of a run: what its files are called, and how those that need no torch are read and written.
+
+config.json             what was trained, and how
+metrics.jsonl           a line for each iteration
+checkpoint.pt           the newest state of the training, to resume from
+checkpoint.previous.pt  the one before it
+policy.pt               the policy to use
+tensorboard/            the metrics once more, where TensorBoard is installed
+evaluation.json         the policy on every program of a split
+steps.json              the best of its schedules, step by step
+comparison.json         methods side by side
+report.html             the page that shows all this
+"""
+
+import json
+import os
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from irgym.base.errors import IrgymError, StorageError, explained
+from irgym.base.files import check_writable, lock_for, write_file
+from irgym.base.json_files import read_json, read_json_lines, write_json
+from irgym.base.values import MismatchError, Range, conform
+from irgym.core.uri import is_file
+
+
+@dataclass(frozen=True)
+class RunProblem:
+    """The problem of a training run.
+
+    Attributes:
+        environment: Name of the environment.
+        dataset: Name of the data set, whose training split was used.
+        backend: Back end that was asked for; None for the preferred one.
+        objective: Objective that was asked for; None for the tasks' own.
+        targets: Names of what code was made for; none where costs depend on no target.
+        peaks: The peak of each target that rewards refer to, in GFLOP/s; none where they need none.
+    """
+
+    environment: str
+    dataset: str
+    backend: str | None
+    objective: str | None = None
+    targets: tuple[str, ...] = ()
+    peaks: Annotated[tuple[float, ...], Range(above=0)] = ()
+
+
+class _File:
+    """The path of a file in a run folder, as an attribute of the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: "RunFolder", owner: type) -> Path:
+        return folder.path / self._name
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk; what its files hold stands at the beginning of this module.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    config = _File("config.json")
+    metrics = _File("metrics.jsonl")
+    checkpoint = _File("checkpoint.pt")
+    previous = _File("checkpoint.previous.pt")
+    policy = _File("policy.pt")
+    tensorboard = _File("tensorboard")
+    evaluation = _File("evaluation.json")
+    steps = _File("steps.json")
+    comparison = _File("comparison.json")
+    report = _File("report.html")
+
+    def check(self, resume: bool) -> None:
+        """Make sure, before any work is done, that a run can begin in the folder, or go on.
+
+        Raises:
+            IrgymError: A run is to begin, and the folder already holds one.
+            StorageError: It cannot be written; or a run is to go on, and there is none.
+        """
+        if resume:
+            self.describe()
+            return
+        with _written(self.path):
+            if self.checkpoint.exists() or self.previous.exists():
+                raise IrgymError(
+                    f"{self.path} already holds a run: continue it (--resume, in Python resume=True), or "
+                    "choose another folder"
+                )
+            nearest = next(folder for folder in (self.path, *self.path.parents) if folder.exists())
+        check_writable(nearest / self.config.name)
+
+    @contextmanager
+    def held(self, resume: bool) -> Generator[None]:
+        """Be the only process that trains in the folder, which is made where a run is to begin.
+
+        Raises:
+            IrgymError: As for `check`.
+            StorageError: As for `check`, or another process trains in the folder.
+        """
+        self.check(resume)
+        with _written(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with lock_for(self.path):
+            yield
+
+    def create(self, description: dict[str, Any]) -> None:
+        """Make the files of a new run, whose folder is held.
+
+        Raises:
+            IrgymError: The folder already holds a run.
+            StorageError: It cannot be written.
+        """
+        self.check(resume=False)
+        with _written(self.metrics):
+            self.metrics.unlink(missing_ok=True)
+        write_json(self.config, description)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what `create` was given.
+
+        Raises:
+            StorageError: There is no run in the folder, or the file is damaged.
+        """
+        content = read_json(self.config)
+        if content is None:
+            raise StorageError(f"there is no run in {self.path}: check the path or start one first")
+        if not isinstance(content, dict):
+            raise StorageError(f"{self.config} is damaged: restore it from a copy or start another run")
+        return cast(dict[str, Any], content)
+
+    def expect(self, description: dict[str, Any]) -> None:
+        """Make sure that the run was started with `description`.
+
+        Raises:
+            IrgymError: It was started with something else; the message names the first difference.
+            StorageError: There is no run in the folder, or the file is damaged.
+        """
+        # Through JSON, so that tuples compare equal to the lists that they were written as.
+        wanted, found = _leaves(json.loads(json.dumps(description))), _leaves(self.describe())
+        for name in (*wanted, *found):
+            if wanted.get(name) != found.get(name):
+                raise IrgymError(
+                    f"the run in {self.path} has {name} = {found.get(name)}, not {wanted.get(name)}: "
+                    "resume it with the options that it was started with"
+                )
+
+    def problem(self) -> RunProblem:
+        """Return what a policy was trained on.
+
+        Raises:
+            StorageError: The folder is no training run, or the file is damaged.
+        """
+        config = read_json(self.config)
+        if config is None:
+            raise StorageError(f"{self.path} is not a training run: name a folder that irgym train wrote")
+        try:
+            known = {field.name: config[field.name] for field in fields(RunProblem) if field.name in config}
+            return conform(RunProblem, known)
+        except (TypeError, MismatchError) as error:
+            raise StorageError(f"{self.config} is damaged ({error}): restore it or train again") from error
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return the metrics of all iterations; a last line that was cut off is left out.
+
+        Raises:
+            StorageError: The file cannot be read or is damaged.
+        """
+        return read_json_lines(self.metrics)
+
+    @property
+    def untrained(self) -> bool:
+        """Whether a training in the folder has learned nothing yet, and began with random weights.
+
+        Raises:
+            StorageError: A file is damaged.
+        """
+        config = read_json(self.config)
+        if not isinstance(config, dict) or self.read_metrics():
+            return False
+        agent = cast(dict[str, Any], config).get("config")
+        return isinstance(agent, dict) and not cast(dict[str, Any], agent).get("start")
+
+    @property
+    def cut_off(self) -> str:
+        """A sentence if the last line of the metrics was cut off, as by a full disk; empty if it is whole."""
+        if not is_file(self.metrics) or not self.metrics.stat().st_size:
+            return ""
+        with self.metrics.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            whole = file.read() == b"\n"
+        return "" if whole else f"the last line of {self.metrics} was cut off and is left out"
+
+    def append_metrics(self, metrics: dict[str, Any]) -> None:
+        """Add a line.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        with _written(self.metrics), self.metrics.open("a") as file:
+            file.write(json.dumps(metrics) + "\n")
+
+    def truncate_metrics(self, iteration: int) -> None:
+        """Forget the lines after `iteration`.
+
+        Raises:
+            StorageError: The file cannot be read or written.
+        """
+        rows = self.read_metrics()
+        for number, row in enumerate(rows, start=1):
+            if not isinstance(row.get("iteration"), int):
+                raise StorageError(f"{self.metrics} is damaged at line {number}: remove that line")
+        lines = [json.dumps(row) + "\n" for row in rows if row["iteration"] <= iteration]
+        write_file(self.metrics, "".join(lines).encode())
+
+
+def _written(path: Path) -> AbstractContextManager[None]:
+    return explained(f"cannot write {path}", "free some space or choose another folder")
+
+
+def _leaves(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of nested dictionaries by their own names."""
+    leaves: dict[str, Any] = {}
+    for name, value in values.items():
+        leaves.update(_leaves(cast(dict[str, Any], value)) if isinstance(value, dict) else {name: value})
+    return leaves

@@ -1,0 +1,116 @@
+"""What all policies that score actions have in common, whatever computes the scores."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from irgym.base.errors import IrgymError
+from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
+from irgym.policies import heads
+from irgym.policies.layout import ActionLayout, IntArray
+
+
+class ScoringPolicy(ABC):
+    """Implements `irgym.policies.policy.Policy` by scores of actions.
+
+    Attributes:
+        environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on; none where they are unknown, or where costs
+            depend on no target.
+    """
+
+    def __init__(self, environment: str = "", targets: tuple[str, ...] = ()) -> None:
+        self.environment = environment
+        self.targets = targets
+
+    @property
+    @abstractmethod
+    def layout(self) -> ActionLayout:
+        """The meaning of the scores."""
+
+    @property
+    @abstractmethod
+    def observation(self) -> str:
+        """Name of the observation that it sees; empty: the task's default."""
+
+    @property
+    def pair_scores(self) -> NDArray[np.float32] | None:
+        """What links slots, see `irgym.networks.actor_critic.Actor`; None where nothing does."""
+        return None
+
+    @property
+    def space(self) -> ActionSpace:
+        """The actions that it chooses among."""
+        return self.layout.space
+
+    @abstractmethod
+    def check_observation(self, observation: Any) -> None:
+        """Make sure that it can read an observation.
+
+        Raises:
+            IrgymError: It has not the shape that the policy was trained on.
+        """
+
+    @abstractmethod
+    def scores(
+        self, observations: Sequence[Any], masks: Sequence[Mask]
+    ) -> tuple[NDArray[np.float32], BoolArray]:
+        """Return the scores of B states and what is legal there, both of shape [B, S, W + K].
+
+        Raises:
+            IrgymError: An observation has not the shape that the policy was trained on.
+        """
+
+    def best(self, scores: NDArray[np.float32], legal: BoolArray) -> IntArray:
+        """Return the best choices by scores, shape [B, S]; see `act`."""
+        return heads.likeliest(scores, legal, self.layout, self.pair_scores)
+
+    def act(
+        self,
+        observations: Sequence[Any],
+        masks: Sequence[Mask],
+        rng: np.random.Generator | None,
+        temperature: float = 1.0,
+    ) -> list[Action]:
+        """Return an action for each state: sampled with `rng`, or the best kind and parameters if None.
+
+        Of those without `rng` an actor ends an episode with candidates where that is likelier than going on.
+
+        Scores are divided by the temperature before sampling.
+
+        Raises:
+            IrgymError: An observation has not the shape that the policy was trained on.
+        """
+        if not observations:
+            return []
+        scores, legal = self.scores(observations, masks)
+        if rng is None:
+            return self.layout.actions(self.best(scores, legal), masks)
+        heated = scores / np.float32(temperature)
+        pairs = None if self.pair_scores is None else self.pair_scores / np.float32(temperature)
+        draw = heads.sample(heated, legal, self.layout, rng, pair_scores=pairs)
+        return self.layout.actions(draw.choices, masks)
+
+    def check(self, space: ActionSpace, observation: Any) -> None:
+        """Make sure that the policy suits a task.
+
+        Args:
+            space: The task's actions.
+            observation: Any observation of the task.
+
+        Raises:
+            IrgymError: The actions or the shape of the observation differ from those of the training.
+        """
+        if space != self.space:
+            raise IrgymError(
+                f"the policy was trained on other actions ({_names(self.space)}) than the task has "
+                f"({_names(space)}): choose a policy trained on this environment"
+            )
+        self.check_observation(observation)
+
+
+def _names(space: ActionSpace) -> str:
+    return " ".join(kind.name for kind in space.kinds)

@@ -1,0 +1,190 @@
+"""Policies by name: those that ship with an environment, those of run folders, and their files."""
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from irgym.base.errors import BackendError, IrgymError, StorageError
+from irgym.core.environment import DEFAULT, Environment, default_on
+from irgym.core.task import Task
+from irgym.core.uri import is_file
+from irgym.measure.store import content_digest
+from irgym.policies.plain import PlainPolicy
+from irgym.policies.policy import Policy
+from irgym.policies.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from irgym.networks.policy import TorchPolicy
+
+
+class Policies(Protocol):
+    """Where a comparison finds policies."""
+
+    def load(self, name: str, task: Task[Any]) -> Policy:
+        """Return the policy of a name that suits a task.
+
+        Raises:
+            IrgymError: There is none, or it does not suit.
+        """
+        ...
+
+    def identify(self, name: str, task: Task[Any]) -> str | None:
+        """Return a digest of what `load` returns; None where nobody can tell it from another."""
+        ...
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """The policies that ship with an environment, and those in files.
+
+    Attributes:
+        environment: What the policies act in.
+    """
+
+    environment: Environment
+
+    def load(self, name: str, task: Task[Any]) -> Policy:
+        """Return the policy of a name that suits a task; see `load_policy`."""
+        return load_policy(self.environment, name, task)
+
+    def identify(self, name: str, task: Task[Any]) -> str:
+        """Return a digest of the file of the policy that suits a task.
+
+        Raises:
+            IrgymError: There is no such policy, or it cannot be read.
+        """
+        path = policy_path(name, self.environment, _target(task))
+        try:
+            return content_digest(path.read_bytes())
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read ({error.strerror}): check its permissions") from error
+
+
+def policy_path(name: str | Path, environment: Environment | None, target: str | None = None) -> Path:
+    """Return the file of a policy that ships, of a run folder, or the file itself.
+
+    Args:
+        name: Its name.
+        environment: Where policies that ship are looked for.
+        target: What is to be scheduled for; `DEFAULT` may mean another policy there.
+
+    Raises:
+        IrgymError: There is no such policy.
+    """
+    shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
+    if name == DEFAULT and target is not None and default_on(target) in shipped:
+        return shipped[default_on(target)]
+    if name in shipped:
+        return shipped[str(name)]
+    path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
+    if path is None:
+        ask = ", or say of which environment it is" if environment is None else ""
+        raise IrgymError(
+            f"there is no policy {str(name)!r}: name a run folder"
+            + (f", or one of {', '.join(shipped)}" if shipped else ask)
+        )
+    folder = RunFolder(Path(name))
+    if path == folder.policy and folder.untrained:
+        raise IrgymError(
+            f"the run in {name} has not finished an iteration, so its policy is untrained: train on (irgym "
+            "train ... --resume), or name another run"
+        )
+    return path
+
+
+def _target(task: Task[Any]) -> str | None:
+    """Return the name of a task's target."""
+    return None if task.target is None else task.target.name
+
+
+def read_policy(
+    name: str | Path, environment: Environment | None, target: str | None = None
+) -> "TorchPolicy":
+    """Return the policy of a name, of whatever actions; on a target as `policy_path` says.
+
+    Raises:
+        IrgymError: There is no such policy.
+        BackendError: torch is not installed.
+    """
+    path = policy_path(name, environment, target)
+    require_torch("a policy")
+    from irgym.networks.policy import TorchPolicy
+
+    return TorchPolicy.load(path)
+
+
+def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> Policy:
+    """Return a policy that suits a task; one that was trained for other targets says so on stderr.
+
+    Raises:
+        IrgymError: There is no such policy, or it was trained on other actions or observations.
+        BackendError: It needs torch, which is not installed.
+    """
+    target = _target(task)
+    path = policy_path(name, environment, target)
+    plain = PlainPolicy.load(path)
+    policy = read_policy(path, None) if plain is None else plain
+    if target is not None and policy.targets and target not in policy.targets:
+        print(
+            f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
+            f"{target}: its schedules may be poor here",
+            file=sys.stderr,
+        )
+    state = task.initial()
+    seen = task.observe(state, policy.observation)
+    policy.check(task.space, seen)
+    if plain is None:
+        # The first call is slow: torch prepares itself.
+        policy.act([seen], [task.mask(state)], None)
+    return policy
+
+
+def can_lead(environment: Environment, task: Task[Any]) -> bool:
+    """Say whether a policy ships that can lead a search here: it may need torch.
+
+    Raises:
+        StorageError: The policy cannot be read.
+    """
+    if DEFAULT not in environment.policies():
+        return False
+    return has_torch() or PlainPolicy.load(policy_path(DEFAULT, environment, _target(task))) is not None
+
+
+def policy_for(environment: Environment, policy: str | Path | Policy, task: Task[Any]) -> Policy:
+    """Return a policy that suits a task, given as such or by its name.
+
+    Raises:
+        IrgymError: There is no such policy, or it is none, or was trained on other actions or observations.
+        BackendError: torch is not installed.
+    """
+    if isinstance(policy, str | Path):
+        return load_policy(environment, policy, task)
+    if not hasattr(policy, "act") or not hasattr(policy, "observation"):
+        raise IrgymError(f"{policy!r} is no policy: give one, the name of one that ships, or a run folder")
+    check = getattr(policy, "check", None)  # only those that were trained know what they suit
+    if check is not None:
+        check(task.space, task.observe(task.initial(), policy.observation))
+    return policy
+
+
+def policy_name(policy: str | Path | Policy) -> str:
+    """Return what a policy is called in results."""
+    return str(policy) if isinstance(policy, str | Path) else type(policy).__name__
+
+
+def has_torch() -> bool:
+    """Say whether torch is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def require_torch(purpose: str) -> None:
+    """Make sure that torch can be imported.
+
+    Raises:
+        BackendError: It cannot.
+    """
+    if not has_torch():
+        raise BackendError(f"{purpose} needs torch: run pip install 'irgym[learn]'")

@@ -1,0 +1,169 @@
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from observers import Given, Kept
+from rich.console import Console
+
+from irgym.base.errors import IrgymError, StorageError
+from irgym.comparing.comparison import ComparisonPlan, run_comparison
+from irgym.comparing.results import Comparison
+from irgym.comparing.rows import Row
+from irgym.comparing.summary import summarise
+from irgym.judging.statistics import Verdict
+from irgym.reporting.tables import table
+from irgym.search.budget import Budget
+
+GIVEN = ["base", "random", "evolutionary", "policy:mine", "guided:mine", "numpy", "other", "absent"]
+METHODS = [*GIVEN[:4], "raw:mine", *GIVEN[4:]]
+
+
+@pytest.fixture
+def compare(environment, bench, load_policy):
+    def run(uris=("toy://easy", "toy://hard"), methods=GIVEN, **options):
+        plan = ComparisonPlan(environment, tuple(uris), tuple(methods), Budget(16))
+        return run_comparison(plan, bench, Given(load_policy), **options)
+
+    return run
+
+
+def row_of(comparison, method, program="toy://hard"):
+    [row] = [row for row in comparison.rows if (row.method, row.program) == (method, program)]
+    return row
+
+
+def printed(comparison, width=200):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table(comparison))
+    return console.export_text()
+
+
+def test_every_program_and_method_has_one_row(compare):
+    seen = Kept()
+    comparison = compare(observer=seen)
+    rows = [(row.program, row.method) for row in comparison.rows]
+    assert rows == [(program, method) for program in ("toy://easy", "toy://hard") for method in METHODS]
+    assert seen.computed == [row for row in rows if row[1] != "raw:mine"], "the policy's own run has it"
+    assert [len(one.rows) for one in seen.recorded[2:5]] == [3, 5, 6], "both are kept at once"
+
+
+def test_what_is_named_twice_counts_once(compare):
+    comparison = compare(("toy://easy", "toy://hard", "toy://easy"), ("base", "numpy", "base"))
+    [base, numpy] = summarise(comparison.rows)
+    assert (base.programs, base.failed, numpy.programs, numpy.failed) == (2, 0, 2, 0)
+
+
+def test_searches_find_the_optimum_and_say_so(compare):
+    row = row_of(compare(), "evolutionary")
+    assert row.cost == 1000.0 and row.speedup == 6.0 and row.validated
+    assert row.baseline_ratio == pytest.approx(2.0)
+    assert row.evaluations == 16 and row.seconds > 0
+    assert sorted(row.schedule.split()) == ["set_0_3", "set_1_2"]
+
+
+def test_base_and_baselines(compare):
+    comparison = compare()
+    base, numpy, other = (row_of(comparison, method) for method in ("base", "numpy", "other"))
+    assert (base.speedup, base.cost, base.schedule, base.evaluations) == (1.0, 6000.0, "", 0)
+    assert (numpy.speedup, numpy.baseline_ratio) == (3.0, 1.0)
+    assert (other.speedup, other.baseline_ratio) == (1.5, 0.5)
+    assert other.detail == "numpy 9, 1 thread"
+
+
+def test_failures_get_a_row_and_the_rest_goes_on(compare):
+    comparison = compare(uris=["toy://broken", "toy://wrong", "toy://easy"])
+    assert "not installed" in row_of(comparison, "absent", "toy://easy").detail
+    assert "crash" in row_of(comparison, "raw:mine", "toy://broken").detail
+    assert "wrong results" in row_of(comparison, "policy:mine", "toy://wrong").detail
+    assert "wrong results" in row_of(comparison, "evolutionary", "toy://wrong").detail
+    assert row_of(comparison, "evolutionary", "toy://broken").speedup == 1.0
+    failed = {line.method: line.failed for line in comparison.summary}
+    assert failed["absent"] == 3 and failed["raw:mine"] == 2 and failed["policy:mine"] == 1
+    assert failed["base"] == 0
+    text = printed(comparison)
+    assert "failed" in text and "pip install 'absent[all]'" in text
+
+
+def test_json_round_trip_and_its_keys(compare):
+    comparison = compare()
+    data = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
+    assert Comparison.from_json(data) == comparison
+    keys = {"program", "method", "cost", "speedup", "baseline_ratio", "seconds", "evaluations", "validated"}
+    assert all(keys <= set(row) for row in data["rows"])
+    assert set(data["summary"]) == set(METHODS)
+    assert data["summary"]["evolutionary"]["speedup"]["n"] == 2
+    assert data["summary"]["absent"]["speedup"] is None
+    assert data["machine"] and data["settings"]["date"]
+
+
+@pytest.mark.parametrize(
+    "data", [None, [], {}, {"rows": 3, "baseline": "numpy"}, {"baseline": None, "rows": [{}]}]
+)
+def test_other_json_is_refused_in_a_sentence(data):
+    with pytest.raises(StorageError, match="not a comparison"):
+        Comparison.from_json(data)
+
+
+def test_traces_of_searches_are_kept(compare):
+    comparison = compare(methods=["base", "random", "guided:mine"])
+    assert {(trace.program, trace.method) for trace in comparison.traces} == {
+        (program, method) for program in comparison.programs for method in ("random", "guided:mine")
+    }
+    for trace in comparison.traces:
+        costs = [cost for _, _, cost in trace.points]
+        assert costs == sorted(costs, reverse=True) and trace.points[-1][1] <= trace.end_s
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        (["nonsense"], "there is no method 'nonsense'"),
+        (["guided"], "needs a policy"),
+        (["policy:"], "names no policy"),
+        (["policy:yours"], "there is no policy 'yours'"),
+        ([], "nothing to compare"),
+    ],
+)
+def test_bad_methods_are_refused_before_anything_runs(compare, methods, words):
+    with pytest.raises(IrgymError, match=words):
+        compare(methods=methods)
+
+
+def test_unknown_programs_are_refused(compare):
+    with pytest.raises(IrgymError, match="does not exist"):
+        compare(uris=["toy://nowhere"])
+
+
+def rows(method, speedups, costs=None):
+    costs = costs or [1000.0 / speedup for speedup in speedups]
+    return [
+        Row(f"toy://{place}", method, cost, speedup, speedup / 2, 1.0, 5, True)
+        for place, (speedup, cost) in enumerate(zip(speedups, costs, strict=True))
+    ]
+
+
+def test_summary_means_verdicts_and_ties():
+    lines = summarise(
+        [*rows("base", [1.0] * 4), *rows("good", [3.0, 4.0, 3.5, 3.2]), *rows("near", [3.0, 3.9, 3.4, 3.3])]
+    )
+    base, good, near = lines
+    assert base.verdict is Verdict.SLOWER and base.speedup.mean == 1.0
+    assert good.speedup.mean == pytest.approx(math.prod([3.0, 4.0, 3.5, 3.2]) ** 0.25)
+    assert good.verdict is Verdict.FASTER and good.to_best.mean == pytest.approx((3.2 / 3.3) ** 0.25)
+    assert near.to_best.verdict is Verdict.TIE and base.to_best.verdict is Verdict.SLOWER
+
+
+def test_the_best_is_taken_program_by_program_and_failures_do_not_count():
+    lucky = rows("lucky", [9.0, 9.0, 9.0])
+    lucky = [lucky[0], *(replace(row, cost=None, speedup=None, baseline_ratio=None) for row in lucky[1:])]
+    lines = summarise([*rows("steady", [2.0, 2.0, 2.0]), *lucky])
+    assert lines[0].to_best.mean == pytest.approx((2 / 9) ** (1 / 3)) and lines[1].failed == 2
+    assert lines[1].to_best.n == 1 and lines[1].to_best.mean == 1.0
+
+
+def test_table_says_what_the_numbers_refer_to(compare):
+    text = printed(compare(methods=["base", "evolutionary", "random", "numpy"]))
+    for words in ("6.00x", "geometric means", "a toy <machine>", "3 rounds", "16 evaluations", "best", "tie"):
+        assert words in text

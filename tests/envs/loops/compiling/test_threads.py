@@ -1,0 +1,125 @@
+"""Kernels on several threads: right results, and every thread waits for the others."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from irgym.base.errors import BackendError
+from irgym.envs.loops.compiling import backends
+from irgym.envs.loops.compiling.backends import BACKENDS, ThreadedBackend, backend, preferred, threads_of
+from irgym.envs.loops.compiling.export import export
+from irgym.envs.loops.compiling.lower import rows_of
+from irgym.envs.loops.compiling.threads import shares
+from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
+from irgym.envs.loops.programs.contraction import Contraction, matmul, parse_uri
+from irgym.measure import machine
+from irgym.measure.machine import fingerprint
+
+HERE = [one for one in BACKENDS if one.available().available]
+
+pytestmark = pytest.mark.skipif(
+    fingerprint().architecture.lower() not in ("x86_64", "amd64"), reason="threads are for x86-64"
+)
+
+
+def check(contraction: Contraction, nest: Nest, generator, threads: int, repetitions: int = 3) -> None:
+    """The threads fill exactly C, with what numpy computes."""
+    a, b = (np.rint(4 * array) for array in contraction.random_inputs(0))
+    size = int(np.prod(contraction.shapes[2]))
+    guarded = np.full(size + 64, 7.0, dtype=np.float32)
+    c = guarded[32 : 32 + size]
+    wanted = np.einsum(*contraction.einsum_operands(a.astype(np.float64), b.astype(np.float64)))
+    with closing(ThreadedBackend(generator, threads).compile(contraction, nest)) as team:
+        team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, repetitions)
+        team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
+    np.testing.assert_array_equal(c.reshape(wanted.shape), wanted)
+    assert (guarded[:32] == 7).all() and (guarded[32 + size :] == 7).all()
+
+
+@pytest.mark.parametrize("generator", HERE, ids=lambda one: one.name)
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize(
+    "nest", ["m n k", "k/4 m n k", "n/16 m/6 k m n", "k/8 pack(b) m/6 pack(a) n/16 k m n", "n k m"]
+)
+def test_products(nest: str, threads: int, generator) -> None:
+    check(matmul(23, 37, 19), parse_nest(nest), generator, threads)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), threads=st.integers(2, 5))
+def test_any_nest(
+    random_contraction: Callable[[int], Contraction],
+    random_nest: Callable[[Contraction, int], Nest],
+    seed: int,
+    threads: int,
+) -> None:
+    contraction = random_contraction(seed)
+    if contraction.flops < 200_000:
+        check(contraction, random_nest(contraction, seed), preferred(), threads)
+
+
+@pytest.mark.parametrize(
+    ("uri", "rows"),
+    [
+        ("loops://mm/8x4x2", "m"),
+        ("loops://mm/1x4x2", "n"),
+        ("loops://bmm/3x4x5x2", "b"),
+        ("loops://conv/1x6x5x2x4x3x3", "h"),
+    ],
+)
+def test_rows_are_the_first_indices_of_c(uri: str, rows: str) -> None:
+    contraction = parse_uri(uri)
+    assert rows_of(contraction) == rows
+    for threads in (2, 3, 16):
+        counts = shares(contraction, threads)
+        assert sum(counts) == contraction.sizes[rows] and max(counts) - min(counts) <= 1 and min(counts) > 0
+        check(contraction, initial_nest(contraction), preferred(), threads)
+
+
+def test_a_thread_waits_for_the_others_after_each_run() -> None:
+    contraction = matmul(2, 8, 8)
+    a, b = contraction.random_inputs(0)
+    c = np.zeros(contraction.shapes[2], dtype=np.float32)
+    addresses = [array.ctypes.data for array in (a, b, c)]
+    with closing(ThreadedBackend(preferred(), 2).compile(contraction, parse_nest("m k n"))) as team:
+        team.run(*addresses, 1)
+        team._barrier.value = 0
+        for order in team._orders:
+            order.repetitions, order.expected = 5, 0
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(team._driver.run, team._orders[0])
+            with pytest.raises(TimeoutError):
+                first.result(timeout=0.2)
+            assert team._barrier.value == 1, "the first run, and no other one"
+            team._driver.run(team._orders[1])
+            first.result(timeout=5)
+        assert team._barrier.value == 2 * 5
+
+
+def test_names_say_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = preferred().name
+    backends._status.cache_clear()
+    monkeypatch.setattr(machine, "core_count", lambda: 2)
+    found = backend(f"{name}:2")
+    assert found.name == f"{name}:2" and found.toolchain().endswith("; 2 threads")
+    assert threads_of(found.name) == 2 and threads_of(name) == threads_of(None) == 1
+    with pytest.raises(BackendError, match="3 threads are more than the 2 cores here"):
+        backend(f"{name}:3")
+    with pytest.raises(BackendError, match="or one of them with :N for N threads"):
+        backend(f"{name}:0")
+    backends._status.cache_clear()
+
+
+@pytest.mark.parametrize("suffix", [".c", ".o", ".so"])
+def test_threads_are_not_exported(suffix: str, tmp_path) -> None:
+    contraction = matmul(4, 4, 4)
+    with pytest.raises(BackendError, match=f"choose the back end {preferred().name}$"):
+        export(
+            contraction, initial_nest(contraction), ThreadedBackend(preferred(), 2), tmp_path / f"k{suffix}"
+        )
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,59 @@
+"""How long checks may take: what is said before grows with what they must do."""
+
+import itertools
+from typing import Any, cast
+
+import pytest
+
+from irgym.core.cost import Call
+from irgym.core.objective import TIME
+from irgym.core.task import Task
+from irgym.judging.patience import Patience, checks_bound
+from irgym.measure.timing import LONG_S
+
+
+class Plain:
+    objective = TIME
+
+    def initial(self) -> str:
+        return "as written"
+
+
+class Peaked(Plain):
+    def peak_call(self, state: Any) -> Call | None:
+        return Call("peak")
+
+
+class Unbounded(Plain):
+    def peak_call(self, state: Any) -> Call | None:
+        return None
+
+
+class Ended(Plain):
+    def endings(self, state: Any) -> list[Any]:
+        return []
+
+    def ending_of(self, baseline: str) -> None:
+        return None
+
+    def running(self, state: Any) -> str:
+        return ""
+
+
+def bound(task: object, first_cost: float = 1e9) -> float:
+    return checks_bound(cast("Task[Any]", task), first_cost, 2.0)
+
+
+def test_each_comparison_in_turn_counts():
+    one, two, several = bound(Plain()), bound(Peaked()), bound(Ended())
+    assert two - one == pytest.approx(2 * LONG_S), "of the result, and of the program as written"
+    assert bound(Unbounded()) == one
+    assert several - one >= 2 * LONG_S
+    assert bound(Ended(), 1e5) - bound(Plain(), 1e5) < 1.0, "short programs are compared soon"
+
+
+def test_rounds_end_where_patience_does():
+    assert list(itertools.islice(Patience(0.0).rounds(5), 9)) == [0]
+    assert list(Patience(100.0).rounds(3)) == [0, 1, 2]
+    assert list(Patience(0.0).turns(3, 2)) == [0]
+    assert list(Patience(100.0).turns(2, 2)) == [0, 1, 0, 1]

@@ -1,0 +1,139 @@
+import ast
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from irgym.envs.hlo.compiling import toolchain as hlo
+from irgym.envs.linalg.compiling import toolchain as linalg
+from irgym.envs.loops.compiling import backends as loops
+from irgym.measure.code_digest import MEASURING, ROOT, digest_of, files_of
+
+CODE = {"loops": loops.CODE, "hlo": hlo.CODE, "linalg": linalg.CODE}
+WRITERS = {"linalg": ["envs/linalg/scheduling/script.py"]}
+"""What makes the argument that runners get of a schedule."""
+
+ELSEWHERE = {
+    "what callers and runners hand each other": ["core/"],
+    "baselines are timed in turn and never recorded": [
+        "envs/linalg/baselines.py",
+        "envs/loops/baselines.py",
+        "envs/loops/tvm_baseline.py",
+        "measure/peak.py",
+        "measure/baselines.py",
+        "measure/pt2/",
+    ],
+    "the program's content is in the key": [
+        "envs/hlo/programs/families.py",
+        "envs/hlo/programs/numeric_families.py",
+        "envs/hlo/programs/parameters.py",
+        "envs/hlo/programs/uris.py",
+        "envs/linalg/programs/families.py",
+        "envs/linalg/programs/networks.py",
+        "envs/linalg/programs/operators.py",
+        "envs/linalg/programs/uris.py",
+    ],
+    "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/programs/lattice.py"],
+    "features of policies": ["envs/hlo/observing/opcodes.py"],
+    "where the engine is kept": ["measure/store.py"],
+    "who waits for whom": ["measure/locks.py"],
+    "what builds the engine asks of its own child": [
+        "measure/cache.py",
+        "measure/evaluators.py",
+        "measure/farm/protocol.py",
+    ],
+}
+"""What runners import that costs do not depend on, and why."""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    places = {place for code in (MEASURING, *CODE.values()) for place in code}
+    for file in files_of(sorted(places)):
+        target = tmp_path / file.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
+    return tmp_path
+
+
+@pytest.mark.parametrize("environment", CODE)
+def test_a_changed_byte_anywhere_changes_the_digest(copy, environment):
+    files = files_of((*MEASURING, *CODE[environment]), copy)
+    assert any(file.is_relative_to(copy / "measure" / "checking") for file in files)
+    seen = {_fresh(environment, copy)}
+    for file in files:
+        before = file.read_bytes()
+        file.write_bytes(before[:-1] + b" ")
+        seen.add(_fresh(environment, copy))
+        file.write_bytes(before)
+    assert len(seen) == 1 + len(files)
+    assert _fresh(environment, copy) == digest_of(*CODE[environment])
+
+
+def _fresh(environment, root):
+    digest_of.cache_clear()
+    return digest_of(*CODE[environment], root=root)
+
+
+def test_a_new_file_a_moved_one_and_a_missing_one_are_noticed(copy):
+    seen = {_fresh("loops", copy)}
+    (copy / "measure" / "checking" / "new.py").touch()
+    seen.add(_fresh("loops", copy))
+    (copy / "measure" / "checking" / "new.py").rename(copy / "measure" / "checking" / "other.py")
+    seen.add(_fresh("loops", copy))
+    (copy / "measure" / "checking" / "compiled.pyc").touch()
+    seen.add(_fresh("loops", copy))
+    assert len(seen) == 3
+    (copy / "measure" / "timing.py").unlink()
+    with pytest.raises(FileNotFoundError, match=r"timing\.py"):
+        _fresh("loops", copy)
+
+
+@pytest.mark.parametrize("environment", CODE)
+def test_whatever_runs_in_the_child_is_in_the_digest_or_known_not_to_matter(environment):
+    hashed = {str(file.relative_to(ROOT)) for file in files_of((*MEASURING, *CODE[environment]))}
+    left_out = tuple(path for paths in ELSEWHERE.values() for path in paths)
+    start = [f"envs/{environment}/runner.py", *WRITERS.get(environment, [])]
+    forgotten = {path for path in _imported(start) - hashed if not path.startswith(left_out)}
+    assert not forgotten
+
+
+def _imported(start):
+    """Return the files of irgym that others import, directly or not."""
+    seen, waiting = set(), list(start)
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("irgym."):
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                files = [f"{name.replace('.', '/').removeprefix('irgym/')}.py" for name in names]
+                waiting += [file for file in files if (ROOT / file).exists()]
+    return seen
+
+
+@pytest.mark.timed
+def test_it_is_quick_and_imports_nothing():
+    begin = time.perf_counter()
+    for code in CODE.values():
+        digest_of.__wrapped__(*code)
+    assert time.perf_counter() - begin < 1.0
+    program = (
+        "import sys; from irgym.measure.code_digest import digest_of;"
+        "digest_of('envs/loops', 'envs/linalg')\n"
+        "assert not [name for name in sys.modules if name.startswith('irgym.envs.')]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_toolchains_name_it():
+    assert digest_of(*hlo.CODE) in hlo.toolchain()
+    assert digest_of(*loops.CODE) in loops.LLVM.toolchain()
+    assert digest_of(*linalg.CODE) in linalg.toolchain()
+    assert digest_of(*linalg.CODE) not in linalg.compiler_version()
+    assert Path(ROOT / "measure").is_dir()

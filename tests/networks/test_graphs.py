@@ -1,0 +1,159 @@
+"""The graph network: batches of graphs, what their order means, and that it can be learnt with."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from graph_states import SPEC, observation
+
+from irgym.base.errors import IrgymError
+from irgym.core.graph_observation import GraphObservation
+from irgym.networks.encoders import spec_for
+from irgym.networks.graphs import GraphSpec
+from irgym.networks.ragged import Ragged, join
+
+
+def network(seed: int = 0):
+    torch.manual_seed(seed)
+    encoder = SPEC.build()
+    encoder.adapt(encoder.collate([observation(np.random.default_rng(seed)) for seed in range(20)]))
+    return encoder.eval()
+
+
+BATCH = [observation(np.random.default_rng(seed), count) for seed, count in enumerate((2, 0, 3, 1, 0))]
+FIELDS = ("nodes", "edges", "links", "state", "candidates", "members")
+
+
+def same(one: GraphObservation, other: GraphObservation) -> bool:
+    return all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS)
+
+
+def test_each_graph_is_encoded_as_if_it_were_alone():
+    encoder = network()
+    together = encoder.encode(encoder.collate(BATCH))
+    begin = 0
+    for place, one in enumerate(BATCH):
+        alone = encoder.encode(encoder.collate([one]))
+        torch.testing.assert_close(alone.states[0], together.states[place])
+        end = begin + len(one.candidates)
+        torch.testing.assert_close(alone.candidates, together.candidates[begin:end])
+        begin = end
+    assert together.counts.tolist() == [2, 0, 3, 1, 0]
+
+
+def test_batches_are_cut_and_joined():
+    encoder = network()
+    batch = encoder.collate(BATCH)
+    assert all(map(same, encoder.separate(batch), BATCH))
+    chosen = encoder.select(batch, torch.tensor([3, 0, 0]))
+    assert all(map(same, encoder.separate(chosen), [BATCH[3], BATCH[0], BATCH[0]]))
+    both = encoder.join([encoder.select(batch, slice(2)), encoder.select(batch, slice(2, None))])
+    assert all(map(same, encoder.separate(both), BATCH))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_numbering_of_nodes_means_nothing(seed: int):
+    rng = np.random.default_rng(seed)
+    encoder, one = network(), observation(rng, 3)
+    order = rng.permutation(len(one.nodes))
+    place = np.argsort(order)
+    edges = rng.permutation(len(one.edges))
+    turned = replace(
+        one,
+        nodes=one.nodes[order],
+        links=place[one.links[edges]].reshape(-1, 2),
+        edges=one.edges[edges],
+        members=np.stack([one.members[:, 0], place[one.members[:, 1]]], axis=1),
+    )
+    first, other = (encoder.encode(encoder.collate([each])) for each in (one, turned))
+    torch.testing.assert_close(first.states, other.states)
+    torch.testing.assert_close(first.candidates, other.candidates)
+
+
+def test_the_order_of_candidates_is_the_order_of_their_features():
+    encoder, one = network(), observation(np.random.default_rng(3), 3)
+    order = np.array([2, 0, 1])
+    members = [(new, node) for new, old in enumerate(order) for own, node in one.members if own == old]
+    turned = replace(one, candidates=one.candidates[order], members=np.array(members))
+    first, other = (encoder.encode(encoder.collate([each])) for each in (one, turned))
+    torch.testing.assert_close(first.candidates[torch.as_tensor(order)], other.candidates)
+    torch.testing.assert_close(first.states, other.states)
+
+
+def test_edges_their_direction_and_members_matter():
+    encoder, one = network(), observation(np.random.default_rng(5), 1)
+    line = replace(
+        one,
+        nodes=np.eye(3, dtype=np.float32),
+        edges=np.ones((2, 2), np.float32),
+        links=np.array([[0, 1], [1, 2]]),
+        members=np.array([[0, 0]]),
+    )
+    changed = [
+        replace(line, links=line.links[:, ::-1].copy()),
+        replace(line, links=np.array([[0, 1], [0, 2]])),
+        replace(line, edges=2 * line.edges),
+    ]
+    first = encoder.encode(encoder.collate([line]))
+    for other in changed:
+        assert not torch.allclose(first.states, encoder.encode(encoder.collate([other])).states, atol=1e-4)
+    other = encoder.encode(encoder.collate([replace(line, members=np.array([[0, 2]]))]))
+    assert not torch.allclose(first.candidates, other.candidates, atol=1e-4)
+
+
+def test_ragged_rows_against_loops():
+    rng = np.random.default_rng(0)
+    counts = [3, 0, 2, 1]
+    parts = [torch.as_tensor(rng.standard_normal((count, 2))) for count in counts]
+    rows = Ragged(torch.cat(parts), torch.tensor(counts))
+    none = torch.zeros(2, dtype=torch.float64)
+    mean = torch.stack([part.mean(0) if len(part) else none for part in parts])
+    greatest = torch.stack([part.amax(0) if len(part) else none for part in parts])
+    torch.testing.assert_close(rows.mean(), mean)
+    torch.testing.assert_close(rows.greatest(), greatest)
+    assert rows.owners.tolist() == [0, 0, 0, 2, 2, 3]
+    assert all(map(torch.equal, rows.separate(), parts))
+    assert torch.equal(join([rows.select(slice(1)), rows.select(slice(1, None))]).rows, rows.rows)
+
+
+def test_what_is_no_such_graph():
+    encoder = network()
+    with pytest.raises(IrgymError, match="takes graphs with nodes of 3 values"):
+        encoder.collate([replace(BATCH[0], nodes=np.zeros((2, 4), np.float32))])
+    with pytest.raises(IrgymError, match="reads graphs and needs hidden layers of one width"):
+        spec_for(np.zeros(4), (8, 8), "tanh", encoder="graph")
+    with pytest.raises(IrgymError, match="reads graphs and needs hidden layers of one width"):
+        spec_for(BATCH[0], (8, 4), "tanh")
+    assert GraphSpec.from_dict(SPEC.to_dict()) == SPEC
+
+
+def test_features_are_hidden_throughout_a_graph():
+    encoder = network()
+    batch = encoder.collate(BATCH)
+    hidden = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
+    columns = 0
+    for one, after in zip(BATCH, hidden, strict=True):
+        for shown, left in ((one.nodes, after.nodes), (one.candidates, after.candidates)):
+            gone = (left == 0).all(axis=0)
+            assert np.array_equal(left, np.where(gone, 0, shown))
+            columns += int(gone.sum()) if len(shown) else 0
+        assert all(np.array_equal(getattr(one, name), getattr(after, name)) for name in ("edges", "state"))
+    assert 0 < columns < sum(3 + (5 if len(one.candidates) else 0) for one in BATCH)
+    again = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
+    assert all(map(same, hidden, again))
+
+
+def test_what_never_varied_in_training_says_nothing():
+    torch.manual_seed(0)
+    encoder = SPEC.build()
+    rng = np.random.default_rng(0)
+    seen = [observation(rng, 3) for _ in range(20)]
+    for one in seen:
+        one.candidates[:, 4] = 0  # a trait that no rule of the training networks has
+    encoder.adapt(encoder.collate(seen))
+    new = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[4])
+    old, other = (encoder.encode(encoder.collate([one])) for one in (seen[0], new))
+    torch.testing.assert_close(old.candidates, other.candidates)
+    known = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[3])
+    assert not torch.allclose(old.candidates, encoder.encode(encoder.collate([known])).candidates)
