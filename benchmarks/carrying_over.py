@@ -22,7 +22,7 @@ from irgym.core.task import Task
 from irgym.envs.loops.task import LoopsTask
 from irgym.judging.statistics import geometric_interval
 from irgym.judging.targets import machine_text
-from irgym.judging.tuning import least_costs
+from irgym.judging.trials import Trials
 from irgym.policies.policy import Policy
 from irgym.search.policies import load_policy
 from irgym.search.rollouts import outcome, rollout
@@ -68,7 +68,7 @@ def on_target(
 ) -> None:
     """Print how policies do on a target, also over its own one."""
     costs = [
-        least_costs(bench, task, [task.initial(), *(final(task, policy) for policy in policies.values())])
+        Trials(bench, task).costs([task.initial(), *(final(task, policy) for policy in policies.values())])
         for task in tasks
     ]
     columns = {name: place for place, name in enumerate(policies, start=1)}
@@ -85,9 +85,7 @@ def with_other_caches(
     """Print how policies do that are told of other caches."""
     for name, policy in policies.items():
         costs = [
-            least_costs(
-                bench,
-                task,
+            Trials(bench, task).costs(
                 [final(task, policy), *(final(with_caches(task, factor), policy) for factor in factors)],
             )
             for task in tasks

@@ -96,7 +96,7 @@ def main(options: Options) -> None:
                 methods=methods,
                 seconds=options.seconds,
                 seed=seed,
-                backend=f"ort:{options.threads}",
+                measuring=irgym.Measuring(backend=f"ort:{options.threads}"),
             )
             for seed in range(options.repeats)
         ]

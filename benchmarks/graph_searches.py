@@ -79,7 +79,7 @@ def search(name: str, task: GraphTask, bench: Bench, seconds: float) -> None:
     """Search, and time the result in turn with ONNX Runtime's own optimiser off and at ALL."""
     result = run_search(Backtracking(), task, bench.evaluator, Budget(seconds=seconds), seed=0)
     timed = task.under("time")
-    state = replay(timed, result.finalists[0])
+    state = replay(timed, result.schedule)
     last = result.trace[-1]
     nearly = next(one for one in result.trace if one.cost <= NEARLY * result.cost)
     print(

@@ -18,7 +18,7 @@ import irgym
 from irgym.core.environment import spread
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.families import KINDS
-from irgym.judging.tuned import Tuned
+from irgym.judging.result import Tuned
 from irgym.measure.cache import CostCache, default_path
 from irgym.measure.machine import cache_dir, fingerprint
 
@@ -69,7 +69,11 @@ def tuned(uri: str, threads: int, options: Options) -> float:
     for seed in range(options.repeats):
         CostCache.clear(default_path())
         result = irgym.tune(
-            uri, seconds=options.seconds, backend=f"ort:{threads}", seed=seed, search=options.search
+            uri,
+            seconds=options.seconds,
+            seed=seed,
+            searching=irgym.Searching(search=options.search),
+            measuring=irgym.Measuring(backend=f"ort:{threads}"),
         )
         ratios.append(result.baseline_ratio or 0.0)
         gains = gains_text(result)

@@ -121,7 +121,9 @@ def found_of(name: str, uri: str, options: Options) -> Found:
     """Compare the methods on a program."""
     methods = ("base", "core", f"raw:{options.policy}", f"guided:{options.policy}")
     inputs = 0 if options.unvalidated else 1
-    result = irgym.compare("hlo", [uri], methods=methods, seconds=options.seconds, inputs=inputs)
+    result = irgym.compare(
+        "hlo", [uri], methods=methods, seconds=options.seconds, comparing=irgym.Comparing(inputs=inputs)
+    )
     rows = {row.method: row for row in result.rows}
     for row in result.rows:
         if row.cost is None:

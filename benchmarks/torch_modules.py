@@ -105,7 +105,9 @@ def find(name: str, environment: str, threads: int, seconds: float) -> Found:
     module, x = MODULES[name]()
     module.eval()
     backend = None if threads == 1 else f":{threads}"
-    fast = irgym.tune(module, x, environment=environment, seconds=seconds, backend=backend)
+    fast = irgym.tune(
+        module, x, environment=environment, seconds=seconds, measuring=irgym.Measuring(backend=backend)
+    )
     other = torch.randn_like(x)
     with torch.inference_mode():
         wanted, found = (_first(function(other)) for function in (module, fast))

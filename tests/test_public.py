@@ -45,7 +45,7 @@ def test_a_name_that_is_not_there():
 
 
 def test_no_module_takes_the_place_of_a_function():
-    modules = "import irgym.api.training, irgym.judging.tuned, irgym.cli.main"
+    modules = "import irgym.api.training, irgym.judging.result, irgym.cli.main"
     functions = "irgym.tune, irgym.replay, irgym.compare, irgym.train, irgym.evaluate, irgym.task"
     assert fresh(f"import irgym, {modules[7:]}; print(all(map(callable, [{functions}])))") == "True\n"
 

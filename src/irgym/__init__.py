@@ -1,8 +1,9 @@
 """irgym: reinforcement learning and search for compiler optimisation, on real compilers.
 
-`tune`, `replay`, `history`, `compare`, `train` and `evaluate` do what the commands of the same names do, and
-return what those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give
-what there is to work with. Each is imported on first use. `import irgym` also registers the environments
+`tune`, `replay`, `history`, `compare`, `imitate`, `train` and `evaluate` do the same as the commands of these
+names, and return what those print; so does `tune_parts` for files. Requests such as `Searching` and
+`Measuring` hold their options. `task`, `environments` and `load_policy` give programs and policies to work
+with. Each is imported on first use. `import irgym` also registers the environments
 with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
 Gymnasium.
 """
@@ -25,20 +26,29 @@ from irgym.version import __version__
 
 if TYPE_CHECKING:
     from irgym.api.comparing import compare
+    from irgym.api.imitation import imitate
+    from irgym.api.parts import tune_parts
     from irgym.api.programs import environments, load_policy, task
+    from irgym.api.requests import Comparing, Imitating, Measuring, Searching, Training
     from irgym.api.training import evaluate, train
-    from irgym.api.tuning import history, replay, tune, tune_parts
+    from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
-    from irgym.judging.tuned import Tuned
+    from irgym.judging.result import Tuned
 
 __all__ = [
+    "Comparing",
+    "Imitating",
     "IrgymError",
+    "Measuring",
+    "Searching",
+    "Training",
     "Tuned",
     "__version__",
     "compare",
     "environments",
     "evaluate",
     "history",
+    "imitate",
     "load_policy",
     "replay",
     "task",
@@ -49,17 +59,23 @@ __all__ = [
 
 _PLACES = {
     "IrgymError": "irgym.base.errors",
-    "Tuned": "irgym.judging.tuned",
+    "Tuned": "irgym.judging.result",
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",
+    "Comparing": "irgym.api.requests",
+    "Imitating": "irgym.api.requests",
+    "Measuring": "irgym.api.requests",
+    "Searching": "irgym.api.requests",
+    "Training": "irgym.api.requests",
     "history": "irgym.api.tuning",
+    "imitate": "irgym.api.imitation",
     "load_policy": "irgym.api.programs",
     "replay": "irgym.api.tuning",
     "task": "irgym.api.programs",
     "train": "irgym.api.training",
     "tune": "irgym.api.tuning",
-    "tune_parts": "irgym.api.tuning",
+    "tune_parts": "irgym.api.parts",
 }
 """The modules that the names come from."""
 

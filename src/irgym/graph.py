@@ -7,7 +7,7 @@ from irgym.base.errors import IrgymError
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.running.opening import session_of_file, session_of_state
 from irgym.envs.graph.task import GraphTask
-from irgym.judging.tuned import Tuned
+from irgym.judging.result import Tuned
 
 __all__ = ["from_torch", "session"]
 

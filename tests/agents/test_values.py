@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from irgym.agents.imitation.outcomes import Outcomes, all_outcomes
 from irgym.agents.imitation.values import ValuesConfig, learn_values
 from irgym.agents.training import greedy_score
 from irgym.api.imitation import imitate
+from irgym.api.requests import Imitating, Measuring
 from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.networks.policy import TorchPolicy
@@ -83,11 +85,10 @@ def test_imitate_writes_a_policy(tmp_path: Path):
     found = imitate(
         "cse",
         file,
-        dataset="kernels",
-        programs=3,
-        values=True,
-        target="x86-64",
-        hyperparameters={"epochs": 1, "hidden": (8,)},
+        imitating=Imitating(
+            dataset="kernels", programs=3, values=True, hyperparameters={"epochs": 1, "hidden": (8,)}
+        ),
+        measuring=Measuring(target="x86-64"),
     )
     assert file.is_file() and found.programs and found.schedules > found.programs
 
@@ -102,6 +103,11 @@ def test_imitate_writes_a_policy(tmp_path: Path):
     ],
 )
 def test_bad_options_are_told(tmp_path: Path, options: dict[str, object], message: str):
-    given = {"programs": 2, **options}
+    given: dict[str, Any] = {"programs": 2, **options}
     with pytest.raises(IrgymError, match=message):
-        imitate("cse", tmp_path / "policy.pt", dataset="kernels", values=True, target="x86-64", **given)
+        imitate(
+            "cse",
+            tmp_path / "policy.pt",
+            imitating=Imitating(dataset="kernels", values=True, **given),
+            measuring=Measuring(target="x86-64"),
+        )

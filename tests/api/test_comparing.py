@@ -1,6 +1,7 @@
 """Comparing from Python: the same value as the command's JSON, kept in files and resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ METHODS = ("base", "core", "greedy")
 
 
 def test_compare_gives_what_the_command_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    ours = irgym.compare("passes", URIS[:2], evaluations=20, also=("time",)).to_json()
+    ours = irgym.compare(
+        "passes", URIS[:2], comparing=irgym.Comparing(evaluations=20, also=("time",))
+    ).to_json()
     file = tmp_path / "c.json"
     main(["compare", "passes", "--programs", *URIS[:2], "--evaluations", "20", "--time", "--json", str(file)])
     theirs = json.loads(file.read_text())
@@ -28,27 +31,30 @@ def test_compare_gives_what_the_command_writes(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_the_baselines_ratio_has_one_key():
-    data = irgym.compare("loops", ["loops://mm/8x8x8"], methods=("base",), inputs=0).to_json()
+    data = irgym.compare(
+        "loops", ["loops://mm/8x8x8"], methods=("base",), comparing=irgym.Comparing(inputs=0)
+    ).to_json()
     assert data["baseline"] == "numpy" and data["rows"][0]["baseline_ratio"] > 0
     assert data["summary"]["base"]["baseline_ratio"]["mean"] > 0
 
 
 def test_results_are_kept_and_resumed(tmp_path: Path):
     file, first, second = tmp_path / "c.json", Kept(), Kept()
-    options = {"methods": METHODS, "evaluations": 20, "json": file}
-    irgym.compare("passes", URIS[:1], **options, observer=first)
-    whole = irgym.compare("passes", URIS[:2], **options, resume=True, observer=second)
+    comparing = irgym.Comparing(evaluations=20, json=file)
+    irgym.compare("passes", URIS[:1], methods=METHODS, observer=first, comparing=comparing)
+    resumed = replace(comparing, resume=True)
+    whole = irgym.compare("passes", URIS[:2], methods=METHODS, observer=second, comparing=resumed)
     assert first.computed == [(URIS[0], method) for method in METHODS]
     assert second.computed == [(URIS[1], method) for method in METHODS]
     assert Comparison.from_json(json.loads(file.read_text())) == whole
 
 
 def test_programs_by_split_and_one_alone():
-    few = irgym.compare("passes", methods=("base",), limit=2)
+    few = irgym.compare("passes", methods=("base",), comparing=irgym.Comparing(limit=2))
     assert few.programs == [URIS[0], URIS[2]] and few.machine == "a toy"
     assert irgym.compare("passes", URIS[1], methods=("base",)).programs == [URIS[1]]  # pyright: ignore
 
 
 def test_what_cannot_be_resumed():
     with pytest.raises(IrgymError, match="name their file"):
-        irgym.compare("passes", URIS[:1], resume=True)
+        irgym.compare("passes", URIS[:1], comparing=irgym.Comparing(resume=True))

@@ -121,7 +121,9 @@ def test_a_tuned_module_is_called_in_its_place(environment: str, needed: str):
             return {"out": out, "pair": (out + y, None)}
 
     module, example = Layers().eval(), (torch.zeros(2, 4), torch.zeros(2, 3))
-    result = irgym.tune(module, *example, environment=environment, search="random", evaluations=3)
+    result = irgym.tune(
+        module, *example, environment=environment, searching=irgym.Searching(search="random", evaluations=3)
+    )
     inputs = torch.randn(2, 4), torch.randn(2, 3)
     found = result(*inputs)
     with torch.no_grad():
@@ -167,7 +169,12 @@ def test_a_jax_function_with_its_arguments(engine: None):
     ]
     assert all(uri.startswith("hlo:") for uri in uris) and len(uris) == 3
     assert irgym.task(uris[0]).uri == uris[0]
-    assert irgym.tune(double, numpy.ones(4), evaluations=4, search="random").objective.name == "ops"
+    assert (
+        irgym.tune(
+            double, numpy.ones(4), searching=irgym.Searching(evaluations=4, search="random")
+        ).objective.name
+        == "ops"
+    )
 
 
 def test_environments_say_what_runs_here():

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from grouped import grouped
 from passes import URIS
 
 import irgym
@@ -27,35 +28,48 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     policy = irgym.train(
         "passes",
         run,
-        iterations=2,
-        hyperparameters=SMALL,
         note=said.append,
         progress=lambda metrics: seen.append(metrics.iteration),
+        training=irgym.Training(iterations=2, hyperparameters=SMALL),
     )
     assert policy.environment == "passes" and seen == [1, 2]
     assert said == ["ppo on 4 programs of all; a toy"]
-    irgym.train("passes", tmp_path / "few", limit=3, iterations=1, hyperparameters=SMALL, note=said.append)
+    irgym.train(
+        "passes",
+        tmp_path / "few",
+        note=said.append,
+        training=irgym.Training(limit=3, iterations=1, hyperparameters=SMALL),
+    )
     assert said[1] == "ppo on 3 programs of all; a toy"
     comparison = irgym.evaluate(run, limit=2)
     assert comparison.methods == [f"policy:{run}", f"raw:{run}"]
     assert comparison.programs == [URIS[0], URIS[2]]
     assert json.loads(RunFolder(run).evaluation.read_text()) == comparison.to_json()
     assert RunFolder(run).steps.exists()
-    result = irgym.tune(URIS[0], policy=run, evaluations=5)
+    result = irgym.tune(URIS[0], policy=run, searching=irgym.Searching(evaluations=5))
     assert result.search is not None and result.search.policy == str(run)
-    led = irgym.tune(URIS[0], policy=irgym.load_policy(run), evaluations=5)
+    led = irgym.tune(URIS[0], policy=irgym.load_policy(run), searching=irgym.Searching(evaluations=5))
     assert led.cost == result.cost
 
 
 def test_one_program_is_a_data_set(tmp_path: Path):
     said: list[str] = []
     run = tmp_path / "run"
-    irgym.train("passes", run, dataset=URIS[1], iterations=1, hyperparameters=SMALL, note=said.append)
+    irgym.train(
+        "passes",
+        run,
+        note=said.append,
+        training=irgym.Training(dataset=URIS[1], iterations=1, hyperparameters=SMALL),
+    )
     assert said == [f"ppo on 1 programs of {URIS[1]}; a toy"]
     for split in ("train", "test"):
         assert irgym.evaluate(run, split=split).programs == [URIS[1]]
     with pytest.raises(ProgramError, match="is no module"):
-        irgym.train("passes", tmp_path / "other", dataset="loops://mm/8x8x8", hyperparameters=SMALL)
+        irgym.train(
+            "passes",
+            tmp_path / "other",
+            training=irgym.Training(dataset="loops://mm/8x8x8", hyperparameters=SMALL),
+        )
 
 
 @pytest.mark.parametrize("agent", ["ppo", "a2c", "dqn"])
@@ -71,7 +85,7 @@ def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
         sum(task.initial().ops),
     ]
     assert irgym.evaluate(run, limit=1).rows[0].speedup is not None
-    assert irgym.tune(URIS[0], policy=run, evaluations=3).cost is not None
+    assert irgym.tune(URIS[0], policy=run, searching=irgym.Searching(evaluations=3)).cost is not None
 
 
 @pytest.mark.parametrize(
@@ -84,20 +98,34 @@ def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
 )
 def test_what_policies_cannot_see(observation: str, words: str, tmp_path: Path):
     with pytest.raises(IrgymError, match=words):
-        irgym.train("passes", tmp_path / "run", observation=observation, iterations=1, hyperparameters=SMALL)
+        irgym.train(
+            "passes",
+            tmp_path / "run",
+            training=irgym.Training(observation=observation, iterations=1, hyperparameters=SMALL),
+        )
 
 
 def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    irgym.train("passes", ours, "a2c", limit=2, iterations=1, seed=5, hyperparameters=SMALL | {"lr": 1e-3})
+    irgym.train(
+        "passes",
+        ours,
+        seed=5,
+        training=irgym.Training(agent="a2c", limit=2, iterations=1, hyperparameters=SMALL | {"lr": 1e-3}),
+    )
     words = ["--limit", "2", "--set", "episodes=4", "hidden=8", "lr=1e-3", "--seed", "5", "--agent", "a2c"]
     main(["train", "passes", "--run", str(theirs), "--iterations", "1", *words])
     assert RunFolder(ours).describe() == RunFolder(theirs).describe()
     main(["train", "passes", "--run", str(ours), "--iterations", "2", "--resume", *words])
     texts = {"episodes": "4", "hidden": [8], "lr": "1e-3"}
-    irgym.train("passes", theirs, "a2c", limit=2, iterations=2, seed=5, resume=True, hyperparameters=texts)
+    irgym.train(
+        "passes",
+        theirs,
+        seed=5,
+        training=irgym.Training(agent="a2c", limit=2, iterations=2, resume=True, hyperparameters=texts),
+    )
     times = ("seconds", "evaluations_per_s")
     rows = [
         [{name: row[name] for name in row if name not in times} for row in RunFolder(run).read_metrics()]
@@ -128,14 +156,18 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
 )
 def test_bad_options_leave_nothing_behind(options: dict[str, object], words: str, tmp_path: Path):
     with pytest.raises(IrgymError, match=words):
-        irgym.train("passes", tmp_path / "run", **options)  # pyright: ignore
+        irgym.train("passes", tmp_path / "run", **grouped(irgym.Training, **options))
     assert not list(tmp_path.iterdir())
 
 
 def test_what_is_given_goes_before_a_recipe(tmp_path: Path):
     run = tmp_path / "run"
     given = {"episodes": 4, "started": 8, "minibatch": 16, "validate_every": 1}
-    irgym.train("loops", run, recipe="scratch", limit=2, validate=2, iterations=1, hyperparameters=given)
+    irgym.train(
+        "loops",
+        run,
+        training=irgym.Training(recipe="scratch", limit=2, validate=2, iterations=1, hyperparameters=given),
+    )
     config = RunFolder(run).describe()
     recipe = ENVIRONMENTS.load("loops").recipes()["scratch"]
     assert (config["agent"], config["limit"], config["validate"]) == ("PPOConfig", 2, 2)
@@ -155,9 +187,9 @@ def test_recipes_set_hyperparameters_that_exist_and_bring_their_validation(envir
 
 def test_a_recipe_of_another_agent_is_refused(tmp_path: Path):
     with pytest.raises(IrgymError, match="the recipe 'scratch' trains ppo, not dqn: leave the agent out"):
-        irgym.train("loops", tmp_path / "run", "dqn", recipe="scratch")
+        irgym.train("loops", tmp_path / "run", training=irgym.Training(agent="dqn", recipe="scratch"))
     with pytest.raises(IrgymError, match="loops has no recipe 'clone': choose among scratch"):
-        irgym.train("loops", tmp_path / "run", recipe="clone")
+        irgym.train("loops", tmp_path / "run", training=irgym.Training(recipe="clone"))
     assert not list(tmp_path.iterdir())
 
 

@@ -11,11 +11,11 @@ import pytest
 from passes import URIS
 
 import irgym
-from irgym.api import task_tuning
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule
-from irgym.judging.tuned import Tuned
+from irgym.judging import progress
+from irgym.judging.result import Tuned
 from irgym.reporting.facts import facts_of
 
 PROGRAM = URIS[0]
@@ -34,14 +34,18 @@ def undated(data: dict[str, Any]) -> dict[str, Any]:
 
 def test_tune_finds_the_optimum_and_says_how():
     said: list[str] = []
-    result = irgym.tune(PROGRAM, search="greedy", evaluations=150, note=said.append)
+    result = irgym.tune(
+        PROGRAM, note=said.append, searching=irgym.Searching(search="greedy", evaluations=150)
+    )
     assert (result.cost, result.cost_as_written, result.speedup) == (100.0, 167.0, pytest.approx(1.67))
     assert sum(step.gain for step in result.steps) == 67.0 and result.validated
     assert result.reference is not None and result.reference.name == "core"
     assert result.reference_ratio == pytest.approx(1.14) and result.gain_ratio == pytest.approx(67 / 53)
     assert result.search is not None and (result.search.name, result.search.policy) == ("greedy", None)
     assert result.search.evaluations <= 150 and result.baseline_ratio is None and result.peak_share is None
-    assert said[:2] == [f"{PROGRAM}: {what}" for what in ("reading the program", "evaluating it as written")]
+    assert said[:2] == [
+        f"{PROGRAM}: {what}" for what in ("reading the program", "evaluating the original program")
+    ]
     assert said[2].startswith(f"{PROGRAM}: greedy search, 1 candidates, best 167")
     assert said[-1].startswith(f"{PROGRAM}: checking and evaluating the best of ")
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -53,13 +57,15 @@ def test_a_search_says_where_time_is_short_for_its_candidates(
     takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ):
     said: list[str] = []
-    monkeypatch.setattr(task_tuning, "first_seconds", lambda *_: takes_s)
-    irgym.tune(PROGRAM, search="greedy", evaluations=5, seconds=5.0, note=said.append)
+    monkeypatch.setattr(progress, "first_seconds", lambda *_: takes_s)
+    irgym.tune(
+        PROGRAM, seconds=5.0, note=said.append, searching=irgym.Searching(search="greedy", evaluations=5)
+    )
     assert any("may try few candidates" in one for one in said) == told
 
 
 def test_a_schedule_found_is_replayed():
-    found = irgym.tune(PROGRAM, search="greedy", evaluations=150)
+    found = irgym.tune(PROGRAM, searching=irgym.Searching(search="greedy", evaluations=150))
     said: list[str] = []
     again = irgym.replay(PROGRAM, found.schedule, note=said.append)
     assert said == [
@@ -78,7 +84,7 @@ def test_replay_and_the_command_give_the_same_json(tmp_path: Path, capsys: pytes
 
 
 def test_tune_and_the_command_give_the_same_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    ours = irgym.tune(PROGRAM, search="random", evaluations=20, seed=3).to_json()
+    ours = irgym.tune(PROGRAM, seed=3, searching=irgym.Searching(search="random", evaluations=20)).to_json()
     options = ("--search", "random", "--evaluations", "20", "--seed", "3")
     theirs = written(tmp_path / "a.json", "tune", PROGRAM, *options)
     for name in ("seconds", "checks_seconds", "checks_bound"):
@@ -89,7 +95,7 @@ def test_tune_and_the_command_give_the_same_json(tmp_path: Path, capsys: pytest.
 def test_keys_are_the_same_for_every_environment_and_for_both_functions():
     keys = [
         list(irgym.replay(LOOPS, "split_8").to_json()),
-        list(irgym.tune(LOOPS, search="random", evaluations=4).to_json()),
+        list(irgym.tune(LOOPS, searching=irgym.Searching(search="random", evaluations=4)).to_json()),
         list(irgym.replay(PROGRAM, "").to_json()),
     ]
     assert keys[0] == keys[1] == keys[2]
@@ -113,7 +119,7 @@ def test_numbers_that_are_not_finite_are_null():
 
 
 def test_export(tmp_path: Path):
-    result = irgym.tune(LOOPS, search="random", evaluations=4)
+    result = irgym.tune(LOOPS, searching=irgym.Searching(search="random", evaluations=4))
     assert set(result.forms) >= {".c", ".o"}
     assert result.export(str(tmp_path / "mm.c")) == [tmp_path / "mm.c"]
     assert "irgym_kernel" in (tmp_path / "mm.c").read_text()
@@ -136,30 +142,35 @@ class Folding:
 
 
 def test_a_policy_may_be_an_object():
-    result = irgym.tune(PROGRAM, search="rollout", policy=Folding(), evaluations=30)
+    result = irgym.tune(
+        PROGRAM, policy=Folding(), searching=irgym.Searching(search="rollout", evaluations=30)
+    )
     assert result.search is not None and result.search.policy == "Folding" and result.cost < 167.0
 
 
 def test_without_a_choice_the_policy_that_ships_leads():
     pytest.importorskip("torch")
-    result = irgym.tune(LOOPS, evaluations=4)
+    result = irgym.tune(LOOPS, searching=irgym.Searching(evaluations=4))
     assert result.search is not None and (result.search.name, result.search.policy) == ("guided", "default")
-    alone = irgym.tune(PROGRAM, evaluations=4)
+    alone = irgym.tune(PROGRAM, searching=irgym.Searching(evaluations=4))
     assert alone.search is not None and (alone.search.name, alone.search.policy) == ("evolutionary", None)
 
 
 def test_another_objective_and_what_cannot_be():
-    assert irgym.replay(PROGRAM, "fold0 fold1", objective="time").objective.name == "time"
+    assert (
+        irgym.replay(PROGRAM, "fold0 fold1", measuring=irgym.Measuring(objective="time")).objective.name
+        == "time"
+    )
     with pytest.raises(ScheduleError, match="no action 'fly'"):
         irgym.replay(PROGRAM, "fly")
     with pytest.raises(IrgymError, match="takes no policy"):
-        irgym.tune(PROGRAM, search="random", policy="default")
+        irgym.tune(PROGRAM, policy="default", searching=irgym.Searching(search="random"))
     with pytest.raises(IrgymError, match="wrong results"):
         irgym.replay("passes://wrong/1-0-0-0-0-0-0-0", "fold0")
 
 
 def test_what_is_wrong_is_rejected_and_the_result_says_so():
-    found = irgym.tune("passes://wrong/1-0-0-0-0-0-0-0", evaluations=20)
+    found = irgym.tune("passes://wrong/1-0-0-0-0-0-0-0", searching=irgym.Searching(evaluations=20))
     assert found.schedule == "" and found.validated and found.no_gain
     assert found.rejected and all("wrong results" in one for one in found.rejected)
     assert found.to_json()["rejected"] == list(found.rejected)

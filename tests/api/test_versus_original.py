@@ -8,7 +8,7 @@ import pytest
 
 import irgym
 from irgym.base.errors import IrgymError
-from irgym.judging.in_turn import time_calls
+from irgym.judging.calls import time_calls
 
 torch = pytest.importorskip("torch")
 
@@ -93,7 +93,9 @@ def test_a_module_is_not_said_to_be_faster_where_it_is_slower(name: str, environ
 def test_a_tuned_module_that_is_slower_is_said_to_be():
     pytest.importorskip("onnxscript")
     module, x = torch.nn.Linear(256, 256).eval(), torch.randn(64, 256)
-    fast = irgym.tune(module, x, environment="graph", search="random", evaluations=2)
+    fast = irgym.tune(
+        module, x, environment="graph", searching=irgym.Searching(search="random", evaluations=2)
+    )
     # What is called in the module's place.
     vars(fast)["_function"] = torch.nn.Sequential(*[module] * 5)
     assert fast.versus_original(rounds=9).ratio < 0.6

@@ -17,8 +17,8 @@ from irgym.comparing.results import Comparison
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.schedule import Schedule, states_along
-from irgym.judging.finalists import KEPT
-from irgym.judging.tuning import Validator
+from irgym.judging.judge import KEPT
+from irgym.judging.validator import Validator
 from irgym.reporting.html import rows_table, summary_table
 from irgym.reporting.tables import table
 from irgym.search.budget import Budget

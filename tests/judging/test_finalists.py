@@ -15,10 +15,11 @@ from irgym.core.environment import Baseline, Versus
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import array_view, views_of
-from irgym.core.schedule import Schedule, replay
+from irgym.core.schedule import Schedule, candidate_of, replay
 from irgym.core.task import Task
-from irgym.judging.finalists import Choice, best_of
-from irgym.judging.patience import Patience
+from irgym.judging.judge import Choice, Judge
+from irgym.judging.patience import ENDLESS, Patience
+from irgym.judging.validator import Validator
 from irgym.search.result import SearchResult
 
 OFF = {"": 100.0, "a": 80.0, "b": 90.0, "ab": 85.0}
@@ -127,11 +128,19 @@ class Endless(Words):
 
 def choose(around: Any, *finalists: str, task: Words | None = None, begun: str | None = None):
     task = task or Words()
-    schedules = tuple(Schedule.parse(text, task.space) for text in finalists)
-    first = () if begun is None else (Schedule.parse(begun, task.space),)
-    result = SearchResult(schedules[0], schedules, 0.0, around.costs[""], 1, 0.0, (), begun=first)
-    choice = best_of(around, around, task, result)
-    return choice.schedule.text(task.space), choice.no_gain
+    first = () if begun is None else (candidate(task, begun),)
+    found = tuple(candidate(task, text) for text in finalists)
+    result = SearchResult(found, 0.0, around.costs[""], 1, 0.0, (), begun=first)
+    choice = judge(around, task).choose(result)
+    return choice.candidate.schedule.text(task.space), choice.no_gain
+
+
+def candidate(task: Words, text: str):
+    return candidate_of(task, Schedule.parse(text, task.space))
+
+
+def judge(around: Any, task: Words, patience: Patience = ENDLESS) -> Judge:
+    return Judge(around, around, task, Validator(around, 0, 0), patience)
 
 
 def test_another_ending_wins_where_it_is_faster():
@@ -242,10 +251,11 @@ def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: p
 
 
 def test_once_the_time_is_up_nothing_is_compared():
-    schedules = tuple(Schedule.parse(text, Words.space) for text in ("a", "b"))
-    result = SearchResult(schedules[0], schedules, 80.0, 100.0, 1, 0.0, (), begun=schedules[1:])
+    task = Endless()
+    found = tuple(candidate(task, text) for text in ("a", "b"))
+    result = SearchResult(found, 80.0, 100.0, 1, 0.0, (), begun=found[1:])
     around: Any = Surroundings({}, {})
-    assert best_of(around, around, Endless(), result, Patience(0.0)) == Choice(schedules[0])
+    assert judge(around, task, Patience(0.0)).choose(result) == Choice(found[0])
     assert around.measured == ["a"]
 
 
@@ -255,7 +265,7 @@ def test_what_is_not_faster_than_the_baseline_beyond_noise_is_not_chosen(ratios:
     schedule, no_gain = choose(around, "a")
     assert schedule == "stop-own" and around.compared
     assert no_gain == (
-        "nothing faster than its own optimiser was found; the result is the program as written, "
+        "nothing faster than its own optimiser was found; the result is the original program, "
         "to be run with own=True"
     )
 

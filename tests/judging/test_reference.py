@@ -18,8 +18,8 @@ from irgym.comparing.rows import Row
 from irgym.comparing.summary import FLOOR, summarise
 from irgym.core.objective import TIME
 from irgym.envs.hlo.task import FLOPS, OPS
+from irgym.judging.finding import gain_ratio, over
 from irgym.judging.statistics import Verdict
-from irgym.judging.tuning import gain_ratio, over
 from irgym.judging.units import cost_text
 from irgym.reporting.html import further_tables, rows_table, summary_table
 from irgym.reporting.tables import table

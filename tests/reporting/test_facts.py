@@ -1,7 +1,7 @@
 """What `tune` says of a result."""
 
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.judging.tuned import Original
+from irgym.judging.original import Original
 from irgym.reporting.facts import choice_text
 
 

@@ -12,7 +12,7 @@ import irgym
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.schedule import Schedule, replay
 from irgym.judging.gains import gains_of
-from irgym.judging.tuned import Tuned
+from irgym.judging.result import Tuned
 from irgym.reporting.facts import facts_of
 from irgym.reporting.result_page import write_result_page
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irgym.core.schedule import Schedule, replay
+from irgym.core.schedule import Candidate, Schedule, candidate_of, replay
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
@@ -32,16 +32,17 @@ def test_whatever_is_made_replays_within_the_horizon(session, seed):
 def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(session, seed):
     task = session.task
     node = random_episode(session, np.random.default_rng(seed))[-1]
-    short = minimise(task, node.schedule)
+    shortest = minimise(task, Candidate(node.state, node.schedule))
+    short = shortest.schedule
     text = task.key(node.state)
     assert task.key(replay(task, short)) == text
     assert len(short) <= len(node.schedule)
-    assert minimise(task, short) == short
+    assert minimise(task, shortest) == shortest and task.key(shortest.state) == text
 
 
 def test_minimise_drops_what_has_no_effect(task):
     wordy = Schedule.parse("right left set_4 right right left set_2 right", task.space)
-    assert minimise(task, wordy).text(task.space) == "set_4 right set_2"
+    assert minimise(task, candidate_of(task, wordy)).schedule.text(task.space) == "set_4 right set_2"
 
 
 def test_every_kind_is_equally_likely(task):

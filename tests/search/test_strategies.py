@@ -59,9 +59,10 @@ def test_result_replays_to_its_cost_and_trace_falls(name, task, evaluator, polic
     assert measurement.cost == result.cost
     assert result.first_cost == 100.0 == result.trace[0].cost
     assert result.cost == result.trace[-1].cost
-    states = [replay(task, schedule) for schedule in result.finalists]
+    states = [candidate.state for candidate in result.finalists]
+    assert states == [replay(task, candidate.schedule) for candidate in result.finalists]
     costs = [measurement.cost for measurement in evaluator.evaluate([task.job(state) for state in states])]
-    assert costs == sorted(costs) and result.finalists[0] == result.schedule
+    assert costs == sorted(costs) and result.finalists[0].schedule == result.schedule
     assert len({state.values for state in states}) == len(states)
     for before, after in zip(result.trace, result.trace[1:], strict=False):
         assert before.cost > after.cost
@@ -171,8 +172,8 @@ def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, 
     own = search("rollout", task, evaluator, policy, Budget(100))
     found = search("guided", task, evaluator, policy, Budget(150))
     end, best = found.begun
-    assert len(end.actions) == task.horizon and best not in found.finalists
-    states = [replay(task, one) for one in (best, *own.finalists)]
+    assert len(end.schedule) == task.horizon and best not in found.finalists
+    states = [candidate.state for candidate in (best, *own.finalists)]
     costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states])]
     assert found.cost < costs[0] and task.key(states[0]) in map(task.key, states[1:])
     assert own.begun == (end,)
@@ -183,7 +184,8 @@ def test_the_best_of_the_past_is_kept(task, evaluator):
     past = [Schedule.parse(text, task.space) for text in ("set_2 right set_8", "set_2")]
     found = run_search(SEARCHES.load("random")(), task, evaluator, Budget(200), 0, known=past)
     costs = [one.cost for one in evaluator.evaluate([task.job(replay(task, one)) for one in past])]
-    assert found.begun == (past[costs.index(min(costs))],) and found.cost < min(costs)
+    assert [known.schedule for known in found.begun] == [past[costs.index(min(costs))]]
+    assert found.cost < min(costs)
 
 
 @pytest.mark.parametrize("budget", [{}, {"evaluations": 0}, {"seconds": 0.0}, {"seconds": math.nan}])

@@ -1,17 +1,13 @@
-"""What several functions are told, checked before any work is done."""
+"""Checks of arguments that several functions take, made before any work is done."""
 
 import os
-import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import cast
 
 from irgym.base.errors import IrgymError, StorageError
-from irgym.base.files import SMALL, check_writable
-from irgym.core.catalogue import locate, task_of
-from irgym.core.task import form_of
-from irgym.core.uri import is_file
+from irgym.base.files import check_writable
 from irgym.measure.target import target_named
 from irgym.search.budget import Budget
 
@@ -160,8 +156,8 @@ def targets_named(text: str | None) -> list[str | None]:
         return [None]
     # What is no text, `check_options` refuses.
     targets = text.split(",") if isinstance(text, str) else [text]  # pyright: ignore[reportUnnecessaryIsInstance]
-    for one in targets:
-        check_options(target=one)
+    for target in targets:
+        check_options(target=target)
     return list(dict.fromkeys(targets))
 
 
@@ -188,24 +184,3 @@ def check_options(*, seed: int = 0, limit: int | None = None, **texts: str | Non
     target = texts.get("target")
     if target is not None:
         target_named(target, runs=False)
-
-
-def check_export_of(
-    program: object, backend: str | None, target: str | None, objective: str | None, path: Path | None
-) -> None:
-    """Make sure that a program can be exported to a place, if one is given, before it is tuned.
-
-    Raises:
-        IrgymError: There is no such program, or the suffix names no form that it has.
-        StorageError: The file cannot be written.
-    """
-    if path is not None:
-        task = task_of(*locate(program), backend, target, objective)
-        form_of(path, task.forms)
-        check_writable(path, SMALL + _file_bytes(task.uri))
-
-
-def _file_bytes(uri: str) -> int:
-    """Return the size of a program's file; 0 for programs that are no files."""
-    path = Path(re.split("[?#]", uri.partition(":")[2], maxsplit=1)[0])
-    return path.stat().st_size if is_file(path) else 0

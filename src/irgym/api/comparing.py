@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from irgym.api.checks import budget, check_file, check_options, check_whole, path_of, texts_of
+from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
+from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
@@ -22,21 +23,10 @@ def compare(
     programs: Sequence[str | Path] = (),
     *,
     methods: Sequence[str] | None = None,
-    dataset: str | None = None,
-    split: str = "test",
-    limit: int | None = None,
     seconds: float | None = None,
-    evaluations: int | None = None,
     seed: int = 0,
-    objective: str | None = None,
-    also: Sequence[str] = (),
-    inputs: int | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-    json: str | Path | None = None,
-    run_folder: str | Path | None = None,
-    resume: bool = False,
+    comparing: Comparing = Comparing(),
+    measuring: Measuring = Measuring(),
     observer: ComparisonObserver | None = None,
 ) -> Comparison:
     """Compare methods on the same programs, side by side: searches, policies, other libraries.
@@ -47,64 +37,60 @@ def compare(
         methods: `base`, a default schedule, a search, `policy:NAME` (never worse than `base`), `raw:NAME`
             (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline; by
             default the environment's own choice.
-        dataset: Name of a data set; by default the environment's own.
-        split: Which programs of the data set, `train` or `test`.
-        limit: Only this many programs, evenly spread over the split.
-        seconds: Time for each search on each program; 10 where no number of evaluations is given.
-        evaluations: Number of distinct candidates for each search on each program.
+        seconds: Time for each search on each program; 10 if no number of evaluations is given.
         seed: Seed of all random choices.
-        objective: What is minimised, such as `time`; by default the environment's own objective.
-        also: Other objectives under which the schedules found are measured too.
-        inputs: Random inputs on which each result is checked, 0 for no checks; by default the environment's
-            own number.
-        backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
-        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
-        json: File that holds the comparison as JSON, kept up to date while it runs.
-        run_folder: Run folder that holds the same, for a report.
-        resume: Continue with the results in the JSON file, or else in the run folder.
-        observer: Is told of each result and of the progress.
+        comparing: Data set, other objectives, checks, and where the results are kept.
+        measuring: Objective, back end, target and farm.
+        observer: Sees each result and the progress.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense, or there is nothing to compare.
         StorageError: A file cannot be written, another process writes it, or what is resumed is damaged.
     """
-    limits = budget(evaluations, seconds)
-    few = f"{inputs} inputs check nothing: give at least 1, or 0 for no checks"
-    check_whole(inputs, "inputs", 0, few)
-    check_options(seed=seed, limit=limit, dataset=dataset, split=split, farm=farm)
-    check_options(objective=objective, backend=backend, target=target)
-    others = texts_of(also, "objectives")
-    file = None if json is None else path_of(json, "a file")
-    recorded = None if run_folder is None else RunFolder(path_of(run_folder, "a run folder")).comparison
-    check_file(file)
-    check_file(recorded)
+    limits = budget(checked(comparing, Comparing).evaluations, seconds)
+    check_options(seed=seed)
+    places = _places(comparing)
     found = environment_named(environment)
-    for name in (objective, *others):
+    others = texts_of(comparing.also, "objectives")
+    for name in (checked(measuring, Measuring).objective, *others):
         check_objective(found, name)
-    uris = _uris(programs) or spread(dataset_named(found, dataset).split(split), limit)
+    split = dataset_named(found, comparing.dataset).split
     plan = ComparisonPlan(
         environment=found,
-        programs=tuple(uris),
+        programs=tuple(_uris(programs) or spread(split(comparing.split), comparing.limit)),
         methods=found.default_methods if methods is None else texts_of(methods, "methods"),
         budget=limits,
         seed=seed,
-        backend=backend,
-        target=target,
-        objective=objective,
+        backend=measuring.processor,
+        target=measuring.target,
+        objective=measuring.objective,
         also=others,
-        inputs=inputs,
+        inputs=comparing.inputs,
     )
-    places = [path for path in (file, recorded) if path is not None]
     with ExitStack() as held:
         for place in {os.path.realpath(path): path for path in places}.values():
             held.enter_context(lock_for(place))
-        done = _done(places) if resume else None
-        bench = held.enter_context(found.bench(farm, backend))
+        done = _done(places) if comparing.resume else None
+        bench = held.enter_context(measuring.bench(found))
         recorder = _Recorder(places, observer or ComparisonObserver())
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
         recorder.record(comparison)
     return comparison
+
+
+def _places(comparing: Comparing) -> list[Path]:
+    """Return the files that keep the results.
+
+    Raises:
+        StorageError: One cannot be written.
+    """
+    file = None if comparing.json is None else path_of(comparing.json, "a file")
+    folder = None if comparing.run_folder is None else path_of(comparing.run_folder, "a run folder")
+    recorded = None if folder is None else RunFolder(folder).comparison
+    places = [path for path in (file, recorded) if path is not None]
+    for place in places:
+        check_file(place)
+    return places
 
 
 class _Recorder(ComparisonObserver):

@@ -1,4 +1,4 @@
-"""What is installed here, and what irgym keeps: where to look first, and what to say of a bug."""
+"""The installation and the caches: where to look first, and what to include in a bug report."""
 
 import platform
 import re
@@ -63,9 +63,9 @@ def extras() -> list[Extra]:
 def kept() -> Kept:
     """Return what the folder of caches holds."""
     folder = cache_dir()
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    there = next(place for place in (folder, *folder.parents) if place.exists())
     entries = folder.iterdir() if folder.is_dir() else ()
-    sizes = sorted(((one.name, _size(one)) for one in entries), key=lambda pair: -pair[1])
+    sizes = sorted(((entry.name, _size(entry)) for entry in entries), key=lambda pair: -pair[1])
     return Kept(folder, tuple(sizes), shutil.disk_usage(there).free)
 
 

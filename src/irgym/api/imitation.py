@@ -2,26 +2,19 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from irgym.api.checks import (
-    budget,
-    check_count,
-    check_file,
-    check_options,
-    check_whole,
-    path_of,
-    targets_named,
-)
+from irgym.api.checks import budget, check_file, check_options, path_of
 from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
+from irgym.api.requests import Imitating, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.capabilities import ideal_cost
-from irgym.core.catalogue import check_objective, dataset_named, task_of, tasks_of
+from irgym.core.catalogue import check_objective, dataset_named, tasks_of
 from irgym.core.environment import Bench, Environment, spread
 from irgym.core.task import Task, targets_of
 from irgym.judging.targets import peak_of
@@ -37,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Imitation:
-    """What a policy was shown.
+    """Demonstrations that a policy learned from.
 
     Attributes:
         policy: The policy's file.
@@ -67,102 +60,66 @@ def imitate(
     environment: str,
     out: str | Path,
     *,
-    dataset: str | None = None,
-    search: str = "evolutionary",
-    searched: int = 24,
     seconds: float | None = None,
-    evaluations: int | None = None,
-    rounds: int = 1,
-    recorded: bool = False,
-    programs: int = 400,
-    values: bool = False,
     seed: int = 0,
-    objective: str | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-    hyperparameters: Mapping[str, Any] | None = None,
+    imitating: Imitating = Imitating(),
+    measuring: Measuring = Measuring(),
     note: Callable[[str], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Imitation:
     """Train a policy to repeat what a search finds; the hyper-parameter `start` of a training takes it.
 
-    More rounds are expert iteration (Anthony et al., arXiv 1705.08439): the policy leads the search whose
-    finds it learns next.
+    More rounds are expert iteration (Anthony et al., arXiv 1705.08439): the policy leads the next search, and
+    then learns from its finds.
 
     Args:
         environment: Name of the environment.
         out: File to write the policy to, after each round.
-        dataset: Name of a data set; by default the environment's own.
-        search: Search of the first round; with the hyper-parameter `start` that policy leads it instead.
-        searched: Number of training programs to search in each round.
         seconds: Time for each search; 10 where neither this nor the number of evaluations is given.
-        evaluations: Number of distinct candidates of each search.
-        rounds: Rounds of expert iteration.
-        recorded: Show in the first round, too, the best schedules that the cost cache has.
-        programs: Number of training programs to which schedules are transferred; 0 for none. With `values`,
-            those that are learnt from, spread over all.
-        values: Measure all that can be made of each program, instead of searching, and learn what each
-            action is worth; for programs of which few things can be made.
         seed: Seed of all random choices.
-        objective: What is minimised, such as `time`; by default the environment's own objective.
-        backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine. Several, separated
-            by commas, are learnt together.
-        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
-        hyperparameters: Of the cloning, by name, such as `{"epochs": 100}`.
-        note: Told in a line how good the policy is after each round, from the second on.
-        progress: Told in a line what is being done.
+        imitating: Data set, searches and cloning.
+        measuring: Objective, back end, targets and farm; several targets are learnt together.
+        note: Called with a line on the policy's quality after each round, from the second on.
+        progress: Called with a line of text when something new begins.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense, or nothing was found to show.
         StorageError: The file cannot be written.
         BackendError: torch is not installed.
     """
-    targets = targets_named(target)
-    check_options(seed=seed, dataset=dataset, farm=farm, objective=objective, backend=backend)
+    check_options(seed=seed)
+    limits = budget(checked(imitating, Imitating).evaluations, seconds)
     file = path_of(out, "a policy")
     check_file(file)
     require_torch("imitation")
     found = environment_named(environment)
-    check_objective(found, objective)
-    uris = dataset_named(found, dataset).train
-    plan = _Plan(found, uris, file, seed, objective, backend, targets, farm, hyperparameters, note, progress)
-    if values:
-        check_whole(programs, "programs", 1, "give the number of programs to learn from, 1 or more")
-        return plan.learn_values(programs)
-    limits = budget(evaluations, seconds)
-    if searched or not recorded:
-        check_options(limit=searched)
-    check_count(rounds, "rounds", "to learn from")
-    few = f"schedules cannot be transferred to {programs} programs: give 0 or more"
-    check_whole(programs, "programs", 0, few)
-    check_options(search=search)
+    check_objective(found, checked(measuring, Measuring).objective)
+    uris = dataset_named(found, imitating.dataset).train
+    plan = _Plan(found, measuring, uris, file, seed, imitating.hyperparameters, note, progress)
+    if imitating.values:
+        return plan.learn_values(imitating.programs)
     from irgym.agents.imitation.expert_iteration import Searches
 
     searches = Searches(
-        strategy=SEARCHES.load(search)(),
+        strategy=SEARCHES.load(imitating.search)(),
         budget=limits,
-        programs=searched,
-        transferred=programs if searched else 0,
-        recorded=recorded,
+        programs=imitating.searched,
+        transferred=imitating.programs if imitating.searched else 0,
+        recorded=imitating.recorded,
         seed=seed,
     )
-    return plan.repeat(searches, rounds)
+    return plan.repeat(searches, imitating.rounds)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is learnt from, and with what; see `imitate`."""
+    """Programs to learn from, and where the policy goes; see `imitate`."""
 
     environment: Environment
+    measuring: Measuring
     uris: Sequence[str]
     file: Path
     seed: int
-    objective: str | None
-    backend: str | None
-    targets: Sequence[str | None]
-    farm: str | None
     hyperparameters: Mapping[str, Any] | None
     note: Callable[[str], None] | None
     progress: Callable[[str], None] | None
@@ -176,8 +133,8 @@ class _Plan:
         config.check()
         shown: Sequence[Demonstration] = ()
         started = time.perf_counter()
-        with self.environment.bench(self.farm, self.backend) as bench:
-            tasks = [self._task(uri, target) for uri in self.uris for target in self.targets]
+        with self.measuring.bench(self.environment) as bench:
+            tasks = [self._task(uri, target) for uri in self.uris for target in self.measuring.targets]
             finds = expert_iteration(config, searches, tasks, bench.evaluator, self.progress)
             for number, last in enumerate(islice(finds, rounds), start=1):
                 shown = last.shown
@@ -200,8 +157,8 @@ class _Plan:
         started = time.perf_counter()
         known: list[Outcomes] = []
         refused: list[ProgramError] = []
-        pairs = [(uri, target) for uri in spread(self.uris, programs) for target in self.targets]
-        with self.environment.bench(self.farm, self.backend) as bench:
+        pairs = [(uri, target) for uri in spread(self.uris, programs) for target in self.measuring.targets]
+        with self.measuring.bench(self.environment) as bench:
             tasks = tasks_of(pairs, lambda pair: self._task(*pair), lambda _, error: refused.append(error))
             for place, (task, outcomes) in enumerate(all_outcomes(tasks, bench.evaluator, config.most)):
                 if self.progress is not None:
@@ -217,12 +174,12 @@ class _Plan:
                 f"none of {len(pairs)} programs has at most {config.most} states that can be measured: "
                 "leave out --values, or set most to a greater number"
             )
-        self._save(learn_values(config, known, self.progress), [one.task for one in known])
-        states = sum(len(one.states) for one in known)
+        self._save(learn_values(config, known, self.progress), [outcomes.task for outcomes in known])
+        states = sum(len(outcomes.states) for outcomes in known)
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
 
     def _task(self, uri: str, target: str | None) -> Task[Any]:
-        return task_of(self.environment, uri, self.backend, target, self.objective)
+        return replace(self.measuring, target=target).task(self.environment, uri)
 
     def _save(self, policy: "TorchPolicy", tasks: Sequence[Task[Any]]) -> None:
         policy.environment = self.environment.name

@@ -61,7 +61,7 @@ def _pair(name: str, made: object) -> tuple[object, Sequence[Any]]:
 
 
 def _module(name: str) -> object:
-    """Import a module by its name, or a file as a module of its own."""
+    """Import a module by its name, or a file as a separate module."""
     if not name.endswith(".py"):
         try:
             return importlib.import_module(name)

@@ -33,7 +33,7 @@ def task(
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
         backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
+        target: Target of code generation, such as x86-64-v3 (AVX2); by default this machine.
         objective: What is minimised; by default the environment's own objective.
 
     Raises:

@@ -1,233 +1,236 @@
-"""`irgym.tune`, `tune_parts` and `replay`: programs, from their names to results, checked and measured.
+"""`irgym.tune`, `replay` and `history`: a program, from its name to its checked and measured result.
 
-What comes after the start of processes is in `task_tuning`, which is imported while they import theirs.
+Everything that takes time to import is imported late, once the processes that measure have started: they
+import meanwhile.
 """
 
+import math
 import os
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from irgym.api.checks import budget, check_options
+from irgym.api.checks import check_options
+from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
-from irgym.core.catalogue import locate, task_of
-from irgym.core.environment import Environment
+from irgym.core.catalogue import locate
+from irgym.core.environment import Bench, Environment
+from irgym.core.task import Task
 from irgym.policies.policy import Policy
-from irgym.search.budget import Budget, SharedBudget
+from irgym.search.budget import Budget
 
 if TYPE_CHECKING:
+    from irgym.core.schedule import Schedule
     from irgym.judging.history import Known
-    from irgym.judging.parts import TunedParts
-    from irgym.judging.tuned import Original, Tuned
+    from irgym.judging.original import Original
+    from irgym.judging.result import Tuned
+    from irgym.judging.validator import Validator
+    from irgym.search.result import SearchResult
+
+RESUMED = 8
+"""Number of past schedules, the best ones, that a resumed search starts with."""
+
+AFRESH = 1_000_003
+"""Increment of the seed for each past result, so that a resumed search draws other candidates."""
+
+PATIENT = 0.2
+"""Share of the bound on checks after which measurements are no longer repeated: the rest takes time too."""
+
+REPEATED = 0.5
+"""Share of the search time after which measurements are no longer repeated."""
+
+Note = Callable[[str], None]
 
 
 def tune(
     program: object,
     *inputs: Any,
     environment: str | None = None,
-    search: str | None = None,
     policy: str | Path | Policy | None = None,
     seconds: float | None = None,
-    evaluations: int | None = None,
     seed: int = 0,
-    objective: str | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-    resume: bool = False,
-    quick: bool = False,
-    note: Callable[[str], None] | None = None,
+    searching: Searching = Searching(),
+    measuring: Measuring = Measuring(),
+    note: Note | None = None,
 ) -> "Tuned":
-    """Find the best schedule for a program, check its results, and say how good it is.
+    """Find the best schedule for a program, check its results, and compare it with the original.
 
     Args:
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
             JAX function, with `inputs`.
-        inputs: What an object is called with; only shapes and types of elements matter.
+        inputs: Arguments of an object; only shapes and types of elements matter.
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
-        search: Name of a search; by default `exhaustive` where costs are exact and there are few programs,
-            else `guided` where there is a policy, else `evolutionary`.
-        policy: What leads the search: a policy, the name of one that ships (`default`), or a run folder.
+        policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
+            folder.
         seconds: Time for the search; 10 where neither this nor the number of evaluations is given.
-        evaluations: Number of distinct candidates to evaluate.
         seed: Seed of all random choices.
-        objective: What is minimised, such as `time`; by default the environment's own objective.
-        backend: Back end; by default the preferred one that runs here.
-        target: What code is made for, such as x86-64-v3 (AVX2); by default this machine.
-        farm: Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default one process here.
-        resume: Go on from what was found before on this machine: those schedules come first, costs that were
-            recorded are not measured again, and the search draws other candidates than it did then.
-        quick: Take the best schedule that was found before, without a search where there is one. It is
-            measured and checked anew.
-        note: Told in a line what is being done.
+        searching: Options of the search.
+        measuring: Objective, back end, target and farm.
+        note: Called with a line of text when something new begins.
 
     Returns:
-        The program after the best schedule, measured anew. That of a torch module is called in its place.
+        The program after the best schedule, measured again. That of a torch module is called in its place.
 
     Raises:
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
-    limits = _limits(evaluations, seconds, quick, search, policy)
-    check_options(
-        seed=seed,
-        search=search,
-        environment=environment,
-        objective=objective,
-        backend=backend,
-        target=target,
-        farm=farm,
-    )
+    limits = checked(searching, Searching).limits(seconds, policy)
+    check_options(seed=seed, environment=environment)
     home, uri = locate(program, inputs, environment)
-    tell = note or _say_nothing
-    tell(f"{uri}: reading the program")
-    with home.bench(farm, backend) as bench:
+    job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, note or say_nothing)
+    job.note(f"{uri}: reading the program")
+    with job.bench() as bench:
         bench.prepare()
-        from irgym.api.task_tuning import How, tune_task
-
-        how = How(search, policy, limits, seed, resume, quick, tell)
-        task = task_of(home, uri, backend, target, objective)
-        return tune_task(home, bench, task, how, _original(home, program, inputs))
+        return job.tune(bench, uri, _original(home, program, inputs))
 
 
-def tune_parts(
-    program: str | Path,
-    *,
-    search: str | None = None,
-    policy: str | Path | Policy | None = None,
-    seconds: float | None = None,
-    evaluations: int | None = None,
-    seed: int = 0,
-    objective: str | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-    resume: bool = False,
-    quick: bool = False,
-    note: Callable[[str], None] | None = None,
-    done: "Callable[[TunedParts], None] | None" = None,
-) -> "TunedParts":
-    """Tune each part of a program that has several, such as the functions of a file.
+@dataclass(frozen=True)
+class Tuning:
+    """A search and the checks after it, for any program of an environment; see `tune`.
 
-    A part that cannot be tuned costs itself only: the result says why. Time and evaluations are for all parts
-    together. Each part gets an equal share of what those before it have left, but for its checks.
-
-    Args:
-        program: A URI or a file, such as `cse:code.c`.
-        search: As for `tune`, and so are the others.
-        policy: What leads the searches.
-        seconds: Time for the searches of all parts.
-        evaluations: Number of distinct candidates to evaluate for all parts.
+    Attributes:
+        environment: Where programs come from.
+        measuring: Objective, back end, target and farm.
+        searching: Options of the search.
+        limits: Budget of the search.
+        policy: Policy that leads it; None to choose.
         seed: Seed of all random choices.
-        objective: What is minimised.
-        backend: Back end.
-        target: What code is made for.
-        farm: Where to measure.
-        resume: As for `tune`, for each part.
-        quick: As for `tune`, for each part.
-        note: Told in a line what is being done.
-        done: Told after each part what was found so far.
-
-    Raises:
-        IrgymError: What is given makes no sense, the program has no parts, or none can be tuned.
+        note: Called with a line of text when something new begins.
     """
-    limits = _limits(evaluations, seconds, quick, search, policy)
-    check_options(seed=seed, search=search, objective=objective, backend=backend, target=target, farm=farm)
-    home, uri = locate(program)
-    parts = home.parts(uri, target)
-    if not parts:
-        raise IrgymError(f"{uri} is one program and has no parts: tune it as a whole")
-    from irgym.api.task_tuning import How, tune_task
-    from irgym.judging.parts import TunedParts
 
-    how = How(search, policy, limits, seed, resume, quick, note or _say_nothing)
-    left = SharedBudget(limits, len(parts))
-    results: list[Tuned] = []
-    failures: dict[str, str] = {}
-    with home.bench(farm, backend) as bench:
-        for part in parts:
+    environment: Environment
+    measuring: Measuring
+    searching: Searching
+    limits: Budget
+    policy: str | Path | Policy | None
+    seed: int
+    note: Note
+
+    def bench(self) -> Bench:
+        """Start the bench."""
+        return self.measuring.bench(self.environment)
+
+    def tune(self, bench: Bench, uri: str, original: "Original | None" = None) -> "Tuned":
+        """Return a program after the best schedule.
+
+        Args:
+            bench: Where the program is measured.
+            uri: The program.
+            original: The object that the program was made of.
+
+        Raises:
+            IrgymError: The program cannot be run here, or something that is named does not exist.
+        """
+        from irgym.judging.history import History
+        from irgym.judging.validator import Validator
+
+        task = self.measuring.task(self.environment, uri)
+        past = History().of(task, bench.conditions) if self.searching.resume or self.searching.quick else []
+        known = self._readable(past, task)
+        validator = Validator(bench, self.environment.validation_inputs, self.seed)
+        if self.searching.quick and known:
+            return self._known_best(bench, task, known[0], validator, original)
+        result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
+        History().add(result, bench.conditions)
+        return result
+
+    def _known_best(
+        self,
+        bench: Bench,
+        task: Task[Any],
+        schedule: "Schedule",
+        validator: "Validator",
+        original: "Original | None",
+    ) -> "Tuned":
+        """Return the program after a schedule of the past."""
+        from irgym.core.schedule import candidate_of
+        from irgym.judging.judge import Judge
+        from irgym.judging.result import tuned
+        from irgym.search.result import SearchResult
+
+        self.note(f"{task.uri}: checking and evaluating the best known schedule")
+        judge = Judge(self.environment, bench, task, validator)
+        found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
+        return tuned(judge, judge.best_of(found), None, original)
+
+    def _searched(
+        self,
+        bench: Bench,
+        task: Task[Any],
+        known: "Sequence[Schedule]",
+        resumed: int,
+        validator: "Validator",
+        original: "Original | None",
+    ) -> "Tuned":
+        """Search, choose among the finalists, and check.
+
+        Args:
+            bench: Where the program is measured.
+            task: The program.
+            known: Schedules of the past to start with.
+            resumed: Number of past results.
+            validator: Compares results with the original's.
+            original: The object that the program was made of.
+        """
+        from irgym.judging.judge import Judge
+        from irgym.judging.patience import Checks, Patience
+        from irgym.judging.progress import Progress
+        from irgym.judging.reference import default_schedules
+        from irgym.judging.result import Search, tuned
+        from irgym.search.choosing import chosen_search
+
+        chosen = chosen_search(self.environment, task, self.searching.search, self.policy)
+        if not task.objective.timed:  # nothing that runs beside the search disturbs it
+            validator.prepare(task)
+        progress = Progress(task, bench.evaluator, chosen.label, self.limits, self.note)
+        self.note(f"{task.uri}: evaluating the original program")
+        seed = self.seed + AFRESH * resumed
+        known = [*default_schedules(self.environment, task), *known]
+        found = chosen.run(task, bench.evaluator, self.limits, seed, known, progress)
+        self._expect_finalists(bench, task, found)
+        self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
+        seconds = self.limits.seconds
+        patience = Patience(min(PATIENT * progress.bound_s, REPEATED * (seconds or math.inf)))
+        judge = Judge(self.environment, bench, task, validator, patience)
+        finding = judge.best_of(found)
+        complete = found.complete and not finding.left_out and not finding.rejected
+        search = Search(chosen.name, chosen.policy_name, found.evaluations, found.seconds, complete)
+        result = tuned(judge, finding, search, original)
+        late_s = 0.0 if seconds is None else max(0.0, found.seconds - seconds)
+        took_s = time.monotonic() - patience.started + late_s
+        return replace(result, checks=Checks(took_s, progress.bound_s))
+
+    def _expect_finalists(self, bench: Bench, task: Task[Any], found: "SearchResult") -> None:
+        """Make sure that a search found something that runs.
+
+        Raises:
+            IrgymError: Nothing does, the original program neither.
+        """
+        from irgym.judging.trials import Trials
+
+        if not found.finalists:
+            failure = Trials(bench, task).measure(task.initial())
+            reason = f"{failure.outcome.value} {failure.detail}".rstrip()
+            raise IrgymError(f"{task.uri} cannot be run here: {reason}")
+
+    def _readable(self, past: "Sequence[Known]", task: Task[Any]) -> "list[Schedule]":
+        """Return the schedules of the past, the best first; note those with actions that no longer exist."""
+        from irgym.core.schedule import Schedule
+        from irgym.judging.history import best_first
+
+        schedules: list[Schedule] = []
+        for known in best_first(past):
             try:
-                task = task_of(home, part, backend, target, objective)
-                result = tune_task(home, bench, task, replace(how, limits=left.share()))
-            except IrgymError as error:
-                failures[part] = str(error)
-                left.spend()
-                continue
-            results.append(result)
-            left.spend(
-                *(0, 0.0) if result.search is None else (result.search.evaluations, result.search.seconds)
-            )
-            if done is not None:
-                done(TunedParts(uri, tuple(results), dict(failures), home))
-    if not results:
-        raise IrgymError(f"no part of {uri} can be tuned: {next(iter(failures.values()))}")
-    return TunedParts(uri, tuple(results), failures, home)
-
-
-def _limits(evaluations: int | None, seconds: float | None, quick: bool, *others: object) -> Budget:
-    """Return what a search may spend.
-
-    Args:
-        evaluations: Number of candidates.
-        seconds: Time.
-        quick: Whether what was found before is wanted instead.
-        others: What else is said of a search.
-
-    Raises:
-        IrgymError: The limits make no sense, or a search is wanted and not wanted.
-    """
-    if quick and any(one is not None for one in (evaluations, seconds, *others)):
-        raise IrgymError(
-            "quick takes what was found before, without a search: leave out the search's options"
-        )
-    return budget(evaluations, seconds)
-
-
-def history(
-    program: object,
-    *inputs: Any,
-    environment: str | None = None,
-    objective: str | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-) -> "list[Known]":
-    """Return what `tune` found for a program on this machine, the oldest first.
-
-    Args:
-        program: As for `tune`, and so are the other arguments.
-        inputs: What an object is called with.
-        environment: Name of the environment that is to take an object.
-        objective: What was minimised.
-        backend: Back end.
-        target: What code was made for.
-        farm: Where it was measured.
-
-    Raises:
-        IrgymError: As for `tune`; or the record cannot be read.
-    """
-    check_options(environment=environment, objective=objective, backend=backend, target=target, farm=farm)
-    from irgym.judging.history import History
-
-    home, uri = locate(program, inputs, environment)
-    task = task_of(home, uri, backend, target, objective)
-    with home.bench(farm, backend) as bench:
-        return History().of(task, bench.conditions)
-
-
-def _say_nothing(text: str) -> None:
-    """Do not say what is being done: nobody wants to know."""
-
-
-def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Original | None":
-    """Return the object that a program was made of; None where it was named."""
-    if isinstance(program, str | os.PathLike):
-        return None
-    from irgym.judging.tuned import Original
-
-    return Original(program, inputs, home)
+                schedules.append(Schedule.parse(known.schedule, task.space))
+            except ScheduleError as error:
+                self.note(
+                    f"{task.uri}: the result of irgym {known.version} on {known.date} is left out ({error})"
+                )
+        return schedules
 
 
 def replay(
@@ -236,25 +239,20 @@ def replay(
     *inputs: Any,
     environment: str | None = None,
     seed: int = 0,
-    objective: str | None = None,
-    backend: str | None = None,
-    target: str | None = None,
-    farm: str | None = None,
-    note: Callable[[str], None] | None = None,
+    measuring: Measuring = Measuring(),
+    note: Note | None = None,
 ) -> "Tuned":
     """Apply a schedule to a program, check its results and measure it.
 
     Args:
         program: As for `tune`, and so are the other arguments.
-        schedule: What `Tuned.schedule` says: actions separated by blanks; empty for the program as written.
-        inputs: What an object is called with.
+        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks; empty for the
+            original program.
+        inputs: Arguments of an object.
         environment: Name of the environment that is to take an object.
         seed: Seed of the inputs that results are checked on.
-        objective: What is measured.
-        backend: Back end.
-        target: What code is made for.
-        farm: Where to measure.
-        note: Told in a line what is being done.
+        measuring: Objective, back end, target and farm.
+        note: Called with a line of text when something new begins.
 
     Returns:
         The program after the schedule.
@@ -263,17 +261,59 @@ def replay(
         ScheduleError: The schedule does not parse, or an action does not apply.
         IrgymError: As for `tune`.
     """
-    check_options(
-        seed=seed, environment=environment, objective=objective, backend=backend, target=target, farm=farm
-    )
+    check_options(seed=seed, environment=environment)
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ScheduleError(f"a schedule is a text, not {schedule!r}: give what `Tuned.schedule` says")
+        raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
+    checked(measuring, Measuring)
     home, uri = locate(program, inputs, environment)
-    tell = note or _say_nothing
+    tell = note or say_nothing
     tell(f"{uri}: reading the program")
-    with home.bench(farm, backend) as bench:
+    with measuring.bench(home) as bench:
         bench.prepare()
-        from irgym.api.task_tuning import replay_task
+        from irgym.core.schedule import Schedule, candidate_of
+        from irgym.judging.judge import Judge
+        from irgym.judging.result import tuned
+        from irgym.judging.validator import Validator
 
-        task = task_of(home, uri, backend, target, objective)
-        return replay_task(home, bench, task, schedule, seed, tell, _original(home, program, inputs))
+        task = measuring.task(home, uri)
+        candidate = candidate_of(task, Schedule.parse(schedule, task.space))
+        tell(f"{task.uri}: checking and evaluating the schedule")
+        judge = Judge(home, bench, task, Validator(bench, home.validation_inputs, seed))
+        return tuned(judge, judge.confirm(candidate), None, _original(home, program, inputs))
+
+
+def history(
+    program: object, *inputs: Any, environment: str | None = None, measuring: Measuring = Measuring()
+) -> "list[Known]":
+    """Return the results of `tune` for a program on this machine, the oldest first.
+
+    Args:
+        program: As for `tune`, and so are the other arguments.
+        inputs: Arguments of an object.
+        environment: Name of the environment that is to take an object.
+        measuring: Objective, back end, target and farm.
+
+    Raises:
+        IrgymError: As for `tune`; or the record cannot be read.
+    """
+    check_options(environment=environment)
+    checked(measuring, Measuring)
+    from irgym.judging.history import History
+
+    home, uri = locate(program, inputs, environment)
+    task = measuring.task(home, uri)
+    with measuring.bench(home) as bench:
+        return History().of(task, bench.conditions)
+
+
+def say_nothing(text: str) -> None:
+    """Ignore a note."""
+
+
+def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Original | None":
+    """Return the object that a program was made of; None for a URI or a file."""
+    if isinstance(program, str | os.PathLike):
+        return None
+    from irgym.judging.original import Original
+
+    return Original(program, inputs, home)

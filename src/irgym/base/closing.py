@@ -1,4 +1,4 @@
-"""What has to be closed, so that it can stand in a `with` statement."""
+"""Objects that must be closed, for use in a `with` statement."""
 
 from abc import ABC, abstractmethod
 from typing import Self

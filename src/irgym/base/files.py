@@ -16,7 +16,7 @@ from typing import BinaryIO
 from irgym.base.errors import StorageError, explained
 
 Content = bytes | memoryview | Sequence[bytes | memoryview]
-"""What a file holds; of several parts, one after the other, so that nobody need join large ones."""
+"""Content of a file, or its parts in order, so that large ones need not be joined."""
 
 PART = ".irgym-"
 """How the names of incomplete files begin; the number of the process that writes follows."""
@@ -108,7 +108,7 @@ def check_writable(path: Path, room: int = SMALL) -> None:
 
 
 def check_distinct(files: Mapping[str, Path]) -> None:
-    """Make sure that each result is written to a file of its own.
+    """Make sure that no two results go to one file.
 
     Args:
         files: Files by the option that names them; devices and pipes may repeat.
@@ -122,7 +122,7 @@ def check_distinct(files: Mapping[str, Path]) -> None:
             place = _place(path)
         first = options.setdefault(place.path, option)
         if place.replaced and first != option:
-            raise StorageError(f"{first} and {option} both name {path}: give each a file of its own")
+            raise StorageError(f"{first} and {option} both name {path}: give each another file")
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _place(path: Path) -> _Place:
 def _descriptor(path: Path) -> int | None:
     """Return the open file of this process that a path stands for, if it does so.
 
-    To open such a path anew would begin to write at the file's beginning, and what stands there is lost.
+    Opening such a path again would overwrite the file from its beginning.
     """
     own = {os.path.realpath(folder) for folder in ("/dev/fd", "/proc/self/fd")}
     for _ in range(40):  # as many links as Linux follows

@@ -20,7 +20,9 @@ def refuse_unknown(unknown: Collection[str], made: type) -> None:
     if not unknown:
         return
     parameters = inspect.signature(made).parameters.values()
-    known = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = [
+        parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
     close = [name for keyword in unknown for name in get_close_matches(keyword, known, 1)]
     meant = f"did you mean {' and '.join(close)}? " if close else ""
     raise IrgymError(

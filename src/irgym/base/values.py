@@ -134,9 +134,9 @@ def check_value(kind: Any, value: Any, field: str, name: str) -> None:
 def plain(value: Any) -> Any:
     """Return what JSON can hold of a value: its numbers that are not finite become None."""
     if isinstance(value, Mapping):
-        return {name: plain(one) for name, one in cast(Mapping[str, Any], value).items()}
+        return {name: plain(part) for name, part in cast(Mapping[str, Any], value).items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in cast(Sequence[Any], value)]
+        return [plain(part) for part in cast(Sequence[Any], value)]
     if isinstance(value, Enum):
         return value.value
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -170,7 +170,9 @@ def conform(kind: Any, value: Any) -> Any:
     if kind is Any:
         return value
     if origin is Annotated:
-        return _in_ranges(arguments[0], value, [one for one in arguments[1:] if _is_range(one)])
+        return _in_ranges(
+            arguments[0], value, [argument for argument in arguments[1:] if _is_range(argument)]
+        )
     if origin in (Union, UnionType):
         return _one_of(arguments, value)
     if origin is Literal:
@@ -180,7 +182,10 @@ def conform(kind: Any, value: Any) -> Any:
     if origin is tuple:
         return _tuple(arguments, value)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: conform_part(arguments[1], one, f"[{name!r}]") for name, one in _mapping(value).items()}
+        kind_of_part = arguments[1]
+        return {
+            name: conform_part(kind_of_part, part, f"[{name!r}]") for name, part in _mapping(value).items()
+        }
     if is_dataclass(kind):
         return _dataclass(kind, value)
     return _plain(kind, value) if kind in _PLAIN else value
@@ -257,7 +262,7 @@ def _tuple(kinds: Sequence[Any], value: Any) -> tuple[Any, ...]:
 def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise MismatchError(value, "an object")
-    return {_plain(str, name): one for name, one in cast(dict[Any, Any], value).items()}
+    return {_plain(str, name): part for name, part in cast(dict[Any, Any], value).items()}
 
 
 def _dataclass(kind: Any, value: Any) -> Any:
@@ -270,7 +275,7 @@ def _dataclass(kind: Any, value: Any) -> Any:
     for field in fields(kind):
         if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
             raise MismatchError(MISSING, "missing", f".{field.name}")
-    return kind(**{name: conform_part(hints[name], one, f".{name}") for name, one in data.items()})
+    return kind(**{name: conform_part(hints[name], part, f".{name}") for name, part in data.items()})
 
 
 def _plain(kind: Any, value: Any) -> Any:

@@ -27,7 +27,7 @@ SUMMARIES = {
     "worker": "Measure for the farm of a scheduler, on one core; join again after the scheduler was gone.",
     "farm": "Start the scheduler of a farm, where workers and runs meet; or show the workers of one.",
 }
-"""What each command does: the first line of its class, of the command's name in the module of its name."""
+"""Summary of each command: the first line of its class, which is in the module of the command's name."""
 
 
 class Command(Protocol):
@@ -50,15 +50,23 @@ def command_class(name: str) -> type[Command]:
 
 
 def _with_unions(kind: Any) -> None:
-    """Write `X | None` as `Optional[X]` in the annotations of a dataclass.
+    """Write `X | None` as `Optional[X]` in the annotations of a dataclass and of the requests in it.
 
-    Of the former tyro asks typeguard, whose import takes a tenth of a second.
+    For the former, tyro asks typeguard, whose import takes a tenth of a second.
     """
     for name, annotation in kind.__annotations__.items():
-        if isinstance(annotation, UnionType):
-            kind.__annotations__[name] = Union[get_args(annotation)]  # noqa: UP007 (that is the point)
-        elif is_dataclass(annotation):
-            _with_unions(annotation)
+        kind.__annotations__[name] = _with_union(annotation)
+
+
+def _with_union(annotation: Any) -> Any:
+    if isinstance(annotation, UnionType):
+        return Union[get_args(annotation)]  # noqa: UP007 (that is the point)
+    if get_origin(annotation) is Annotated:
+        inner, *metadata = get_args(annotation)
+        return Annotated[(_with_union(inner), *metadata)]
+    if is_dataclass(annotation):
+        _with_unions(annotation)
+    return annotation
 
 
 def parsed(words: Sequence[str]) -> Command:
@@ -91,10 +99,13 @@ def _choice(whole: bool) -> Any:
     return reduce(lambda first, second: first | second, cast(list[Any], names))
 
 
-def _many(kind: type[Command]) -> frozenset[str]:
-    """Return the options that take several values."""
-    return frozenset(
-        f"--{field.name.replace('_', '-')}"
-        for field in fields(cast(Any, kind))
-        if get_origin(field.type) is tuple
-    )
+def _many(kind: Any) -> frozenset[str]:
+    """Return the options that take several values, those of requests too."""
+    found: set[str] = set()
+    for option in fields(kind):
+        inner = get_args(option.type)[0] if get_origin(option.type) is Annotated else option.type
+        if is_dataclass(inner):
+            found |= _many(inner)
+        elif get_origin(inner) is tuple:
+            found.add(f"--{option.name.replace('_', '-')}")
+    return frozenset(found)

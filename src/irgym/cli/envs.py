@@ -41,7 +41,7 @@ class Envs:
         found = {
             "installation": here,
             "environments": rows,
-            "extras": [asdict(one) for one in parts],
+            "extras": [asdict(extra) for extra in parts],
             "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},
         }
         write_json_to(self.json, found)
@@ -49,8 +49,8 @@ class Envs:
 
 def _extras_table(found: list[Extra]) -> Table:
     table = Table("extra", "installed", "missing", "to install it")
-    for one in found:
-        table.add_row(one.name, ", ".join(one.installed), ", ".join(one.missing), one.remedy)
+    for extra in found:
+        table.add_row(extra.name, ", ".join(extra.installed), ", ".join(extra.missing), extra.remedy)
     return table
 
 

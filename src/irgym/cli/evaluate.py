@@ -1,11 +1,12 @@
 """`irgym evaluate`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tyro.conf import Positional
+from tyro.conf import OmitArgPrefixes, Positional
 
+from irgym.api.requests import Measuring
 from irgym.api.training import evaluate
 from irgym.cli.output import console, write_json_to
 from irgym.cli.progress import Shown
@@ -21,8 +22,8 @@ from irgym.reporting.wide_table import WideTable
 class Evaluate:
     """Run a trained policy on every program of a split, greedily and without a search.
 
-    The result is the best of the final state, the best state seen on the way, and the program as written.
-    What the policy comes to by itself stands beside it, as `raw policy`.
+    The result is the best of the final state, the best state seen on the way, and the original program. The
+    policy's final state as it is stands beside it, as `raw policy`.
 
     Writes evaluation.json into the run folder, and steps.json: the schedule of the greatest speedup, step by
     step.
@@ -36,14 +37,10 @@ class Evaluate:
     """Name of a data set; by default the run's."""
     limit: int | None = None
     """Only this many programs, evenly spread over the split."""
-    objective: str | None = None
-    """What is measured, such as `time`; by default the objective that the policy was trained on."""
-    target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default the policy's own."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
-    farm: str | None = None
-    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
+    """Objective, back end and target are the run's unless given."""
     json: Path | None = None
     """Also write the result as JSON to this file, beside evaluation.json in the folder."""
 
@@ -56,10 +53,8 @@ class Evaluate:
                 split=self.split,
                 dataset=self.dataset,
                 limit=self.limit,
-                objective=self.objective,
-                target=self.target,
                 seed=self.seed,
-                farm=self.farm,
+                measuring=self.measuring,
                 observer=Shown(out, status, with_method=False),
             )
         out.print(_table(comparison))

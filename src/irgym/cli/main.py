@@ -2,8 +2,10 @@
 
 import gc
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import NoReturn
+from dataclasses import fields, is_dataclass
+from typing import Any, NoReturn
 
 from irgym.base.errors import IrgymError, StorageError
 from irgym.base.files import check_distinct, check_writable
@@ -58,16 +60,26 @@ def _run(words: list[str]) -> None:
         ) from error
 
 
-def _check_outputs(command: object) -> None:
+def _check_outputs(command: Any) -> None:
     """Make sure, before any work is done, that the files that options name can be written.
 
     Raises:
         StorageError: One cannot, or two options name one file.
     """
-    given = {name: path for name, path in vars(command).items() if name in _OUTPUTS and path is not None}
+    given = {name: path for name, path in _options(command) if name in _OUTPUTS and path is not None}
     check_distinct({f"--{name}": path for name, path in given.items()})
     if "json" in given:
         check_writable(given["json"])
+
+
+def _options(command: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the options of a command, those of the requests in it too."""
+    for option in fields(command):
+        name, value = option.name, getattr(command, option.name)
+        if is_dataclass(value):
+            yield from _options(value)
+        else:
+            yield name, value
 
 
 def _end(text: str, code: int) -> NoReturn:

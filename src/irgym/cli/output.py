@@ -1,4 +1,4 @@
-"""What commands share: tables for people, JSON for programs."""
+"""Output that commands share: tables for people, JSON for programs."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ from irgym.base.interrupts import cursor_shown_when_terminated
 from irgym.base.json_files import write_json
 
 PROGRESS = "#"
-"""What lines begin with that tell what is being done."""
+"""Prefix of lines that report progress."""
 
 EVERY_S = 5.0
 """Seconds after which a line is printed again when only numbers in it have changed."""
@@ -49,7 +49,7 @@ class Output:
 
 
 class StatusLine(Protocol):
-    """What is being done."""
+    """Progress of a command."""
 
     def update(self, text: str) -> None:
         """Show another text."""
@@ -58,7 +58,7 @@ class StatusLine(Protocol):
 
 @dataclass(frozen=True)
 class SpinningLine:
-    """What is being done, in a line that changes."""
+    """Progress in a line that changes."""
 
     _status: Status
 
@@ -68,7 +68,7 @@ class SpinningLine:
 
 
 class PlainLines:
-    """What is being done, line after line: at once where it is something else, else every few seconds."""
+    """Progress line after line: a new activity at once, else every few seconds."""
 
     def __init__(self) -> None:
         self._words = ""

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tyro.conf import Positional
+from tyro.conf import OmitArgPrefixes, Positional
 
-from irgym.api.checks import check_export_of, check_file
+from irgym.api.checks import check_file
+from irgym.api.exports import check_export_of
+from irgym.api.requests import Measuring
 from irgym.api.tuning import replay
-from irgym.cli.options import Measuring
 from irgym.cli.output import console
+from irgym.core.catalogue import locate
 
 
 @dataclass(frozen=True)
@@ -21,23 +23,22 @@ class Replay:
     """The schedule, as `tune` prints it: actions separated by blanks."""
     seed: int = 0
     """Seed of the inputs that the results are checked on."""
-    measuring: Measuring = field(default_factory=Measuring)
+    measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form."""
     report: Path | None = None
-    """Write a page on the result to this file: what was gained by what, and the program before and after."""
+    """Write a page on the result to this file: the gains, and the program before and after."""
     json: Path | None = None
     """Write the result as JSON to this file."""
 
     def run(self) -> None:
         """Replay, print, export."""
-        what = self.measuring
         check_file(self.report)
-        check_export_of(self.uri, what.arguments["backend"], what.target, what.objective, self.export)
+        check_export_of(*locate(self.uri), self.measuring, self.export)
         with console().status(self.uri) as status:
             result = replay(
-                self.uri, self.schedule, seed=self.seed, **self.measuring.arguments, note=status.update
+                self.uri, self.schedule, seed=self.seed, measuring=self.measuring, note=status.update
             )
-        from irgym.cli.tuned import show  # late, as in `tune`
+        from irgym.cli.results import show  # late, as in `tune`
 
         show(result, self.json, self.export, self.report)

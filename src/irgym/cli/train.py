@@ -1,14 +1,14 @@
 """`irgym train`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
-from tyro.conf import Positional
+from tyro.conf import OmitArgPrefixes, Positional
 
+from irgym.api.requests import Measuring, Training
 from irgym.api.training import train
-from irgym.cli.options import Measuring
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
 from irgym.policies.run_folder import RunFolder
@@ -25,38 +25,12 @@ class Train:
     """Name of the environment."""
     folder: Annotated[Path, tyro.conf.arg(name="run")]
     """Folder for checkpoints, metrics (JSON lines, TensorBoard) and the policy."""
-    agent: str | None = None
-    """Learning algorithm, such as ppo, a2c, dqn or apex; by default the recipe's, or ppo."""
-    recipe: str | None = None
-    """Set-up of the training by name, such as scratch; other options given take precedence over it."""
-    dataset: str | None = None
-    """Name of a data set; by default the environment's own."""
-    limit: int | None = None
-    """Learn from this many of its training programs, evenly spread; by default from all."""
     seconds: float | None = None
     """Stop after this training time; the time before a resumption counts too."""
-    iterations: int | None = None
-    """Stop after this number of iterations in all; by default the agent's own number."""
     seed: int = 0
     """Seed of all random choices."""
-    resume: bool = False
-    """Continue the run in the folder exactly where its last checkpoint left it."""
-    reward: str = "default"
-    """Name of one of the environment's rewards."""
-    observation: str | None = None
-    """What the policy sees: a name, or several with commas between; by default the environment's."""
-    measuring: Measuring = field(default_factory=Measuring)
-    validate: int | None = None
-    """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
-
-    The default is 0, or what the recipe says.
-    Costs drift with the processor's clock, so the best of many validations may only be the luckiest.
-    """
-    screen: float | None = None
-    """Measure only this share of the new programs of an iteration: those that a learned cost model prefers.
-
-    Its predictions reward the others; they are neither recorded nor reported.
-    """
+    training: OmitArgPrefixes[Training] = field(default_factory=Training)
+    measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
     json: Path | None = None
     """Write the metrics of all iterations as JSON to this file at the end."""
     set: tuple[str, ...] = ()
@@ -65,23 +39,14 @@ class Train:
     def run(self) -> None:
         """Train, show progress, record."""
         out = console()
+        settings = settings_of(self.set, self.training.agent or "the agent")
         train(
             self.environment,
             self.folder,
-            self.agent,
-            recipe=self.recipe,
-            dataset=self.dataset,
-            limit=self.limit,
             seconds=self.seconds,
-            iterations=self.iterations,
             seed=self.seed,
-            resume=self.resume,
-            reward=self.reward,
-            observation=self.observation,
-            **self.measuring.arguments,
-            validate=self.validate,
-            screen=self.screen,
-            hyperparameters=settings_of(self.set, self.agent or "the agent"),
+            training=replace(self.training, hyperparameters=settings),
+            measuring=self.measuring,
             note=out.print,
             progress=lambda metrics: out.print(_line(metrics)),
         )

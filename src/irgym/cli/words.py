@@ -1,4 +1,4 @@
-"""What is checked in the words of a command line before tyro reads them, and how messages are written."""
+"""Checks of a command line before tyro reads it, and the form of messages."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
@@ -43,7 +43,9 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
 
 def sentence(error: Exception) -> str:
     """Return the message of an error on one line, with nothing in it that a terminal would obey."""
-    text = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in str(error))
+    text = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(error)
+    )
     return " ".join(map(_shortened, text.split(" ")))
 
 

@@ -1,4 +1,4 @@
-"""What a row of a comparison depends on beside its program, its method and the options of the command.
+"""Basis of a row: what it depends on besides its program, its method and the options of the command.
 
 A row that is taken over into another run must be what that run would have measured itself.
 """
@@ -27,12 +27,12 @@ WORDS = {
     "target": "another target",
     "policy": "another policy",
 }
-"""What is to be said where part of a basis differs."""
+"""Words for the parts of a basis that differ."""
 
 
 @dataclass(frozen=True)
 class Basis:
-    """What a row depends on.
+    """Everything that a row depends on.
 
     Attributes:
         machine: Key of the machine, and of what a candidate may use there.

@@ -19,7 +19,7 @@ from irgym.core.environment import Bench, Environment
 from irgym.core.objective import Objective
 from irgym.core.task import Task
 from irgym.judging.targets import machine_text
-from irgym.judging.tuning import Validator
+from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.policies import Policies, PolicyFiles
@@ -30,7 +30,7 @@ OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """What is to be compared, and on what terms.
+    """Plan of a comparison.
 
     Attributes:
         environment: Where the programs come from.
@@ -39,7 +39,7 @@ class ComparisonPlan:
         budget: What each search may spend on each program.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
-        target: Name of what code is made for; None for this machine.
+        target: Name of the target; None for this machine.
         objective: What is minimised; None for the tasks' own.
         also: Other objectives under which the schedules that are found are measured too.
         inputs: Random inputs on which results are checked, 0 for no checks; None for the environment's own
@@ -102,7 +102,7 @@ def run_comparison(
     tasks = list({task.uri: task for task in named}.values())  # a program that is named twice counts once
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
     chosen = [parse_method(text, environment, loaded.load) for text in with_raw(plan.methods)]
-    others = [one for one in others if one != tasks[0].objective]
+    others = [other for other in others if other != tasks[0].objective]
     inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
     conditions = Conditions(environment, bench, plan.budget, plan.seed, Validator(bench, inputs, plan.seed))
     settings = _settings(conditions, tasks[0], others, plan.backend)
@@ -120,7 +120,7 @@ def run_comparison(
                 continue
             observer.progress(task.uri, method.name)
             reference_costs = reference_costs or ReferenceCosts(
-                environment, bench, task, [one.name for one in others]
+                environment, bench, task, [other.name for other in others]
             )
             running.add(task, method, _attempt(method, conditions, task), reference_costs)
     return running.results([(task.uri, method.name) for task in tasks for method in chosen])
@@ -142,10 +142,10 @@ class _Loaded:
     def load(self, name: str) -> Policy:
         """Return the policy of a name."""
         if name not in self._loaded:
-            self._loaded[name] = self._anew(name)
+            self._loaded[name] = self._read(name)
         return self._loaded[name]
 
-    def _anew(self, name: str) -> Policy:
+    def _read(self, name: str) -> Policy:
         before = self._policies.identify(name, self._task)
         policy = self._policies.load(name, self._task)
         if before is not None and self._policies.identify(name, self._task) == before:
@@ -196,7 +196,7 @@ class _Running:
         count = len(earlier) - len(self.rows)
         if not count:
             return ""
-        return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed anew"
+        return f"{count} of {len(earlier)} earlier results are of {', '.join(reasons)}, and computed again"
 
     def _basis(self, task: Task[Any], method: Method) -> Basis:
         policy = self.policies.digests.get(policy_of(method), "")
@@ -208,9 +208,9 @@ class _Running:
 
     def add(self, task: Task[Any], method: Method, outcome: Outcome, reference_costs: ReferenceCosts) -> None:
         """Add what a method made of a program, and let it be kept."""
-        for one in (outcome, outcome.raw):
-            if one is not None:
-                row = replace(reference_costs.complete(one), basis=self._basis(task, method))
+        for result in (outcome, outcome.raw):
+            if result is not None:
+                row = replace(reference_costs.complete(result), basis=self._basis(task, method))
                 self.rows[row.program, row.method] = row
         if outcome.trace is not None:
             self.traces[outcome.row.program, outcome.row.method] = outcome.trace
@@ -258,9 +258,9 @@ def _settings(
     return {
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "objective": task.objective.name,
-        "objectives": [asdict(one) for one in (task.objective, *also)],
+        "objectives": [asdict(objective) for objective in (task.objective, *also)],
         "reference": environment.reference_pipeline,
-        "also": [one.name for one in also],
+        "also": [objective.name for objective in also],
         "backend": backend,
         "target": None if task.target is None else task.target.name,
         "seconds": conditions.budget.seconds,

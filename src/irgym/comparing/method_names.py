@@ -34,7 +34,7 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
 
     Args:
         text: `base`, a default schedule or a baseline of the environment, a search, `policy:NAME` (a policy
-            without search), `raw:NAME` (the same, even where that is worse than the program as written) or
+            without search), `raw:NAME` (the same, even where that is worse than the original program) or
             `SEARCH:NAME` (a search led by a policy), NAME being a policy that ships or a run folder.
         environment: Where the programs come from.
         load_policy: Returns the policy of a name.

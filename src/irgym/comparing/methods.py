@@ -1,8 +1,8 @@
-"""The methods of a comparison: the program as written, default schedules, searches, baselines."""
+"""The methods of a comparison: the original program, default schedules, searches, baselines."""
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from irgym.base.errors import BaselineError, IrgymError, WrongResultsError
@@ -10,22 +10,23 @@ from irgym.comparing.results import Trace
 from irgym.comparing.rows import BASE, Row
 from irgym.core import capabilities
 from irgym.core.environment import Bench, Environment, Versus
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
-from irgym.judging.finalists import confirm_best
-from irgym.judging.targets import of_baseline
-from irgym.judging.tuning import Finding, Validator, confirm, default_schedules
+from irgym.judging.finding import Finding
+from irgym.judging.judge import Judge
+from irgym.judging.reference import default_schedules
+from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.session import Strategy, run_search
 
 PEER_TIMEOUT_S = 900.0
-"""What a baseline may take for a program, its own tuning included."""
+"""Time limit of a baseline for a program; TVM tunes in it."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What all methods of a comparison have in common.
+    """Conditions that all methods of a comparison share.
 
     Attributes:
         environment: Where the programs come from.
@@ -41,10 +42,14 @@ class Conditions:
     seed: int
     validator: Validator
 
+    def judge(self, task: Task[Any]) -> Judge:
+        """Return the judge of a program."""
+        return Judge(self.environment, self.bench, task, self.validator)
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method made of a program, and how.
+    """Result of a method on a program, and how it was found.
 
     Attributes:
         row: The result.
@@ -86,8 +91,9 @@ class AsWritten:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check and measure the program."""
-        finding = confirmed(conditions, task, Schedule())
-        return outcome_of(self.name, task, finding, seconds=0.0, evaluations=0, speedup=1.0)
+        judge = conditions.judge(task)
+        outcome = outcome_of(self.name, task, judge.confirm(judge.original), seconds=0.0, evaluations=0)
+        return replace(outcome, row=replace(outcome.row, speedup=1.0))
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,13 @@ class Pipelined:
         started = time.perf_counter()
         schedule = capabilities.pipeline(task, self.name)
         seconds = time.perf_counter() - started
-        return outcome_of(self.name, task, confirmed(conditions, task, schedule), seconds, evaluations=0)
+        finding = conditions.judge(task).confirm(candidate_of(task, schedule))
+        return outcome_of(self.name, task, finding, seconds, evaluations=0)
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A search, led by a policy or not; the finalists are measured anew and the best of them reported.
+    """A search, led by a policy or not; the finalists are measured again and the best of them reported.
 
     One that is led by a policy begins with the compiler's default schedule, where costs are exact; the others
     begin with nothing, as in the literature.
@@ -129,11 +136,11 @@ class Searched:
             known=[] if self.policy is None else default_schedules(home, task),
         )
         if not result.finalists:
-            raise IrgymError(f"none of {result.evaluations} candidates ran, not even the program as written")
-        finding = confirm_best(home, bench, task, result, conditions.validator)
+            raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
+        finding = conditions.judge(task).best_of(result)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
-        return outcome_of(self.name, task, finding, result.seconds, result.evaluations, trace=trace)
+        return replace(outcome_of(self.name, task, finding, result.seconds, result.evaluations), trace=trace)
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ class BaselineMethod:
     name: str
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
-        """Check the baseline and time it in turn with the program as written."""
+        """Check the baseline and time it in turn with the original program."""
         known = {baseline.name: baseline for baseline in conditions.environment.baselines()}
         if not task.objective.timed and not known[self.name].any_objective:
             raise IrgymError(
@@ -151,14 +158,14 @@ class BaselineMethod:
             )
         reference = conditions.environment.reference_baseline if task.objective.timed else None
         started = time.perf_counter()
-        versus = _against_written(conditions, self.name, task)
+        versus = _against_original(conditions, self.name, task)
         seconds = time.perf_counter() - started
         speedup = 1.0 / versus.ratio
         ratio, detail = None, versus.detail
         if reference is not None:
             try:
                 same = self.name == reference
-                written = versus if same else _against_written(conditions, reference, task)
+                written = versus if same else _against_original(conditions, reference, task)
                 ratio = 1.0 if same else written.ratio * speedup
             except BaselineError as error:
                 detail = str(error)
@@ -166,16 +173,9 @@ class BaselineMethod:
         return Outcome(row)
 
 
-def _against_written(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
-    """Return timings of a baseline in turn with the program as written."""
-    call = capabilities.baseline_call(task, baseline, task.initial())
-    versus: Versus = conditions.bench.call(call, PEER_TIMEOUT_S)
-    return of_baseline(versus, task, call)
-
-
-def confirmed(conditions: Conditions, task: Task[Any], schedule: Schedule) -> Finding:
-    """Validate and measure what a schedule makes of a program; see `irgym.judging.tuning.confirm`."""
-    return confirm(conditions.environment, conditions.bench, task, schedule, conditions.validator)
+def _against_original(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
+    """Return timings of a baseline in turn with the original program."""
+    return conditions.judge(task).trials.versus(baseline, task.initial(), PEER_TIMEOUT_S)
 
 
 def outcome_of(
@@ -184,28 +184,24 @@ def outcome_of(
     finding: Finding,
     seconds: float,
     evaluations: int,
-    speedup: float | None = None,
     best_seen: float | None = None,
-    trace: Trace | None = None,
 ) -> Outcome:
-    """Return what a method found, as its outcome.
+    """Return the outcome of a method.
 
     Args:
         method: Name of the method.
         task: The program.
-        finding: What was found.
+        finding: What the method found.
         seconds: See `Row`, and so are the others.
         evaluations: Candidates evaluated.
-        speedup: By default that of the finding.
         best_seen: The least cost on the way of a policy.
-        trace: The course of a search.
 
     Raises:
         WrongResultsError: The method found a wrong program: it has failed, though `tune` takes the next best.
     """
     if finding.rejected:
         raise WrongResultsError(finding.rejected[0])
-    gained = finding.speedup if speedup is None else speedup
+    gained = finding.speedup
     low, high = finding.baseline_noise or (None, None)
     row = Row(
         program=task.uri,
@@ -227,4 +223,4 @@ def outcome_of(
     )
     versus = finding.versus
     baseline = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
-    return Outcome(row, trace, baseline, finding.state)
+    return Outcome(row, None, baseline, finding.state)

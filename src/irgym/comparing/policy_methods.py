@@ -1,4 +1,4 @@
-"""Policies as methods of a comparison: one episode without a search, raw or never worse than as written."""
+"""Policies as methods of a comparison: one episode without a search, raw or never worse than the original."""
 
 import math
 import time
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from irgym.comparing.methods import Conditions, Outcome, confirmed, outcome_of
+from irgym.comparing.methods import Conditions, Outcome, outcome_of
+from irgym.core.schedule import Candidate
 from irgym.core.task import Task
-from irgym.judging.finalists import confirm_episode
-from irgym.judging.tuning import Finding, measure_anew
+from irgym.judging.finding import Finding
 from irgym.policies.policy import Policy
 from irgym.search.rollouts import candidates, most_probable, outcome
 from irgym.search.session import Node
@@ -50,20 +50,21 @@ class RawPolicy:
         path = most_probable(task, self.policy)
         inference_s = time.perf_counter() - started
         final = outcome(task, path)
-        measurement = measure_anew(conditions.bench, task, final.state)
+        measurement = conditions.judge(task).trials.measure(final.state)
         return Episode(path, final, measurement.ok, inference_s + measurement.compile_s)
 
     def judged(self, conditions: Conditions, task: Task[Any], episode: Episode) -> tuple[Finding, Outcome]:
         """Check and measure the final state of an episode."""
-        finding = confirmed(conditions, task, episode.final.schedule)
+        final = Candidate(episode.final.state, episode.final.schedule)
+        finding = conditions.judge(task).confirm(final)
         return finding, outcome_of(self.name, task, finding, episode.seconds, evaluations=0)
 
 
 @dataclass(frozen=True)
 class RolledOut:
-    """A policy's episode, never worse than the program as written.
+    """A policy's episode, never worse than the original program.
 
-    The result is the best of the final state, the best state seen on the way, and the program as written.
+    The result is the best of the final state, the best state seen on the way, and the original program.
     What the policy comes to by itself is the outcome's `raw`; there is none where that does not run.
     """
 
@@ -79,9 +80,7 @@ class RolledOut:
         seconds = episode.seconds + time.perf_counter() - started
         least = min(costs)
         best = nodes[costs.index(least)] if least < math.inf else episode.path[0]
-        finding = confirm_episode(
-            conditions.environment, conditions.bench, task, final, best.schedule, conditions.validator
-        )
+        finding = conditions.judge(task).best_of_episode(final, Candidate(best.state, best.schedule))
         best_seen = min(finding.cost, least)
         made = outcome_of(self.name, task, finding, seconds, len(nodes), best_seen=best_seen)
         return replace(made, raw=raw)

@@ -1,4 +1,4 @@
-"""What the rows of a program refer to beside the program as written: the reference and other objectives."""
+"""Reference costs of a program: those of the reference pipeline, and those under other objectives."""
 
 import math
 from collections.abc import Sequence
@@ -10,9 +10,10 @@ from irgym.base.errors import IrgymError
 from irgym.comparing.methods import Outcome
 from irgym.comparing.rows import Row, Side
 from irgym.core.environment import Bench, Environment
-from irgym.core.schedule import replay
 from irgym.core.task import Task
-from irgym.judging.tuning import Reference, gain_ratio, least_cost, over, reference_of
+from irgym.judging.finding import gain_ratio, over
+from irgym.judging.reference import Reference, reference_of
+from irgym.judging.trials import Trials
 
 
 class ReferenceCosts:
@@ -71,7 +72,7 @@ class ReferenceCosts:
         first = self._cost(objective, self.task.initial())
         theirs = None
         if self.reference is not None:
-            theirs = self._cost(objective, replay(self.task, self.reference.schedule))
+            theirs = self._cost(objective, self.reference.candidate.state)
         return Side(
             cost,
             None if first is None else _finite(over(first, cost)),
@@ -79,13 +80,13 @@ class ReferenceCosts:
         )
 
     def _cost(self, objective: str, state: Any) -> float | None:
-        """Return the least of some costs measured anew; None where the program fails."""
+        """Return the least of some costs measured again; None where the program fails."""
         other = self._others[objective]
         key = objective, other.job(state).schedule
         if key not in self._costs:
             self._costs[key] = None
             with suppress(IrgymError):
-                self._costs[key] = least_cost(self._bench, other, state)
+                self._costs[key] = Trials(self._bench, other).costs([state])[0]
         return self._costs[key]
 
 

@@ -54,12 +54,13 @@ class Comparison:
 
     @property
     def objectives(self) -> dict[str, Objective]:
-        """What costs are, by name: the objective that was minimised, then the others."""
-        return {one["name"]: Objective(**one) for one in self.settings.get("objectives", [asdict(TIME)])}
+        """Objectives by name: the minimised one, then the others."""
+        known = self.settings.get("objectives", [asdict(TIME)])
+        return {objective["name"]: Objective(**objective) for objective in known}
 
     @property
     def objective(self) -> Objective:
-        """What was minimised."""
+        """The minimised objective."""
         return next(iter(self.objectives.values()))
 
     @property
@@ -147,7 +148,7 @@ SETTINGS: Mapping[str, Any] = {
     "validation_inputs": Annotated[int, Range(low=0)],
     "baseline": str,
 }
-"""What the settings of a comparison are, by name."""
+"""Types of the settings of a comparison, by name."""
 
 
 @dataclass(frozen=True)

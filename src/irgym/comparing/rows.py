@@ -1,4 +1,4 @@
-"""What a method made of a program: the line of a comparison."""
+"""Rows of a comparison: the result of a method on a program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from irgym.base.values import Range
 from irgym.comparing.basis import Basis
 
 BASE = "base"
-"""The method that leaves every program as written."""
+"""The method that leaves every original program."""
 
 POLICY, RAW = "policy", "raw"
-"""What the methods `policy:NAME` and `raw:NAME` begin with: a policy without a search, or its bare result."""
+"""Prefixes of the methods `policy:NAME` and `raw:NAME`: a policy without a search, or its final state."""
 
 VAST = 1e30
 """Costs, times and ratios are less: what a damaged file has beyond it could not be drawn."""
@@ -29,7 +29,7 @@ class Side:
 
     Attributes:
         cost: The cost; None where it failed.
-        speedup: Cost of the program as written over it.
+        speedup: Cost of the original program over it.
         reference_ratio: Cost after the reference pipeline over it; None without a reference.
     """
 
@@ -40,13 +40,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Row:
-    """What a method made of a program.
+    """Result of a method on a program.
 
     Attributes:
         program: URI.
         method: Name of the method.
         cost: Cost measured after the method ended, in the objective's unit; None where it failed.
-        speedup: Cost of the program as written over `cost`.
+        speedup: Cost of the original program over `cost`.
         baseline_ratio: The baseline's time over ours; above 1, we are faster. None without a baseline.
         noise_low: For the baseline itself, the least ratio of its timings in turn with itself; else None.
         noise_high: The greatest such ratio.
@@ -62,7 +62,7 @@ class Row:
             reference, and where the reference reduces nothing.
         family: Family of the program; empty where programs are not grouped.
         also: The cost under other objectives, by their names.
-        no_gain: See `irgym.judging.tuning.Finding.no_gain`.
+        no_gain: See `irgym.judging.finding.Finding.no_gain`.
         not_checkable: The wrong answer that would have agreed too, in words; empty where those tried show.
         basis: What else it depends on.
     """

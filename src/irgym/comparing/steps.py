@@ -24,7 +24,7 @@ class Step:
 
     Attributes:
         program: URI.
-        action: Text of the action, or a group of actions in words; empty for the program as written.
+        action: Text of the action, or a group of actions in words; empty for the original program.
         text: The program as text; empty where it is drawn.
         cost: Its cost; None where it failed.
         objective: What the cost is.
@@ -40,7 +40,7 @@ class Step:
 
 
 def steps_of(task: Task[Any], evaluator: Evaluator, schedule: Schedule) -> list[Step]:
-    """Return the program as written and after each action of a schedule.
+    """Return the original program and after each action of a schedule.
 
     Programs that can be drawn have long schedules of small changes: there it is the program after each group
     of actions, as `irgym.judging.gains` makes them.

@@ -16,7 +16,7 @@ class SideSummary:
     """A method over all programs, under another objective.
 
     Attributes:
-        speedup: Over the programs as written.
+        speedup: Over the original programs.
         reference_ratio: Over the reference pipeline; None without a reference.
     """
 
@@ -32,8 +32,8 @@ class Summary:
         method: Name of the method.
         programs: Programs that it was run on.
         failed: How many of them it failed on; they are left out of the following.
-        no_gain: On how many of them it found nothing better than the program as written, or the baseline.
-        speedup: Over the programs as written; None where all failed.
+        no_gain: On how many of them it found nothing better than the original program, or the baseline.
+        speedup: Over the original programs; None where all failed.
         baseline_ratio: Over the baseline; None without a baseline.
         verdict: What `baseline_ratio` shows; without one `reference_ratio`, without either `speedup`.
         record: On how many programs that ratio is above 1, is 1, and is below 1; None where all failed.
@@ -98,7 +98,7 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
     ]
     intervals = [_interval(ratios, noise) for ratios in kinds]
     baseline_ratio, reference_ratio, speedup = intervals
-    decisive = next((place for place, one in enumerate(intervals) if one), None)
+    decisive = next((place for place, interval in enumerate(intervals) if interval), None)
     judged = None if decisive is None else intervals[decisive]
     to_best = [_quotient(best[program], row) for program, row in solved.items()]
     times = [row.seconds for row in solved.values() if row.seconds is not None]
@@ -127,9 +127,9 @@ def _summary(method: str, rows: list[Row], best: Mapping[str, Row], noise: float
 
 def _record(values: Sequence[float | None]) -> tuple[int, int, int]:
     """Return how many ratios are above 1, are 1, and are below 1."""
-    ratios = [one for one in values if one is not None]
-    equal = sum(one == 1.0 for one in ratios)
-    better = sum(one > 1.0 for one in ratios)
+    ratios = [value for value in values if value is not None]
+    equal = sum(ratio == 1.0 for ratio in ratios)
+    better = sum(ratio > 1.0 for ratio in ratios)
     return better, equal, len(ratios) - better - equal
 
 

@@ -1,1 +1,1 @@
-"""What every environment, search and agent shares: tasks, actions, schedules, costs, rewards, programs."""
+"""Concepts that environments, searches and agents share: tasks, actions, schedules, costs, rewards."""

@@ -61,7 +61,7 @@ class Mask:
         """
         places = {pair: place for place, pair in enumerate(self.candidates)}
         if len(places) < len(self.candidates):
-            raise ValueError("a candidate occurs twice in a mask: give each one of a kind its own name")
+            raise ValueError("a candidate occurs twice in a mask: candidates of a kind need distinct names")
         return places
 
     @cached_property
@@ -341,7 +341,7 @@ class ActionSpace:
             ScheduleError: There is no such action; the message says which there are.
         """
         head, _, name = text.partition("@")
-        # Names of kinds may have an underscore of their own.
+        # Names of kinds may contain underscores.
         ends = [len(head), *(place for place in range(len(head)) if head[place] == "_")]
         found = [self._kind_index[head[:end]] for end in ends if head[:end] in self._kind_index]
         for index in found:

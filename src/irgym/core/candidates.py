@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class CandidateObservation:
-    """What a policy sees of a state and of each of its candidates.
+    """Observation of a state and of each of its candidates.
 
     Attributes:
         state: Shape [F]; the state as a whole.

@@ -1,4 +1,4 @@
-"""What a task may offer beyond what every task must: asked for here by type, and nowhere else.
+"""Capabilities: optional methods of tasks, asked for here by type, and nowhere else.
 
 A task offers a capability by having its methods; nothing is declared. What is not offered is left out:
 without sketches a search starts from random episodes, without an analysis a reward has no shaping.
@@ -72,7 +72,7 @@ class AnalysedForm(Protocol):
 
 @runtime_checkable
 class CostFeatures(Protocol):
-    """What a learned model can tell costs from."""
+    """Features from which a learned model predicts costs."""
 
     def cost_features(self, state: Any) -> NDArray[np.float64]:
         """Return figures of the program, shape [K]: equal for states with equal keys.
@@ -110,7 +110,7 @@ class Parts(Protocol):
         ...
 
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
-        """Return the schedule that does to each part what its own does.
+        """Return the schedule that applies to each part the schedule found for it.
 
         Args:
             schedules: One for each of `parts`.
@@ -123,7 +123,7 @@ class Counted(Protocol):
     """How many programs there are, so that small tasks can be searched exhaustively."""
 
     def programs(self) -> int:
-        """Return how many distinct programs the actions can make, the program as written included."""
+        """Return how many distinct programs the actions can make, the original program included."""
         ...
 
 
@@ -154,7 +154,7 @@ class Endings(Protocol):
         ...
 
     def ending_of(self, baseline: str) -> Action | None:
-        """Return the ending that makes the program as written what a baseline is; None where none does."""
+        """Return the ending that makes the original program what a baseline is; None where none does."""
         ...
 
     def running(self, state: Any) -> str:
@@ -164,7 +164,7 @@ class Endings(Protocol):
 
 @runtime_checkable
 class Finishing(Protocol):
-    """A compiler that runs an order of its own after every schedule, as far as that changes anything."""
+    """A compiler that runs its default pipeline after every schedule."""
 
     def finishing(self, state: Any) -> Schedule:
         """Return what that order comes to in a state; it may be longer than an episode."""
@@ -318,7 +318,7 @@ def endings(task: Task[Any], state: Any) -> Sequence[Action]:
 
 
 def ending_of(task: Task[Any], baseline: str) -> Action | None:
-    """Return the ending that makes the program as written what a baseline is; None where none does."""
+    """Return the ending that makes the original program what a baseline is; None where none does."""
     offered = ask(task, Endings)
     return None if offered is None else offered.ending_of(baseline)
 

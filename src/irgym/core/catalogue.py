@@ -71,18 +71,18 @@ def locate(
     """
     if isinstance(program, str | os.PathLike):
         if inputs:
-            raise ProgramError(f"{program} has its own inputs: give inputs only with a module or a function")
+            raise ProgramError(f"{program} names its inputs: give inputs only with a module or a function")
         found, uri = _located(cast("str | os.PathLike[str]", program))
         if environment not in (None, found.name):
             raise ProgramError(f"{uri} is a program of {found.name}: name no other environment")
         return found, uri
     asked = _environments() if environment is None else [ENVIRONMENTS.load(environment)]
-    for one in asked:
-        uri = one.program_of(program, inputs)
+    for taker in asked:
+        uri = taker.program_of(program, inputs)
         if uri is not None:
-            return one, uri
-    named = [one for one in _environments() if environment in (None, one.name)]
-    accepted = dict.fromkeys(one.accepts for one in named if one.accepts)
+            return taker, uri
+    named = [home for home in _environments() if environment in (None, home.name)]
+    accepted = dict.fromkeys(home.accepts for home in named if home.accepts)
     kind = type(program).__name__
     what = "no program" if environment is None else f"no program of {environment}"
     raise ProgramError(f"an object of type {kind} is {what}: give {', or '.join(['a URI', *accepted])}")
@@ -90,7 +90,7 @@ def locate(
 
 def takers(environment: "Environment") -> list[str]:
     """Return the names of all environments that take objects of the same kind, in the order of asking."""
-    return [one.name for one in _environments() if one.accepts == environment.accepts]
+    return [home.name for home in _environments() if home.accepts == environment.accepts]
 
 
 def _located(program: "str | os.PathLike[str]") -> "tuple[Environment, str]":
@@ -195,7 +195,7 @@ def check_objective(environment: "Environment", objective: str | None) -> None:
 
 
 def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
-    """Return a data set of an environment, by default its own.
+    """Return a data set of an environment, its default one if none is named.
 
     Args:
         environment: The environment.

@@ -56,7 +56,7 @@ class Call:
     Attributes:
         function: `package.module:function`, imported where it runs.
         arguments: Picklable positional arguments.
-        environment: Variables that are set before anything is imported: the call gets a process of its own.
+        environment: Variables that are set before anything is imported: the call gets a new process.
             Not for candidates.
     """
 
@@ -76,7 +76,7 @@ class Job:
         toolchain: Versions of everything that makes the code and measures it.
         objective: What is measured, such as `time`.
         known: The result where the state knows it already, such as an op count: nothing is run.
-        original: Whether it is the program as written. That is known to run, so that a crash, a time-out or
+        original: Whether it is the original program. That is known to run, so that a crash, a time-out or
             too little memory tell of the machine, and are never recorded.
         parts: Where the cost is a sum: factors, and the jobs whose costs they multiply. Each of these is
             evaluated like any other job; the call is not run, and the sum itself is never recorded.
@@ -101,11 +101,11 @@ class Job:
 
 def total(parts: Sequence[tuple[float, Measurement]]) -> Measurement:
     """Return the sum of some costs, each times its factor; the first failure where there is one."""
-    failed = next((one for _, one in parts if not one.ok), None)
+    failed = next((part for _, part in parts if not part.ok), None)
     if failed is not None:
         return failed
-    cost = sum(factor * one.cost for factor, one in parts)
-    return Measurement(Outcome.OK, (cost,), cached=all(one.cached for _, one in parts))
+    cost = sum(factor * part.cost for factor, part in parts)
+    return Measurement(Outcome.OK, (cost,), cached=all(part.cached for _, part in parts))
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Record:
 
 @runtime_checkable
 class CostHistory(Protocol):
-    """What remembers measurements, as evaluators with a cost cache do; all of one kind of machine."""
+    """Past measurements, which evaluators with a cost cache remember; all of one kind of machine."""
 
     def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
         """Return what is known of each job without measuring, None where nothing is."""

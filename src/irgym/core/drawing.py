@@ -22,7 +22,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """What goes from one box to another.
+    """An arrow from one box to another.
 
     Attributes:
         source: Name of a box.
@@ -42,7 +42,7 @@ class Drawing:
     Attributes:
         boxes: Each of another name; arrows point from earlier to later ones.
         arrows: Between boxes.
-        kinds: Kinds of boxes in the order of a legend; each has a colour of its own, up to ten.
+        kinds: Kinds of boxes in the order of a legend; each has a different colour, up to ten.
         parts: What boxes are, in the plural, such as `operators`.
 
     Raises:

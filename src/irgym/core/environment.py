@@ -1,4 +1,4 @@
-"""What an environment brings: tasks from URIs, data sets, back ends, baselines, trained policies."""
+"""Environments: tasks from URIs, data sets, back ends, baselines, trained policies."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -180,7 +180,7 @@ class Bench(Protocol):
 
     @property
     def evaluator(self) -> Evaluator:
-        """What answers jobs."""
+        """Evaluator of jobs."""
         ...
 
     @property
@@ -199,7 +199,7 @@ class Bench(Protocol):
         ...
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
-        """Measure jobs anew, without the cache; failures are measurements too."""
+        """Measure jobs without the cache; failures are measurements too."""
         ...
 
     def call(self, call: Call, timeout_s: float | None = None) -> Any:
@@ -267,8 +267,8 @@ class Environment(ABC):
         Args:
             uri: The program.
             backend: Name of a back end; by default the preferred one of those that make code for the target.
-            target: What code is made for, or its name; by default what the back end named makes code for,
-                else this machine. Tasks whose costs depend on no target take any, and have none.
+            target: The target or its name; by default the target of the back end named, else this machine.
+                Tasks whose costs depend on no target take any, and have none.
             objective: What is minimised; by default the environment's first objective.
 
         Raises:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Objective:
-    """What a cost means.
+    """Meaning of a cost.
 
     Attributes:
         name: What users choose it by.

@@ -1,4 +1,4 @@
-"""What URIs say of a file's open names: numbers that they are bound to, and ranges that inputs have."""
+"""Queries of URIs: numbers that bind a file's open sizes, and ranges of its inputs."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ LARGEST = 10**9 - 1
 """The greatest number that a URI may hold."""
 
 RANGE = "range."
-"""What precedes the name of an input whose range is given."""
+"""Prefix of the name of an input whose range is given."""
 
 _RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 

@@ -1,7 +1,7 @@
 """Schedules: the actions taken from a task's initial state, with a text form that parses back."""
 
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, ActionSpace
@@ -63,3 +63,29 @@ def replay(task: Task[S], schedule: Schedule) -> S:
         ScheduleError: An action does not apply; the message names it and its place.
     """
     return states_along(task, schedule)[-1]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A scheduled program: a state of a task, and a schedule that leads to it.
+
+    Candidates are equal if their schedules are. It goes from a search to the result, so that nothing has to
+    replay the schedule.
+    """
+
+    state: Any = field(repr=False, compare=False)
+    schedule: Schedule
+
+
+def candidate_of(task: Task[Any], schedule: Schedule) -> Candidate:
+    """Return the candidate of a schedule.
+
+    Raises:
+        ScheduleError: An action does not apply; the message names it and its place.
+    """
+    return Candidate(replay(task, schedule), schedule)
+
+
+def original_of(task: Task[Any]) -> Candidate:
+    """Return the original program as a candidate."""
+    return Candidate(task.initial(), Schedule())

@@ -1,4 +1,4 @@
-"""Targets: what code is made for."""
+"""Targets of code generation."""
 
 from dataclasses import dataclass, replace
 from math import log2
@@ -37,7 +37,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Target:
-    """What code is made for: an instruction set, and the machine around it.
+    """Target of code generation: an instruction set, and the machine around it.
 
     Attributes:
         name: Level of the instruction set, such as `x86-64-v3` (x86-64 psABI, section 3.1.1).
@@ -69,11 +69,11 @@ class Target:
 
     def cache(self, level: int) -> int:
         """Return the bytes of a level of cache, from 1 to 3; what is usual where the target does not tell."""
-        return next((one.size for one in self.caches if one.level == level), USUAL_CACHES[level - 1])
+        return next((cache.size for cache in self.caches if cache.level == level), USUAL_CACHES[level - 1])
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """What a policy may condition on, `NUMBERS` of them, each from 0 to about 1.
+        """Features of the target for policies, `NUMBERS` of them, each from 0 to about 1.
 
         Lanes, registers, cores, and the bytes of the first three levels of cache, 0 for one that is missing.
         Logarithms to the base 2, the first three over 8, sizes over 32.

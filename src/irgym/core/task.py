@@ -63,7 +63,7 @@ class Task(ABC, Generic[S]):
 
     @abstractmethod
     def initial(self) -> S:
-        """Return the state of the program as written, with no action taken."""
+        """Return the state of the original program, with no action taken."""
 
     @abstractmethod
     def mask(self, state: S) -> Mask:
@@ -170,7 +170,7 @@ class Task(ABC, Generic[S]):
 
     @property
     def target(self) -> Target | None:
-        """What its code is made for; None where its costs depend on no target."""
+        """Target of its code; None if its costs depend on no target."""
         return None
 
     @property

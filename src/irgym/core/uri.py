@@ -1,6 +1,6 @@
 """The URIs of all environments: `scheme://family/sizes?name=value&...` and `scheme:FILE`.
 
-After a file may stand what names of its own are bound to, `scheme:FILE?name=value&...`, and a part of it,
+A file may be followed by values of its open sizes, `scheme:FILE?name=value&...`, and by a part of it,
 `scheme:FILE#name`.
 
 An environment declares its families, sizes, options and files as a `Grammar`, which reads URIs, refuses wrong
@@ -19,7 +19,7 @@ from irgym.base.errors import ProgramError
 from irgym.core.queries import LARGEST, RANGE, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
-"""What an option may hold."""
+"""Type of an option's value."""
 
 _NONE: Mapping[str, Value] = {}
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -136,7 +136,7 @@ class Files:
 
 @dataclass(frozen=True)
 class ProgramUri:
-    """What a URI says.
+    """Parts of a URI.
 
     Attributes:
         uri: Its canonical text.

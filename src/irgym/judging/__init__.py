@@ -1,1 +1,1 @@
-"""What follows a search: measure the finalists again, validate the best, compare it with a baseline."""
+"""Judging after a search: measure the finalists again, validate the best, compare it with a baseline."""

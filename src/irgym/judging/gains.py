@@ -1,4 +1,4 @@
-"""What the actions of a schedule gain, in groups: known exactly, or timed in turn with what was before."""
+"""Gains of the actions of a schedule, in groups: known exactly, or timed in turn with the state before."""
 
 import time
 from collections import Counter
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Gain:
-    """What a group of consecutive actions gains.
+    """Gain of a group of consecutive actions.
 
     Attributes:
         label: The group in words: the text of its action, or kinds and their numbers.
@@ -81,12 +81,12 @@ class Gain:
 
     @property
     def gain(self) -> float:
-        """Cost before less cost after."""
+        """Cost before minus cost after."""
         return self.before - self.after
 
     @property
     def share(self) -> float:
-        """What is gained, as a share of the cost before, by the median of the rounds."""
+        """Gain as a share of the cost before, by the median of the rounds."""
         return 0.0 if self.ratio is None else 1.0 - 1.0 / self.ratio
 
     @property
@@ -100,16 +100,16 @@ class Gain:
 def groups_of(task: Task[Any], schedule: Schedule) -> list[Group]:
     """Return the actions of a schedule in groups.
 
-    Consecutive rewrites by one rule, at several candidates, are one group; another action is one of its own.
+    Consecutive rewrites by one rule, at several candidates, are one group; any other action is alone.
     """
     groups: list[Group] = []
     for place, action in enumerate(schedule.actions):
         kind = task.space.kinds[action.kind]
-        one = Group(place, place + 1, Counter([kind.name]))
+        group = Group(place, place + 1, Counter([kind.name]))
         if kind.candidates and groups and groups[-1].kinds.keys() == {kind.name}:
-            groups[-1] = groups[-1].joined(one)
+            groups[-1] = groups[-1].joined(group)
         else:
-            groups.append(one)
+            groups.append(group)
     return groups
 
 
@@ -150,15 +150,15 @@ def gains_of(
     groups = groups_of(task, schedule)
     costs = [known.cost for state in states if (known := task.job(state).known) is not None and known.ok]
     if len(costs) == len(states):
-        return tuple(_known(one, texts, costs) for one in groups)
+        return tuple(_known(group, texts, costs) for group in groups)
     stages = ask(task, Stages) if task.objective.timed else None
     if stages is None:
         return ()
     changing = [
-        one
-        for one in groups
-        if not task.space.kinds[schedule.actions[one.begin].kind].ends
-        or task.key(states[one.begin]) != task.key(states[one.end])
+        group
+        for group in groups
+        if not task.space.kinds[schedule.actions[group.begin].kind].ends
+        or task.key(states[group.begin]) != task.key(states[group.end])
     ]
     return _timed(bench, stages, states, texts, changing, limit_s, clock)
 
@@ -227,21 +227,21 @@ def gain_cells(gains: Sequence[Gain], objective: Objective) -> list[list[str]]:
     """Return the table of gains, a row a group; what the noise hides is said to be noise."""
     if objective.timed:
         return [
-            [one.label, *(cost_text(cost, objective) for cost in (one.before, one.after)), _percent(one)]
-            for one in gains
+            [gain.label, *(cost_text(cost, objective) for cost in (gain.before, gain.after)), _percent(gain)]
+            for gain in gains
         ]
-    whole = sum(one.gain for one in gains)
+    whole = sum(gain.gain for gain in gains)
     return [
         [
-            one.label,
-            *(cost_text(value, objective) for value in (one.after, one.gain)),
-            f"{one.gain / whole:.1%}" if whole > 0 else "-",
+            gain.label,
+            *(cost_text(value, objective) for value in (gain.after, gain.gain)),
+            f"{gain.gain / whole:.1%}" if whole > 0 else "-",
         ]
-        for one in gains
+        for gain in gains
     ]
 
 
-def _percent(one: Gain) -> str:
-    if one.clear or one.low is None or one.high is None:
-        return f"{one.share:+.1%}"
-    return f"noise (±{max(SURE, abs(1 - 1 / one.low), abs(1 - 1 / one.high)):.1%})"
+def _percent(gain: Gain) -> str:
+    if gain.clear or gain.low is None or gain.high is None:
+        return f"{gain.share:+.1%}"
+    return f"noise (±{max(SURE, abs(1 - 1 / gain.low), abs(1 - 1 / gain.high)):.1%})"

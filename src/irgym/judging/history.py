@@ -1,4 +1,4 @@
-"""What was found before: a line for each result of `tune`, which a later search goes on from."""
+"""History: a line for each result of `tune`; a later search can continue from them."""
 
 import fcntl
 import json
@@ -13,8 +13,8 @@ from irgym.base.errors import StorageError, explained
 from irgym.base.files import make_folder
 from irgym.base.json_files import read_json_lines
 from irgym.core.task import Task
-from irgym.judging.tuned import Tuned
-from irgym.judging.tuning import over
+from irgym.judging.finding import over
+from irgym.judging.result import Tuned
 from irgym.measure.machine import cache_dir
 
 
@@ -28,7 +28,7 @@ class Known:
         unit: Its unit, empty for counts.
         target: What code was made for; empty where costs depend on none.
         conditions: Key of the machine, and of what a candidate could use.
-        schedule: Text of the schedule; empty for the program as written.
+        schedule: Text of the schedule; empty for the original program.
         cost: Cost measured after the search.
         cost_as_written: Cost of the program with no action taken.
         baseline: Name of the baseline; None where there was none.
@@ -62,7 +62,7 @@ class Known:
 
     @property
     def speedup(self) -> float:
-        """Cost as written over the cost."""
+        """Original cost over the cost."""
         return over(self.cost_as_written, self.cost)
 
 
@@ -135,8 +135,8 @@ class History:
 
 def best_first(known: Sequence[Known]) -> list[Known]:
     """Return the results with the least costs first, one for each schedule."""
-    distinct = {one.schedule: one for one in sorted(known, key=lambda one: -one.cost)}
-    return sorted(distinct.values(), key=lambda one: one.cost)
+    distinct = {result.schedule: result for result in sorted(known, key=lambda result: -result.cost)}
+    return sorted(distinct.values(), key=lambda result: result.cost)
 
 
 def _target(task: Task[Any]) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from irgym.core.environment import Environment
+from irgym.judging.result import Tuned
 from irgym.judging.statistics import Interval, geometric_interval
-from irgym.judging.tuned import Tuned
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class TunedParts:
 
     @property
     def speedup(self) -> Interval | None:
-        """Geometric mean of the costs as written over those now; None where nothing was tuned."""
-        return _mean([one.speedup for one in self.results])
+        """Geometric mean of the original costs over those now; None where nothing was tuned."""
+        return _mean([result.speedup for result in self.results])
 
     @property
     def reference_ratio(self) -> Interval | None:
         """Geometric mean of the costs after the default schedule over ours; None where there is none."""
-        return _mean([one.reference_ratio for one in self.results])
+        return _mean([result.reference_ratio for result in self.results])
 
     @property
     def proven(self) -> int:
         """How many results are proven: no schedule is better."""
-        return sum(one.search is not None and one.search.complete for one in self.results)
+        return sum(result.search is not None and result.search.complete for result in self.results)
 
     def export(self, path: str | Path) -> list[Path]:
         """Write the whole with all parts as they are now, in a form that is usable without irgym.
@@ -49,13 +49,14 @@ class TunedParts:
             IrgymError: The suffix names no form, or the environment writes parts alone.
             StorageError: A file cannot be written.
         """
-        return self.environment.export_parts([(one.task, one.state) for one in self.results], Path(path))
+        parts = [(result.task, result.state) for result in self.results]
+        return self.environment.export_parts(parts, Path(path))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {
             "program": self.program,
-            "parts": [one.to_json() for one in self.results],
+            "parts": [result.to_json() for result in self.results],
             "failures": dict(self.failures),
             "speedup": None if self.speedup is None else self.speedup.mean,
             "reference_ratio": None if self.reference_ratio is None else self.reference_ratio.mean,
@@ -64,5 +65,5 @@ class TunedParts:
 
 
 def _mean(ratios: Sequence[float | None]) -> Interval | None:
-    known = [one for one in ratios if one is not None and 0.0 < one < math.inf]
+    known = [ratio for ratio in ratios if ratio is not None and 0.0 < ratio < math.inf]
     return geometric_interval(known) if known else None

@@ -15,7 +15,7 @@ START_S = 5.0
 """Seconds that the checks of the smallest program may take: processes start, libraries are imported."""
 
 CHECKS = 6.0
-"""Checks compile and run programs so many times as long as it took to compile and run the one as written."""
+"""Time of the checks, in units of the time that the original program took to compile and run."""
 
 PAIRS = 60
 """Runs of a program and its baseline in turn, or the machine's peak, unless they are slow: see
@@ -23,11 +23,11 @@ PAIRS = 60
 
 ENDED = 10
 """Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
-before time is up, and to make both programs ready anew for each takes longer than to time them."""
+before time is up, and preparing both programs for each comparison takes longer than timing them."""
 
 FINAL = 3
 """Comparisons with the baseline otherwise: a finalist's that begins before time is up, the result's, and that
-of the program as written where it turns out to be no better."""
+of the original program where it turns out to be no better."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ ENDLESS = Patience()
 
 @dataclass(frozen=True)
 class Checks:
-    """What the checks after a search took.
+    """Time of the checks after a search.
 
     Attributes:
         seconds: Wall-clock time, from the end of the search's own time on.
-        bound_s: What was said before that it would be at most.
+        bound_s: Bound that was announced before.
     """
 
     seconds: float
@@ -80,7 +80,7 @@ class Checks:
 
 
 def first_seconds(task: Task[Any], first: Measurement) -> float:
-    """Return how long it took to find out the cost of a program as written, also where that was recorded."""
+    """Return how long it took to find out the cost of a original program, also where that was recorded."""
     ran_s = 2 * first.cost * 1e-9 if task.objective.timed and first.ok else 0.0
     return first.compile_s + ran_s
 
@@ -90,7 +90,7 @@ def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
 
     Args:
         task: The program.
-        first_cost: Cost of the program as written; infinite where it failed.
+        first_cost: Cost of the original program; infinite where it failed.
         first_s: Seconds that it took to find that out.
     """
     bound = START_S + CHECKS * first_s

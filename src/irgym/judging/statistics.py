@@ -13,7 +13,7 @@ LARGEST = 700.0
 
 
 class Verdict(Enum):
-    """What a ratio of costs shows; the value is how tables say it."""
+    """Verdict on a ratio of costs; the value is the word in tables."""
 
     FASTER = "faster"
     TIE = "tie"
@@ -40,7 +40,7 @@ class Interval:
 
     @property
     def verdict(self) -> Verdict:
-        """What the mean shows: a tie where the interval contains 1, or a single value is within the noise."""
+        """Verdict on the mean: a tie if the interval contains 1, or a single value is within the noise."""
         if self.n < 2:
             return decide(self.mean, self.noise)
         if self.low > 1.0:

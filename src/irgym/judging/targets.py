@@ -1,4 +1,4 @@
-"""What is said and measured of a target that is less than this machine."""
+"""Targets below this machine, such as AVX2 on a machine with AVX-512."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -30,7 +30,7 @@ def of_baseline(versus: Versus, task: Task[Any], call: Call) -> Versus:
     Args:
         versus: The timings.
         task: What was timed.
-        call: What timed it; variables of its own limit the baseline.
+        call: What timed it; its environment variables limit the baseline.
     """
     target = lesser_target(task)
     if target is None:

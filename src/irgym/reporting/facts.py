@@ -1,9 +1,10 @@
-"""What is said of a result in words: the lines that a terminal and a page show."""
+"""Text lines that describe a result, for the terminal and the report."""
 
 from irgym.core import capabilities
 from irgym.core.catalogue import takers
 from irgym.core.cost import Validation
-from irgym.judging.tuned import Original, Tuned
+from irgym.judging.original import Original
+from irgym.judging.result import Tuned
 from irgym.judging.units import cost_text, gain_word
 from irgym.reporting.pictures import counts
 
@@ -13,8 +14,8 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     change = change_text(result)
     cost, written = (cost_text(value, result.objective) for value in (result.cost, result.cost_as_written))
     facts = [
-        (result.objective.name, f"{cost} (as written: {written})"),
-        (gain_word(result.objective), f"{result.speedup:.2f}x over the program as written"),
+        (result.objective.name, f"{cost} (original: {written})"),
+        (gain_word(result.objective), f"{result.speedup:.2f}x over the original program"),
     ]
     if result.original is not None:
         facts.insert(0, ("taken by", choice_text(result.original)))
@@ -48,7 +49,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     facts.append(("validated", _validation_text(result)))
     if result.left_out:
         facts.append(("left out", f"no check could see the effect of {', '.join(result.left_out)}"))
-    facts += [("rejected", f"a program that costs less: {one}") for one in result.rejected]
+    facts += [("rejected", f"a program that costs less: {reason}") for reason in result.rejected]
     if result.search is not None:
         search = result.search
         proven = "; these are all: none is better" if search.complete else ""
@@ -56,7 +57,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         facts.append(("search", f"{search.label}: {found}"))
     if result.checks is not None:
         took = f"{result.checks.seconds:.1f} s, of at most {result.checks.bound_s:.0f} s"
-        facts.append(("checks", f"measuring anew, validation, comparison: {took}"))
+        facts.append(("checks", f"measuring again, validation, comparison: {took}"))
     return [*facts, ("machine", f"{result.machine}; {result.date}")]
 
 

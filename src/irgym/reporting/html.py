@@ -131,7 +131,7 @@ def rows_table(comparison: Comparison) -> str:
         comparison.objective.name,
         gain_word(comparison.objective),
         *tables.ratio_headings(comparison),
-        *(one.name for one in comparison.also),
+        *(objective.name for objective in comparison.also),
         "seconds",
         "evaluations",
         "validated",
@@ -157,7 +157,10 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
             if comparison.reference
             else []
         ),
-        *(cost(row.also[one.name].cost, one) if one.name in row.also else "" for one in comparison.also),
+        *(
+            cost(row.also[objective.name].cost, objective) if objective.name in row.also else ""
+            for objective in comparison.also
+        ),
         number(row.seconds, ".3g"),
         "" if row.evaluations is None else count(row.evaluations),
         "yes" if row.validated else "not checkable" if row.not_checkable else "no",
@@ -166,11 +169,11 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
 
 
 def steps(entries: Sequence[Step]) -> str:
-    """Return the program as written and after each action, with costs."""
+    """Return the original program and after each action, with costs."""
     first = entries[0].cost
     items: list[str] = []
     for place, entry in enumerate(entries):
-        name = f"{place}. <code>{escape(entry.action)}</code>" if entry.action else "as written"
+        name = f"{place}. <code>{escape(entry.action)}</code>" if entry.action else "original"
         text = cost(entry.cost, entry.objective)
         if place and first and entry.cost:
             text += f" \u00b7 {first / entry.cost:.2f}x"
@@ -180,6 +183,6 @@ def steps(entries: Sequence[Step]) -> str:
         )
     intro = (
         f"The program {entries[0].program or ''} before and after each step: its cost, and "
-        "the cost as written over it. Some steps pay only together with later ones."
+        "the original cost over it. Some steps pay only together with later ones."
     )
     return paragraph(" ".join(intro.split())) + f'<ol class="steps">{"".join(items)}</ol>'

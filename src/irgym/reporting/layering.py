@@ -27,7 +27,7 @@ STRAIGHT = 8.0
 
 @dataclass(frozen=True)
 class Wire:
-    """What goes from one box to one or several users.
+    """An arrow from a box to one or several users.
 
     Attributes:
         label: What goes.
@@ -119,7 +119,7 @@ def _layers(count: int, links: Sequence[tuple[int, int]]) -> list[int]:
         if users[box] and len(makers[box]) <= len(users[box]):
             layer[box] = min(layer[user] for user in users[box]) - 1
     first = min(layer, default=0)
-    return [one - first for one in layer]
+    return [place - first for place in layer]
 
 
 def _pieces(
@@ -128,7 +128,7 @@ def _pieces(
     """Return the pieces of a wire; its bends are added to the layers and the points."""
     pieces: list[tuple[int, int]] = []
     trunk = [source]
-    for user in sorted(users, key=lambda one: layer[one]):
+    for user in sorted(users, key=lambda user: layer[user]):
         while layer[trunk[-1]] < layer[user] - 1:
             points.append(None)
             layer.append(layer[trunk[-1]] + 1)
@@ -158,7 +158,7 @@ def _ordered(layer: Sequence[int], pieces: Sequence[tuple[int, int]]) -> list[li
             seat = {point: float(place) for place, point in enumerate(fixed)}
             wanted: dict[int, float] = {}
             for place, point in enumerate(current[number]):
-                seats = [seat[one] for one in near[point]]
+                seats = [seat[neighbour] for neighbour in near[point]]
                 own = place * len(fixed) / len(current[number])
                 wanted[point] = sum(seats) / len(seats) if seats else own
             current[number].sort(key=wanted.__getitem__)
@@ -197,7 +197,7 @@ def _crossings(rows: Sequence[Sequence[int]], below: Sequence[Sequence[int]]) ->
         seat = {point: place for place, point in enumerate(following)}
         taken: list[int] = []
         for point in row:
-            ends = sorted(seat[one] for one in below[point])
+            ends = sorted(seat[neighbour] for neighbour in below[point])
             crossings += sum(len(taken) - bisect_right(taken, end) for end in ends)
             for end in ends:
                 insort(taken, end)
@@ -220,8 +220,8 @@ def _placed(
     for number, near in downward + ALIGNMENTS * (upward + downward):
         wanted, insists = list[float](), list[float]()
         for point in rows[number]:
-            pull = [weight[one] for one in near[point]]
-            at = sum(x[one] * force for one, force in zip(near[point], pull, strict=True))
+            pull = [weight[neighbour] for neighbour in near[point]]
+            at = sum(x[neighbour] * force for neighbour, force in zip(near[point], pull, strict=True))
             wanted.append(at / sum(pull) if pull else x[point])
             insists.append(min(weight[point], max(pull, default=1.0)))
         _settle(rows[number], wanted, insists, size, x)
@@ -266,9 +266,9 @@ def _straighten(
         for point in (*chain, None):
             least, most = (-inf, inf) if point is None else _room(point, beside[point], size, x)
             if run and (point is None or max(low, least) > min(high, most)):
-                at = min(max(sum(x[one] for one in run) / len(run), low), high)
-                for one in run:
-                    x[one] = at
+                at = min(max(sum(x[member] for member in run) / len(run), low), high)
+                for member in run:
+                    x[member] = at
                 run, low, high = [], -inf, inf
             if point is not None:
                 run.append(point)

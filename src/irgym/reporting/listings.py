@@ -31,5 +31,5 @@ def side_by_side(name: str, before: str, after: str) -> str:
 
 def _lines(texts: list[str], rows: int, mark: str) -> list[str]:
     """Return lines of HTML, as many as asked for: empty ones fill up."""
-    shown = [f'<span class="{mark}">{escape(one)}</span>' if mark else escape(one) for one in texts]
+    shown = [f'<span class="{mark}">{escape(text)}</span>' if mark else escape(text) for text in texts]
     return [*shown, *[""] * (rows - len(texts))]

@@ -147,7 +147,7 @@ def _ports(placed: Layout, widths: Mapping[str, float]) -> dict[tuple[int, int],
     for target, sources in coming.items():
         name = placed.points[target]
         room = 0.0 if name is None else widths[name] / 2
-        for place, source in enumerate(sorted(sources, key=lambda one: placed.x[one])):
+        for place, source in enumerate(sorted(sources, key=lambda box: placed.x[box])):
             share = (place + 0.5) / len(sources) - 0.5
             ports[source, target] = placed.x[target] + share * room
     return ports

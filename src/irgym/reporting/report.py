@@ -37,7 +37,7 @@ SHOWN = {name for _, names in PANELS for name in names} | {*COUNTS, "seconds"}
 """Metrics that a report shows."""
 
 Quantity = Annotated[float | None, Range(-VAST, VAST)]
-"""What a metric may be; one of those that are not finite, as diverged trainings have them, is not shown."""
+"""Type of a metric; values that are not finite, as in diverged trainings, are not shown."""
 
 
 def write_report(run: Path, out: Path) -> None:
@@ -146,7 +146,7 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
         html.failures(comparison),
         html.further_tables(comparison),
     ]
-    speedups = per_program(comparison, "speedup", f"{gain} over the program as written", f"{name}-speedup")
+    speedups = per_program(comparison, "speedup", f"{gain} over the original program", f"{name}-speedup")
     if speedups:
         parts.append(f"<h3>{gain.capitalize()} of each program</h3>" + html.figure(speedups))
     gains = per_program(comparison, "gain_ratio", f"gain over {comparison.reference}'s gain", f"{name}-gain")

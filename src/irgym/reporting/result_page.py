@@ -6,7 +6,7 @@ from pathlib import Path
 from irgym.base.files import write_file
 from irgym.core import capabilities
 from irgym.judging.gains import gain_cells, gain_headings
-from irgym.judging.tuned import Tuned
+from irgym.judging.result import Tuned
 from irgym.reporting import html, listings, pictures
 from irgym.reporting.facts import facts_of
 

@@ -8,7 +8,7 @@ from irgym.comparing.rows import RAW, Row
 from irgym.comparing.summary import FLOOR, Summary
 from irgym.core.objective import Objective
 from irgym.judging.statistics import Interval
-from irgym.judging.tuning import ROUNDS
+from irgym.judging.trials import ROUNDS
 from irgym.judging.units import gain_word, verdict_word
 from irgym.reporting.wide_table import WideTable
 
@@ -49,7 +49,7 @@ def conditions(comparison: Comparison) -> str:
         *([f"Budget of a search: {' or '.join(words)}."] if words and comparison.traces else []),
         f"Seed: {settings.get('seed', 'not recorded')}.",
         *([f"Costs are in {comparison.objective.unit}."] if comparison.objective.unit else []),
-        f"{gains} are the cost as written over the cost after the method; means are geometric, with 95 % "
+        f"{gains} are the original cost over the cost after the method; means are geometric, with 95 % "
         "intervals.",
         _checks(comparison),
     ]
@@ -79,7 +79,7 @@ def _checks(comparison: Comparison) -> str:
     checked = (
         "not validated" if inputs == 0 else f"checked on {inputs} random input{'' if inputs == 1 else 's'}"
     )
-    costs = "their costs are exact" if comparison.objective.exact else "measured anew"
+    costs = "their costs are exact" if comparison.objective.exact else "measured again"
     return f"Results were {checked}{';' if inputs == 0 else ' and'} {costs}."
 
 
@@ -97,7 +97,7 @@ def _references(comparison: Comparison) -> list[str]:
     )
     return [
         f"The ratio to {name} is the cost after the default schedule {name} over ours.",
-        f"The gain ratio is (cost as written - ours) / (cost as written - {name}'s), as in arXiv 2308.14364; "
+        f"The gain ratio is (original cost - ours) / (original cost - {name}'s), as in arXiv 2308.14364; "
         f"in means, less than {FLOOR:g} counts as {FLOOR:g}.{left_out}",
     ]
 
@@ -106,9 +106,9 @@ def _sides(comparison: Comparison) -> list[str]:
     """Return how other objectives were measured."""
     if not comparison.also:
         return []
-    names = " and ".join(one.name for one in comparison.also)
+    names = " and ".join(objective.name for objective in comparison.also)
     return [
-        f"For the same schedules, {names} are the least of {ROUNDS} measurements; the program as written and "
+        f"For the same schedules, {names} are the least of {ROUNDS} measurements; the original program and "
         "the reference were measured once for each program."
     ]
 
@@ -122,7 +122,7 @@ def _programs(comparison: Comparison) -> WideTable:
     for program in comparison.programs:
         mark = " (not checkable)" if program in blind else "" if validates else " (not validated)"
         rows.append([program + mark, *(cell(cells.get((program, name))) for name in comparison.methods)])
-    title = f"{gain_word(comparison.objective)} over the program as written{_beside(comparison)}"
+    title = f"{gain_word(comparison.objective)} over the original program{_beside(comparison)}"
     return WideTable(title, ["program", *comparison.methods], rows, "\n".join(failures(comparison)))
 
 
@@ -173,7 +173,7 @@ def ratio_headings(comparison: Comparison) -> list[str]:
 def headings(comparison: Comparison) -> list[str]:
     """Return the columns of the summary."""
     gain = gain_word(comparison.objective)
-    judged = f"against {comparison.baseline or comparison.reference or 'as written'}"
+    judged = f"against {comparison.baseline or comparison.reference or 'the original'}"
     return ["method", "programs", gain, *ratio_headings(comparison), judged, "against the best", "seconds"]
 
 

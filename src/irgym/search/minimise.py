@@ -4,27 +4,27 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from irgym.core.actions import Action
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Candidate, Schedule
 from irgym.core.task import Task
 
 MOST = 4000
 """Steps of trying to shorten a schedule after which it is left as it is."""
 
 
-def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
+def minimise(task: Task[Any], candidate: Candidate) -> Candidate:
     """Leave out actions, and pairs of neighbours, that the resulting program does not need.
 
     Nothing is evaluated: states with equal keys are equal programs.
 
     Args:
         task: The program.
-        schedule: A schedule that applies.
+        candidate: The program and a schedule that applies.
 
     Returns:
-        A schedule to the same program, from which no action and no pair of neighbours can be left out; of
+        The same program with a schedule from which no action and no pair of neighbours can be left out; of
         one that is so long that finding out takes more than `MOST` steps, as far as that goes.
     """
-    actions = list(schedule.actions)
+    actions = list(candidate.schedule.actions)
     states = _states(task, task.initial(), actions)
     target = task.key(states[-1])
     direct = _without_detours(task, actions, states)
@@ -44,7 +44,7 @@ def minimise(task: Task[Any], schedule: Schedule) -> Schedule:
                     changed = True
                     break
             place = min(place, len(actions)) - 1
-    return Schedule(tuple(actions))
+    return Candidate(states[-1], Schedule(tuple(actions)))
 
 
 def _without_detours(task: Task[Any], actions: Sequence[Action], states: Sequence[Any]) -> list[Action]:

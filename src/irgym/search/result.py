@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Candidate, Schedule
 
 
 class TracePoint(NamedTuple):
@@ -22,29 +22,32 @@ class TracePoint(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """Outcome of a search.
 
     Attributes:
-        schedule: Leads to the cheapest program evaluated, without needless actions.
-        finalists: Schedules of the cheapest distinct programs, ascending, `schedule` first; empty where every
-            evaluation failed. The others may have needless actions. Measure them anew: the least of many
-            noisy costs flatters its owner.
-        cost: Its cost; infinite where every evaluation failed.
+        finalists: The cheapest distinct programs, ascending; empty if every evaluation failed. The first has
+            no needless actions, the others may have some. Measure them again: the least of many noisy costs
+            flatters its owner.
+        cost: Cost of the first; infinite if every evaluation failed.
         first_cost: Cost of the initial state.
         evaluations: Number of distinct states evaluated.
         seconds: Wall-clock time spent.
         trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
         complete: Whether every program that the actions make was evaluated, so that none is better.
-        begun: What the search began with, and what runs: the best of the past, the end of the policy's own
-            episode, and the best of both, however many cheaper ones were found since.
+        begun: Candidates that the search began with, those that run: the best of the past, the end of the
+            policy's own episode, and the best of both, however many cheaper ones were found since.
     """
 
-    schedule: Schedule
-    finalists: tuple[Schedule, ...]
+    finalists: tuple[Candidate, ...]
     cost: float
     first_cost: float
     evaluations: int
     seconds: float
     trace: tuple[TracePoint, ...]
     complete: bool = False
-    begun: tuple[Schedule, ...] = ()
+    begun: tuple[Candidate, ...] = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """Schedule of the cheapest program evaluated; empty if every evaluation failed."""
+        return self.finalists[0].schedule if self.finalists else Schedule()

@@ -16,7 +16,7 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Candidate, Schedule
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
@@ -451,11 +451,12 @@ def run_search(
         ended = True
     # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
     finalists = tuple(
-        minimise(task, node.schedule) if place == 0 else node.schedule
+        minimise(task, Candidate(node.state, node.schedule))
+        if place == 0
+        else Candidate(node.state, node.schedule)
         for place, (_, node) in enumerate(session.finalists)
     )
     return SearchResult(
-        schedule=finalists[0] if finalists else Schedule(),
         finalists=finalists,
         cost=session.best_cost,
         first_cost=session.first_cost,
@@ -463,5 +464,7 @@ def run_search(
         seconds=session.seconds,
         trace=tuple(session.trace),
         complete=ended and session.whole and task.objective.exact and is_complete(strategy),
-        begun=tuple(dict.fromkeys(node.schedule for node in session.begun if session.ran(node))),
+        begun=tuple(
+            dict.fromkeys(Candidate(node.state, node.schedule) for node in session.begun if session.ran(node))
+        ),
     )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import irgym
-from irgym.api import task_tuning
+from irgym.api.requests import Searching
+from irgym.api.tuning import Tuning
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.tune import Tune
 from irgym.envs.cse.environment import CSE
@@ -48,8 +49,8 @@ def test_what_was_found_is_told_after_each_function(file: Path):
     told: list[tuple[str, ...]] = []
     found = irgym.tune_parts(
         str(file),
-        evaluations=6,
         done=lambda result: told.append(tuple(one.program for one in result.results)),
+        searching=irgym.Searching(evaluations=6),
     )
     f, g = f"cse:{file}#f", f"cse:{file}#g"
     assert told == [(f,), (f, g)]
@@ -67,18 +68,18 @@ def test_functions_with_few_choices_come_first(tmp_path: Path):
 def test_a_run_that_is_cut_short_leaves_what_it_had(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    real, begun = task_tuning.tune_task, list[str]()
+    real, begun = Tuning.tune, list[str]()
 
     def interrupted(*arguments: Any) -> Any:
-        begun.append(arguments[2].uri)
+        begun.append(arguments[2])
         if len(begun) == 2:
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(task_tuning, "tune_task", interrupted)
+    monkeypatch.setattr(Tuning, "tune", interrupted)
     written, json = tmp_path / "out.ll", tmp_path / "out.json"
     with pytest.raises(KeyboardInterrupt):
-        Tune(str(file), evaluations=8, export=written, json=json).run()
+        Tune(str(file), searching=Searching(evaluations=8), export=written, json=json).run()
     assert [one["program"] for one in load(json.read_text())["parts"]] == begun[:1]
     shared = load(json.read_text())["parts"][0]["schedule"]
     assert shared and not CSE.task(f"cse:{written}#f").names and CSE.task(f"cse:{written}#g").names
@@ -87,7 +88,7 @@ def test_a_run_that_is_cut_short_leaves_what_it_had(
 def test_all_columns_are_printed_where_there_is_no_terminal(file: Path, capsys: pytest.CaptureFixture[str]):
     text = file.read_text().replace("f(int *p", f"{'f' * 150}(int *p")
     file.write_text(text)
-    Tune(str(file), evaluations=8).run()
+    Tune(str(file), searching=Searching(evaluations=8)).run()
     out = capsys.readouterr().out
     for column in ("as written", "tuned", "over as", "validated"):
         assert column in out

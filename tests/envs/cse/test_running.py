@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from irgym import tune
+from irgym.api.requests import Searching
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import Bench
 from irgym.core.schedule import replay
@@ -166,5 +167,5 @@ def test_what_is_not_checkable_is_named(tmp_path: Path, bench: Bench):
     task = task_of(f"cse:{file}#f")
     said = compared(bench, task, range(len(task.names)))
     assert said.unseen and {*said.unseen} <= {*task.names} and "branches were taken" in said.tolerance
-    result = tune(f"cse:{file}#f", evaluations=8)
+    result = tune(f"cse:{file}#f", searching=Searching(evaluations=8))
     assert result.validated and "share" not in result.schedule

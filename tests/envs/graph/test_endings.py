@@ -6,7 +6,7 @@ import pytest
 import irgym
 from irgym.base.errors import ScheduleError
 from irgym.core import capabilities
-from irgym.core.schedule import Schedule, replay
+from irgym.core.schedule import Candidate, Schedule, replay
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running.session_options import LEVELS, options_text, read_options
@@ -41,7 +41,7 @@ def test_an_ending_is_part_of_the_schedule_and_of_what_is_measured(task: GraphTa
     assert job.call.arguments[-1] == checked.arguments[-1] == level and not job.original
     assert runner.measure(*job.call.arguments).ok and runner.validate(*checked.arguments).ok
     assert f"level {level}" in task.describe(after) and "level" not in task.describe(before)
-    assert minimise(task, schedule) == schedule
+    assert minimise(task, Candidate(after, schedule)).schedule == schedule
 
 
 def test_stop_leaves_the_program_as_it_is(task: GraphTask):
@@ -94,7 +94,7 @@ def test_options_are_read_back(level: str):
 
 @pytest.mark.timed
 def test_tune_chooses_nothing_slower_than_the_reference():
-    result = irgym.tune(LSTM, search="greedy", evaluations=6)
+    result = irgym.tune(LSTM, searching=irgym.Searching(search="greedy", evaluations=6))
     assert result.running.startswith("graph_optimization_level=ORT_") and result.validated
     assert (result.to_json()["no_gain"] is not None) == (result.schedule in ("", "stop-all"))
     assert result.is_baseline or (result.baseline_ratio or 0.0) > 0.6

@@ -8,7 +8,7 @@ from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
-from irgym.judging.tuning import measure_anew
+from irgym.judging.trials import Trials
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
 
@@ -55,8 +55,6 @@ def test_it_is_faster_than_no_optimiser(policy, tmp_path):
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         for uri in ("graph://gru?hidden=512&layers=1", "graph://unet"):
             task, state, _ = episode(policy, uri)
-            rounds = [
-                measure_anew(bench, task, state).cost / measure_anew(bench, task, task.initial()).cost
-                for _ in range(5)
-            ]
+            trials = Trials(bench, task)
+            rounds = [trials.measure(state).cost / trials.measure(task.initial()).cost for _ in range(5)]
             assert statistics.median(rounds) < 0.95, rounds

@@ -30,7 +30,7 @@ def test_a_step_of_training_keeps_its_pytrees_and_arguments_that_it_does_not_use
         return {"weights": jax.tree.map(lambda w, s: w - 0.1 * s, weights, slopes)}, value
 
     arguments = {"a": jnp.ones((4, 8)), "b": jnp.ones((8, 2))}, jnp.arange(12.0).reshape(3, 4), jnp.zeros(3)
-    fast = irgym.tune(step, *arguments, evaluations=40)
+    fast = irgym.tune(step, *arguments, searching=irgym.Searching(evaluations=40))
     assert fast.schedule and fast.cost < fast.cost_as_written
     agree(fast(*arguments), step(*arguments))
     # It is a function of jax: others are made of it.
@@ -51,7 +51,7 @@ def test_a_search_that_a_policy_leads_begins_with_the_default_order():
     def sort(x):
         return jax.numpy.sort(x * 1.0)[::-1] + 0.0
 
-    found = irgym.tune(sort, jax.numpy.ones(16), evaluations=2)
+    found = irgym.tune(sort, jax.numpy.ones(16), searching=irgym.Searching(evaluations=2))
     assert found.search.evaluations == 2 and found.cost <= found.reference.cost
 
 
@@ -63,7 +63,7 @@ def test_a_function_that_calls_back_is_refused_before_anything_is_searched():
         return x + 1
 
     with pytest.raises(ProgramError, match=r"told calls back into Python .* remove prints, callbacks"):
-        irgym.tune(told, jax.numpy.ones(3), evaluations=3)
+        irgym.tune(told, jax.numpy.ones(3), searching=irgym.Searching(evaluations=3))
 
 
 def test_a_function_that_a_module_cannot_stand_for_is_refused():

@@ -14,7 +14,7 @@ from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.execution import compare
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.programs.lowering import convert, portable
-from irgym.judging.tuning import Validator
+from irgym.judging.validator import Validator
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -13,10 +13,10 @@ from irgym.core.cost import Evaluator, Job, Measurement
 from irgym.core.environment import Bench
 from irgym.envs.loops.environment import LOOPS, LoopsEnvironment
 from irgym.envs.loops.programs.datasets import generate
-from irgym.judging.finalists import KEPT
+from irgym.judging.judge import KEPT
+from irgym.judging.result import Tuned
 from irgym.judging.statistics import NOISE
-from irgym.judging.tuned import Tuned
-from irgym.judging.tuning import least_costs
+from irgym.judging.trials import Trials
 
 PROGRAMS = (
     *generate("mm", 70, 4, 48, 1),
@@ -44,8 +44,8 @@ def is_slower(bench: Bench, result: Tuned) -> bool:
     """
     states = [result.task.initial(), result.state]
     for _ in range(6):
-        written, cost = least_costs(bench, result.task, states)
-        if cost <= (1.0 + NOISE) * written:
+        original, cost = Trials(bench, result.task).costs(states)
+        if cost <= (1.0 + NOISE) * original:
             return False
         time.sleep(0.3)
     return True
@@ -65,7 +65,12 @@ def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(
     assert len(set(PROGRAMS)) == 200
     found = 0
     for number, program in enumerate(PROGRAMS):
-        result = irgym.tune(program, search=SEARCHES[number % len(SEARCHES)], seconds=0.1, seed=number)
+        result = irgym.tune(
+            program,
+            seconds=0.1,
+            seed=number,
+            searching=irgym.Searching(search=SEARCHES[number % len(SEARCHES)]),
+        )
         check(bench, result)
         found += not result.no_gain
     assert 50 < found < 200, "some programs are improved, and on some there is nothing to find so soon"
@@ -96,7 +101,7 @@ def test_programs_that_look_faster_by_noise_alone_are_not_reported(bench, monkey
     monkeypatch.setattr(type(bench), "evaluator", flattering)
     kept = 0
     for number, program in enumerate(PROGRAMS[::20]):
-        result = irgym.tune(program, search="random", evaluations=40, seed=number)
+        result = irgym.tune(program, seed=number, searching=irgym.Searching(search="random", evaluations=40))
         check(bench, result)
         kept += bool(result.no_gain)
     assert flattering.planted > 200 and kept >= 7, "of ten"

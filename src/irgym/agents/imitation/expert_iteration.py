@@ -4,7 +4,8 @@ Anthony et al., arXiv 1705.08439.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import spread
-from irgym.core.schedule import Schedule, replay, states_along
+from irgym.core.schedule import Candidate, Schedule, candidate_of, states_along
 from irgym.core.task import Task
 from irgym.cost_model.recorded import records_by_program
 from irgym.networks.policy import TorchPolicy
@@ -98,10 +99,12 @@ def search_programs(
     return searched
 
 
-def _costs(task: Task[Any], schedules: Sequence[Schedule], evaluator: Evaluator) -> Found:
-    jobs = [task.job(replay(task, schedule)) for schedule in schedules]
-    costs = [measurement.cost for measurement in evaluator.evaluate(jobs)]
-    return found(task, dict(zip(schedules, costs, strict=True)))
+def _costs(task: Task[Any], candidates: Sequence[Candidate], evaluator: Evaluator) -> Found:
+    measurements = evaluator.evaluate([task.job(candidate.state) for candidate in candidates])
+    return found(
+        task,
+        {candidate.schedule: new.cost for candidate, new in zip(candidates, measurements, strict=True)},
+    )
 
 
 def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report | None = None) -> list[Found]:
@@ -213,24 +216,20 @@ def transfer(
         schedules = list(dict.fromkeys(one for each in others for one in list(each.costs)[:keep]))
         if progress is not None:
             progress(f"transferring {len(schedules)} schedules to {task.uri} ({number + 1} of {len(tasks)})")
-        fitting = [schedule for schedule in schedules if _applies(task, schedule)]
-        one = _costs(task, fitting, evaluator)
-        if any(map(math.isfinite, one.costs.values())):
-            transferred.append(one)
+        moved = _costs(task, list(_fitting(task, schedules)), evaluator)
+        if any(map(math.isfinite, moved.costs.values())):
+            transferred.append(moved)
     if not transferred:
         raise IrgymError("no schedule runs on any of the programs: search for longer, or other programs")
     return transferred
 
 
-def _applies(task: Task[Any], schedule: Schedule) -> bool:
-    """Say whether a schedule applies and leaves room below the horizon."""
-    if len(schedule) >= task.horizon:
-        return False
-    try:
-        replay(task, schedule)
-    except ScheduleError:
-        return False
-    return True
+def _fitting(task: Task[Any], schedules: Iterable[Schedule]) -> Iterator[Candidate]:
+    """Yield the candidates of the schedules that apply and leave room below the horizon."""
+    for schedule in schedules:
+        if len(schedule) < task.horizon:
+            with suppress(ScheduleError):
+                yield candidate_of(task, schedule)
 
 
 @dataclass(frozen=True)

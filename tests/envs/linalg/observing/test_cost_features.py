@@ -102,7 +102,7 @@ def test_a_search_measures_what_it_reports_and_leaves_records_to_learn_from(tmp_
         result = run_search(Screened(), task, bench.evaluator, Budget(72), seed=0)
         assert isinstance(bench.evaluator, CostHistory)
         samples = recorded_samples(bench.evaluator, task, tasks_beside(task))
-        recorded = bench.evaluator.recall([task.job(replay(task, schedule)) for schedule in result.finalists])
+        recorded = bench.evaluator.recall([task.job(finalist.state) for finalist in result.finalists])
     assert len(samples.targets) == result.evaluations - 1 == 71
     assert recorded[0] is not None and recorded[0].cost == result.cost < 0.5 * result.first_cost
     rows, targets = samples.cost_features, samples.targets

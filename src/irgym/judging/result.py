@@ -1,24 +1,27 @@
 """The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from irgym.base.errors import IrgymError, ProgramError
+from irgym.base.errors import IrgymError
 from irgym.base.values import plain
 from irgym.core.capabilities import ideal_cost
-from irgym.core.cost import Validation
-from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.environment import Versus
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
+from irgym.judging.calls import time_calls
+from irgym.judging.finding import Finding, gain_ratio, over
 from irgym.judging.gains import Gain, gains_of
-from irgym.judging.in_turn import time_calls
+from irgym.judging.judge import Judge
+from irgym.judging.original import Original
 from irgym.judging.patience import Checks
+from irgym.judging.reference import Reference, reference_of
 from irgym.judging.targets import machine_text
-from irgym.judging.tuning import Finding, Reference, gain_ratio, over, reference_of
+from irgym.search.choosing import label
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Search:
     Attributes:
         name: Name of the search.
         policy: Name of the policy that led it; None where none did.
-        evaluations: Number of distinct candidates evaluated, the program as written included.
+        evaluations: Number of distinct candidates evaluated, the original program included.
         seconds: Wall-clock time.
         complete: Whether these were all that there are, so that none is better.
     """
@@ -45,77 +48,11 @@ class Search:
         return label(self.name, self.policy)
 
 
-def label(search: str, policy: str | None) -> str:
-    """Return a search, and the policy that leads it, in words."""
-    return f"{search} search" + ("" if policy is None else f" led by policy {policy}")
-
-
-@dataclass(frozen=True)
-class Original:
-    """An object that a program was made of.
-
-    Attributes:
-        program: The object.
-        inputs: What it was given with.
-        environment: What made the program of it.
-    """
-
-    program: object
-    inputs: Sequence[Any]
-    environment: Environment
-
-    def function(self, task: Task[Any], state: Any) -> Callable[..., Any]:
-        """Return what computes a scheduled program and is called as the object.
-
-        Raises:
-            IrgymError: Its environment cannot call it.
-        """
-        return self.environment.in_place_of(self.program, self.inputs, task, state)
-
-    def confirmed(self, task: Task[Any], finding: Finding, seed: int) -> Finding:
-        """Return a finding whose validation covers calls in place of the object, compared with calls of it.
-
-        Args:
-            task: The program that was made of the object.
-            finding: What became of it.
-            seed: Seed of the inputs beside the example.
-
-        Raises:
-            IrgymError: The results differ, or the program fails when it is called.
-        """
-        try:
-            function = self.function(task, finding.state)
-        except ProgramError as error:  # what is computed is right, and can be exported
-            return replace(finding, validation=_uncalled(finding.validation, error))
-        called = self.environment.compare_called(self.program, self.inputs, function, seed)
-        if not called.ok:
-            raise IrgymError(
-                f"{task.uri} with this schedule, called in place of what it was made of, returns something "
-                f"else ({called.detail}): please report it as a bug of irgym"
-            )
-        return replace(finding, validation=_both(finding.validation, called))
-
-
-def _uncalled(validation: Validation | None, error: ProgramError) -> Validation | None:
-    """Return a comparison that says that the program cannot be called, where it was compared."""
-    if validation is None:
-        return None
-    return replace(validation, tolerance=f"{validation.tolerance}; it cannot be called: {error}")
-
-
-def _both(validation: Validation | None, called: Validation) -> Validation:
-    """Return what two comparisons come to, the first of programs, the second of calls."""
-    if validation is None or not (validation.inputs or validation.blind):
-        return called
-    tolerance = f"{validation.tolerance}; {called.tolerance} on {called.inputs} inputs"
-    return replace(validation, error=max(validation.error, called.error), tolerance=tolerance)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tuned(Finding):
-    """A program after a schedule: checked, measured anew, compared with others; all that is to be said of it.
+    """A program after a schedule: checked, measured again, and compared with the original and others.
 
-    What was measured is among the attributes of `Finding`.
+    The measurements are attributes of `Finding`.
 
     Attributes:
         program: URI.
@@ -202,7 +139,7 @@ class Tuned(Finding):
 
     @property
     def gain_ratio(self) -> float | None:
-        """See `irgym.judging.tuning.gain_ratio` (arXiv 2308.14364)."""
+        """See `irgym.judging.finding.gain_ratio` (arXiv 2308.14364)."""
         if self.reference is None:
             return None
         return gain_ratio(self.cost_as_written, self.reference.cost, self.cost)
@@ -279,27 +216,22 @@ class Tuned(Finding):
         )
 
 
-def tuned(
-    environment: Environment,
-    bench: Bench,
-    task: Task[Any],
-    finding: Finding,
-    search: Search | None,
-    original: Original | None = None,
-) -> Tuned:
-    """Return a finding with all that is to be said of it.
+def tuned(judge: Judge, finding: Finding, search: Search | None, original: Original | None = None) -> Tuned:
+    """Return a finding as a result, with its reference, its gains and where it was measured.
 
     Args:
-        environment: Where the program comes from.
-        bench: Where it was measured; the default schedule is measured there too.
-        task: The program.
-        finding: What was found.
-        search: How it was found; None where the schedule was given.
-        original: The object that the program was made of.
+        judge: Judged the finding; the default schedule is measured on its bench too.
+        finding: The finding.
+        search: The search that found it; None for a given schedule.
+        original: The object that the program was made of; calls in its place are compared with calls of it.
 
     Raises:
-        IrgymError: The environment's default schedule fails on this program.
+        IrgymError: The environment's default schedule fails on this program; or calls return other results
+            than the object's.
     """
+    bench, task = judge.bench, judge.task
+    if original is not None:
+        finding = original.confirmed(task, finding, judge.validator.seed)
     work = ideal_cost(task, 1.0)
     return Tuned(
         **vars(finding),
@@ -309,7 +241,7 @@ def tuned(
         steps=gains_of(bench, task, finding.actions),
         program_after=task.describe(finding.state),
         gflops=None if work is None else work / finding.cost,
-        reference=reference_of(environment, bench, task),
+        reference=reference_of(judge.environment, bench, task),
         search=search,
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),

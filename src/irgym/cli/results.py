@@ -11,7 +11,7 @@ from irgym.cli.output import Output, console, write_json_to
 from irgym.core.capabilities import Drawn, ask
 from irgym.judging.gains import gain_cells, gain_headings
 from irgym.judging.parts import TunedParts
-from irgym.judging.tuned import Tuned
+from irgym.judging.result import Tuned
 from irgym.judging.units import cost_text
 from irgym.reporting.facts import facts_of
 from irgym.reporting.result_page import write_result_page
@@ -92,16 +92,16 @@ class PartsFiles:
 
 
 def show_parts(result: TunedParts, files: PartsFiles) -> None:
-    """Print what the parts of a program come to, and where that was written."""
+    """Print the results of the parts of a program, and the files written."""
     out = console()
     out.print(result.program, style="bold")
     if result.results:
         out.print(_parts_table(result))
-        for one in result.results:
-            out.print(f"{_part_of(one, result)}: {one.schedule or 'as written'}")
+        for part in result.results:
+            out.print(f"{_part_of(part, result)}: {part.schedule or '(none)'}")
     for uri, why in result.failures.items():
         out.print(f"{uri} left out: {why}")
-    for what, mean in (("the program as written", result.speedup), ("the default", result.reference_ratio)):
+    for what, mean in (("the original program", result.speedup), ("the default", result.reference_ratio)):
         if mean is not None:
             out.print(f"geometric mean over {what}: {mean.mean:.4f}x, of {mean.n}")
     out.print(f"{result.proven} of {len(result.results)} are proven to be the best")
@@ -109,26 +109,26 @@ def show_parts(result: TunedParts, files: PartsFiles) -> None:
         print(f"written: {file}")
 
 
-def _parts_table(result: TunedParts) -> WideTable:
-    reference = next((one.reference.name for one in result.results if one.reference), "default")
-    costs = ("as written", reference, "tuned", "over as written", f"over {reference}")
+def _parts_table(whole: TunedParts) -> WideTable:
+    reference = next((part.reference.name for part in whole.results if part.reference), "default")
+    costs = ("original", reference, "tuned", "over original", f"over {reference}")
     rows = [
         [
-            _part_of(one, result),
-            cost_text(one.cost_as_written, one.objective),
-            "" if one.reference is None else cost_text(one.reference.cost, one.objective),
-            cost_text(one.cost, one.objective),
-            f"{one.speedup:.3f}x",
-            "" if one.reference_ratio is None else f"{one.reference_ratio:.3f}x",
-            "yes" if one.validated else "not checkable" if one.validation and one.validation.ok else "NO",
+            _part_of(part, whole),
+            cost_text(part.cost_as_written, part.objective),
+            "" if part.reference is None else cost_text(part.reference.cost, part.objective),
+            cost_text(part.cost, part.objective),
+            f"{part.speedup:.3f}x",
+            "" if part.reference_ratio is None else f"{part.reference_ratio:.3f}x",
+            "yes" if part.validated else "not checkable" if part.validation and part.validation.ok else "NO",
         ]
-        for one in result.results
+        for part in whole.results
     ]
     return WideTable("", ["part", *costs, "validated"], rows)
 
 
-def _part_of(one: Tuned, whole: TunedParts) -> str:
-    return one.program.removeprefix(whole.program).lstrip("#")
+def _part_of(part: Tuned, whole: TunedParts) -> str:
+    return part.program.removeprefix(whole.program).lstrip("#")
 
 
 def print_tuned(out: Output, result: Tuned) -> None:

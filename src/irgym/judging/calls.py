@@ -10,7 +10,7 @@ from irgym.core.environment import Versus
 from irgym.measure.timing import Run, Timing, interleave
 
 TIMING = Timing(sample_ns=10_000_000, clock="process")
-"""Calls of Python take microseconds, and what is called may run on threads of its own."""
+"""Calls of Python take microseconds, and the function called may start threads."""
 
 Function = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def time_calls(ours: Function, theirs: Function, inputs: Sequence[Any], rounds: 
         IrgymError: Inputs are shapes only.
     """
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
-    if jax is not None and any(isinstance(one, jax.ShapeDtypeStruct) for one in jax.tree.leaves(inputs)):
+    if jax is not None and any(isinstance(value, jax.ShapeDtypeStruct) for value in jax.tree.leaves(inputs)):
         raise IrgymError("inputs were given as shapes only, with which nothing can be called: give arrays")
     with ExitStack() as held:
         if torch is not None:

@@ -1,0 +1,275 @@
+"""Requests: the options of commands and functions, each defined, documented and checked once.
+
+The command line reads them, and the functions of `import irgym` take them: `irgym.tune(program,
+searching=irgym.Searching(search="random"))` is `irgym tune PROGRAM --search random`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from tyro.conf import Suppress
+
+from irgym.api.checks import (
+    budget,
+    check_count,
+    check_number,
+    check_options,
+    check_whole,
+    path_of,
+    targets_named,
+    texts_of,
+)
+from irgym.base.errors import IrgymError
+from irgym.core.catalogue import task_of
+from irgym.core.environment import Bench, Environment
+from irgym.core.task import Task
+from irgym.search.budget import Budget
+
+R = TypeVar("R")
+
+
+def checked(request: R, kind: type[R]) -> R:
+    """Return a request, if it is one of a kind.
+
+    Raises:
+        IrgymError: It is something else.
+    """
+    if not isinstance(request, kind):
+        name = kind.__name__
+        raise IrgymError(f"{name.lower()} must be an irgym.{name}, not {request!r}: give one")
+    return request
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Objective of the measurements, and where they run.
+
+    Raises:
+        IrgymError: An option makes no sense.
+    """
+
+    objective: str | None = None
+    """Objective to minimise, such as `time`; the environment's default if left out."""
+    backend: str | None = None
+    """Back end; by default the preferred one that runs here."""
+    target: str | None = None
+    """Target of code generation, such as x86-64-v3 (AVX2); by default this machine. A training takes several,
+    separated by commas."""
+    farm: str | None = None
+    """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
+    threads: int | None = None
+    """Threads that programs run on, in loops, linalg and graph; as `--backend NAME:N`. By default one."""
+
+    def __post_init__(self) -> None:
+        check_options(objective=self.objective, backend=self.backend, farm=self.farm)
+        targets_named(self.target)
+        if self.threads is not None:
+            few = f"programs cannot run on {self.threads} threads: give at least 1"
+            check_whole(self.threads, "threads", 1, few)
+            if self.backend is not None and ":" in self.backend:
+                raise IrgymError(f"--backend {self.backend} and --threads both name threads: leave one out")
+
+    @property
+    def processor(self) -> str | None:
+        """Back end with its number of threads, as environments take it; None for the default."""
+        if self.threads is None or self.threads == 1:
+            return self.backend
+        return f"{self.backend or ''}:{self.threads}"
+
+    @property
+    def targets(self) -> list[str | None]:
+        """Targets, None for this machine."""
+        return targets_named(self.target)
+
+    def task(self, environment: Environment, uri: str) -> Task[Any]:
+        """Return the task of a program.
+
+        Raises:
+            IrgymError: There is no such program, back end, target or objective.
+        """
+        return task_of(environment, uri, self.processor, self.target, self.objective)
+
+    def bench(self, environment: Environment) -> Bench:
+        """Start the bench of an environment.
+
+        Raises:
+            IrgymError: The farm's address is malformed, nothing answers there, or the cache cannot be opened.
+        """
+        return environment.bench(self.farm, self.processor)
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Search for a schedule.
+
+    Raises:
+        IrgymError: An option makes no sense.
+    """
+
+    search: str | None = None
+    """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else
+    `guided` where there is a policy, else `evolutionary`."""
+    evaluations: int | None = None
+    """Number of distinct candidates to evaluate; the functions of a file share it, as they share the time."""
+    resume: bool = False
+    """Continue from the schedules found before on this machine; `irgym history` shows them. Time and
+    evaluations count from zero."""
+    quick: bool = False
+    """Reuse the best known schedule; search only if there is none."""
+
+    def __post_init__(self) -> None:
+        check_options(search=self.search)
+        budget(self.evaluations, None)
+
+    def limits(self, seconds: float | None, policy: object) -> Budget:
+        """Return the search budget.
+
+        Args:
+            seconds: Time for the search.
+            policy: Policy that leads it, if one is named.
+
+        Raises:
+            IrgymError: The time makes no sense, or options of a search are given beside `quick`.
+        """
+        given = (self.evaluations, seconds, self.search, policy)
+        if self.quick and any(option is not None for option in given):
+            raise IrgymError(
+                "quick takes what was found before, without a search: leave out the search's options"
+            )
+        return budget(self.evaluations, seconds)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training of a policy.
+
+    Raises:
+        IrgymError: An option makes no sense.
+    """
+
+    agent: str | None = None
+    """Learning algorithm, such as ppo, a2c, dqn or apex; by default the recipe's, or ppo."""
+    recipe: str | None = None
+    """Set-up of the training by name, such as scratch; other options given take precedence over it."""
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    limit: int | None = None
+    """Learn from this many of its training programs, evenly spread; by default from all."""
+    iterations: int | None = None
+    """Stop after this number of iterations in all; by default the agent's own number."""
+    resume: bool = False
+    """Continue the run in the folder exactly where its last checkpoint left it."""
+    reward: str = "default"
+    """Name of one of the environment's rewards."""
+    observation: str | None = None
+    """Observation of the policy: a name, or several separated by commas; by default the environment's."""
+    validate: int | None = None
+    """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
+    The default is 0, or the recipe's number.
+
+    Costs drift with the processor's clock, so the best of many validations may only be the luckiest.
+    """
+    screen: float | None = None
+    """Measure only this share of the new programs of an iteration: those that a learned cost model prefers.
+    Its predictions reward the others; they are neither recorded nor reported.
+    """
+    hyperparameters: Suppress[Mapping[str, Any] | None] = None
+    """Hyper-parameters of the agent by name, such as `{"lr": 3e-4}`."""
+
+    def __post_init__(self) -> None:
+        check_options(limit=self.limit, agent=self.agent, recipe=self.recipe, dataset=self.dataset)
+        check_options(reward=self.reward, observation=self.observation)
+        check_count(self.iterations, "iterations", "to train")
+        few = f"there are no {self.validate} programs to validate on: give 0 or more"
+        check_whole(self.validate, "programs to validate on", 0, few)
+        check_number(self.screen, "shares to measure")
+        if self.screen is not None:
+            from irgym.cost_model.screen import check_share  # late: it imports models
+
+            check_share(self.screen)
+
+
+@dataclass(frozen=True)
+class Imitating:
+    """Imitation of what searches find.
+
+    Raises:
+        IrgymError: An option makes no sense.
+    """
+
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    search: str = "evolutionary"
+    """Search of the first round; with `start=FILE`, that policy leads a guided search instead."""
+    searched: int = 24
+    """Number of training programs to search in each round."""
+    evaluations: int | None = None
+    """Number of distinct candidates of each search. If this is the only budget, a run that was stopped can be
+    started again: the cost cache has what it measured."""
+    rounds: int = 1
+    """Number of rounds. From the second on, the policy of the round before leads the guided search, on other
+    programs."""
+    recorded: bool = False
+    """In the first round, also show the policy the best schedules that the cost cache has of all training
+    programs; `--searched` may then be 0."""
+    programs: int = 400
+    """Number of training programs that the schedules of the first round are transferred to; 0 for none. With
+    `--values`, number of programs to learn from."""
+    values: bool = False
+    """Learn the value of each action from all schedules of each program, without a search. It suits programs
+    with at most a few thousand schedules."""
+    hyperparameters: Suppress[Mapping[str, Any] | None] = None
+    """Hyper-parameters of the cloning by name, such as `{"epochs": 100}`."""
+
+    def __post_init__(self) -> None:
+        check_options(dataset=self.dataset, search=self.search)
+        if self.values:
+            check_whole(self.programs, "programs", 1, "give the number of programs to learn from, 1 or more")
+            return
+        budget(self.evaluations, None)
+        if self.searched or not self.recorded:
+            check_options(limit=self.searched)
+        check_count(self.rounds, "rounds", "to learn from")
+        few = f"schedules cannot be transferred to {self.programs} programs: give 0 or more"
+        check_whole(self.programs, "programs", 0, few)
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Comparison of methods on the same programs.
+
+    Raises:
+        IrgymError: An option makes no sense.
+    """
+
+    dataset: str | None = None
+    """Name of a data set; by default the environment's own."""
+    split: Literal["train", "test"] = "test"
+    """Split of the data set."""
+    limit: int | None = None
+    """Only this many programs, evenly spread over the split."""
+    evaluations: int | None = None
+    """Number of distinct candidates for each search on each program."""
+    also: tuple[str, ...] = ()
+    """Other objectives under which the schedules found are measured too."""
+    inputs: int | None = None
+    """Random inputs on which each result is checked; by default the environment's own number."""
+    json: Path | None = None
+    """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
+    run_folder: Path | None = None
+    """Also write the comparison into this run folder, for `irgym report`."""
+    resume: bool = False
+    """Continue with the results in the JSON file, or else in the run folder; start afresh if there are
+    none."""
+
+    def __post_init__(self) -> None:
+        budget(self.evaluations, None)
+        few = f"{self.inputs} inputs check nothing: give at least 1, or 0 for no checks"
+        check_whole(self.inputs, "inputs", 0, few)
+        check_options(limit=self.limit, dataset=self.dataset, split=self.split)
+        texts_of(self.also, "objectives")
+        for path, kind in ((self.json, "a file"), (self.run_folder, "a run folder")):
+            if path is not None:
+                path_of(path, kind)

@@ -1,0 +1,72 @@
+"""Reference pipelines: a compiler's default schedule and its cost."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from irgym.base.errors import UnknownPipelineError
+from irgym.core import capabilities
+from irgym.core.environment import Bench, Environment
+from irgym.core.schedule import Candidate, Schedule, candidate_of
+from irgym.core.task import Task
+from irgym.judging.trials import Trials
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A program after its environment's reference pipeline.
+
+    Attributes:
+        name: Name of the pipeline.
+        candidate: The program.
+        program: Canonical text of the program.
+        cost: Cost of the program.
+        seconds: Wall-clock time for finding the schedule.
+    """
+
+    name: str
+    candidate: Candidate
+    program: str
+    cost: float
+    seconds: float
+
+
+def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Reference | None:
+    """Return a program after the reference pipeline; None if there is none, or it is not known.
+
+    Raises:
+        IrgymError: The pipeline fails on this program.
+    """
+    started = time.perf_counter()
+    schedule = _default_schedule(environment, task)
+    name = environment.reference_pipeline
+    if schedule is None or name is None:
+        return None
+    seconds = time.perf_counter() - started
+    candidate = candidate_of(task, schedule)
+    [cost] = Trials(bench, task).costs([candidate.state])
+    return Reference(name, candidate, task.job(candidate.state).schedule, cost, seconds)
+
+
+def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:
+    """Return the schedules that a search starts with: the default schedule if costs are exact, else none.
+
+    With it, a search never ends worse than the compiler. Where costs are measured, the compiler runs its
+    pipeline after every schedule anyway.
+
+    Raises:
+        IrgymError: The pipeline fails on this program.
+    """
+    schedule = _default_schedule(environment, task) if task.objective.exact else None
+    return [] if schedule is None else [schedule]
+
+
+def _default_schedule(environment: Environment, task: Task[Any]) -> Schedule | None:
+    """Return the schedule of the reference pipeline; None if there is none, or it is not known."""
+    name = environment.reference_pipeline
+    if name is None:
+        return None
+    try:
+        return capabilities.pipeline(task, name)
+    except UnknownPipelineError:
+        return None

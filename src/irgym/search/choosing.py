@@ -1,0 +1,99 @@
+"""The choice of a search: named by the user, or the one that suits the task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from irgym.base.errors import IrgymError
+from irgym.core.capabilities import Counted, ask
+from irgym.core.cost import CostHistory, Evaluator
+from irgym.core.environment import DEFAULT, Environment
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.policies.policy import Policy
+from irgym.search import SEARCHES
+from irgym.search.budget import Budget
+from irgym.search.policies import can_lead, policy_for, policy_name
+from irgym.search.result import SearchResult
+from irgym.search.session import OnProgress, Strategy, needs_policy, run_search
+
+FEW = 1024
+"""Programs of a task that are searched exhaustively unless told otherwise, if costs are exact."""
+
+
+@dataclass(frozen=True)
+class ChosenSearch:
+    """A strategy, and the policy that leads it.
+
+    Attributes:
+        name: Name of the search.
+        strategy: The strategy.
+        policy_name: Name of the policy; None without one.
+        policy: The policy; None without one.
+    """
+
+    name: str
+    strategy: Strategy
+    policy_name: str | None
+    policy: Policy | None
+
+    @property
+    def label(self) -> str:
+        """The search in words."""
+        return label(self.name, self.policy_name)
+
+    def run(
+        self,
+        task: Task[Any],
+        evaluator: Evaluator,
+        budget: Budget,
+        seed: int,
+        known: Sequence[Schedule],
+        observer: OnProgress,
+    ) -> SearchResult:
+        """Run the search; see `irgym.search.session.run_search`. It learns from costs of the past."""
+        history = ask(evaluator, CostHistory)
+        return run_search(self.strategy, task, evaluator, budget, seed, self.policy, history, observer, known)
+
+
+def label(search: str, policy: str | None) -> str:
+    """Return a search, and the policy that leads it, in words."""
+    return f"{search} search" + ("" if policy is None else f" led by policy {policy}")
+
+
+def chosen_search(
+    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
+) -> ChosenSearch:
+    """Return the search and the policy to use.
+
+    Args:
+        environment: Where policies that ship are found.
+        task: The program.
+        search: Name of a search; None to choose.
+        policy: A policy, or the name of one; None to choose.
+
+    Raises:
+        IrgymError: There is no such search or policy, or the search takes no policy although one is given.
+    """
+    name, leader = _names(environment, task, search, policy)
+    strategy = SEARCHES.load(name)()
+    if leader is None:
+        return ChosenSearch(name, strategy, None, None)
+    return ChosenSearch(name, strategy, policy_name(leader), policy_for(environment, leader, task))
+
+
+def _names(
+    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
+) -> tuple[str, str | Path | Policy | None]:
+    led = search is not None and needs_policy(SEARCHES.load(search)())
+    if policy is not None and search is not None and not led:
+        raise IrgymError(f"the search {search} takes no policy: choose guided or rollout")
+    if policy is not None or led:
+        return search or "guided", DEFAULT if policy is None else policy
+    counted = ask(task, Counted)
+    if search is None and task.objective.exact and counted is not None and counted.programs() <= FEW:
+        return "exhaustive", None
+    if search is None and can_lead(environment, task):
+        return "guided", DEFAULT
+    return search or "evolutionary", None
