@@ -8,12 +8,8 @@ import irgym
 
 
 def main(run: Path = Path("runs/mine"), dataset: str = "mm64_128_16_range", seconds: float = 120.0) -> None:
-    irgym.train(
-        "loops",
-        run,
-        seconds=seconds,
-        training=irgym.Training(agent="ppo", dataset=dataset, hyperparameters={"episodes": 64}),
-    )
+    training = irgym.Training(agent="ppo", dataset=dataset, hyperparameters={"episodes": 64})
+    irgym.train("loops", run, seconds=seconds, training=training)
     comparison = irgym.evaluate(run, limit=10)
     for row in comparison.rows:
         print(f"{row.program}: {row.speedup:.2f}x by: {row.schedule}" if row.speedup else row.detail)

@@ -74,7 +74,7 @@ def engine() -> None:
 
 @pytest.fixture(autouse=True)
 def own_cache(built: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give each test costs of its own; what is built once is there."""
+    """Give each test an empty cost cache; artefacts that are built once are there."""
     folder = tmp_path_factory.getbasetemp() / f"cache-{next(_numbers)}"
     folder.mkdir()
     for shared in built.iterdir():

@@ -1,4 +1,4 @@
-"""What the documentation shows can be run: Python blocks, command lines, links between files."""
+"""The documentation runs: Python blocks, command lines, links between files."""
 
 import re
 import shlex

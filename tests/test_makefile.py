@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make
 
 
 def test_a_second_demo_is_told_of_the_first(tmp_path: Path):
-    """In a folder of its own, where the installation is a script that waits."""
+    """In a separate folder, where the installation is a script that waits."""
     (tmp_path / ".ci").mkdir()
     for file in ("Makefile", ".ci/alone.py"):
         shutil.copy(ROOT / file, tmp_path / file)
@@ -26,7 +26,7 @@ def test_a_second_demo_is_told_of_the_first(tmp_path: Path):
         f'#!/bin/sh\nif [ "$1" = -m ]; then echo installing; exec sleep 60; fi\nexec {sys.executable} "$@"\n'
     )
     python.chmod(0o755)
-    # --no-print-directory: make test runs this within a make of its own.
+    # --no-print-directory: make test runs this within another make.
     make = ["make", "--no-print-directory", "-C", str(tmp_path), f"PYTHON={python}"]
     with subprocess.Popen([*make, "-s", "demo"], stdout=subprocess.PIPE, start_new_session=True) as first:
         assert first.stdout is not None

@@ -1,4 +1,4 @@
-"""What is shipped: one version, a wheel that holds everything, and files about the project that agree."""
+"""The package: one version, a wheel that holds everything, and project files that agree."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What `import irgym` gives, and what it costs."""
+"""The names of `import irgym`, and the time it takes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the tests themselves keep to."""
+"""Rules for the tests."""
 
 from pathlib import Path
 
@@ -22,4 +22,4 @@ def test_what_make_test_leaves_out_exists():
     for name in names:
         file, _, function = name.partition("[")[0].rpartition("::")
         text = (folder.parent / file.partition("::")[0]).read_text()
-        assert f"def {function}(" in text, f"{name}: python tests/slow.py makes the list anew"
+        assert f"def {function}(" in text, f"{name}: python tests/slow.py makes the list again"

@@ -1,4 +1,4 @@
-"""What was found before is kept, shown, gone on from, and taken as it is."""
+"""Past results: kept, shown, resumed, and reused as they are."""
 
 import json
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_schedules_of_other_actions_are_left_out_and_told_of(own_cache: Path):
     irgym.tune(
         PROGRAM, note=told.append, searching=irgym.Searching(search="random", evaluations=4, resume=True)
     )
-    assert any("left out" in one and "teleport" in one for one in told)
+    assert any("left out" in line and "teleport" in line for line in told)
 
 
 def test_quick_takes_the_best_without_a_search():

@@ -178,7 +178,7 @@ def test_a_jax_function_with_its_arguments(engine: None):
 
 
 def test_environments_say_what_runs_here():
-    found = {one.name: one for one in irgym.environments()}
+    found = {status.name: status for status in irgym.environments()}
     assert list(found) == ENVIRONMENTS.names() and found["loops"].summary
     assert [backend.name for backend in found["passes"].backends] == ["toy"]
 

@@ -61,7 +61,7 @@ def test_a_search_says_where_time_is_short_for_its_candidates(
     irgym.tune(
         PROGRAM, seconds=5.0, note=said.append, searching=irgym.Searching(search="greedy", evaluations=5)
     )
-    assert any("may try few candidates" in one for one in said) == told
+    assert any("may try few candidates" in line for line in said) == told
 
 
 def test_a_schedule_found_is_replayed():
@@ -172,7 +172,7 @@ def test_another_objective_and_what_cannot_be():
 def test_what_is_wrong_is_rejected_and_the_result_says_so():
     found = irgym.tune("passes://wrong/1-0-0-0-0-0-0-0", searching=irgym.Searching(evaluations=20))
     assert found.schedule == "" and found.validated and found.no_gain
-    assert found.rejected and all("wrong results" in one for one in found.rejected)
+    assert found.rejected and all("wrong results" in reason for reason in found.rejected)
     assert found.to_json()["rejected"] == list(found.rejected)
     assert found.search is not None and not found.search.complete
     assert any(name == "rejected" and "wrong results" in said for name, said in facts_of(found))

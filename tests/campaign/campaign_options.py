@@ -10,6 +10,8 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
+from tyro.conf import Suppress
+
 from irgym.cli.commands import SUMMARIES, command_class
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
@@ -124,7 +126,7 @@ def options() -> Iterator[Option]:
             hint = get_args(hint)[0] if extras else hint
             name = next((extra.name for extra in extras if getattr(extra, "name", None)), None)
             plain = (
-                [one for one in get_args(hint) if one is not type(None)]
+                [part for part in get_args(hint) if part is not type(None)]
                 if not isinstance(hint, type)
                 else [hint]
             )
@@ -139,15 +141,21 @@ def options() -> Iterator[Option]:
 def _fields(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield the names and types of options, those of groups that commands share among them."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
-        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        bare, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if HIDDEN in extras:
+            continue
         if is_dataclass(bare):
             yield from _fields(bare)
         else:
             yield name, hint
 
 
+HIDDEN = get_args(Suppress[int])[1]
+"""Marks fields of requests that are no options."""
+
+
 def _literal(hint: Any) -> bool:
-    return get_origin(hint) is Literal or any(get_origin(one) is Literal for one in get_args(hint))
+    return get_origin(hint) is Literal or any(get_origin(part) is Literal for part in get_args(hint))
 
 
 def without(option: Option) -> list[str]:
@@ -183,10 +191,10 @@ RIGHT = {
 """Values of `BAD` that are right for some option: pairs of `command --option` or `--option`, and value."""
 
 NOWHERE = {"worker": "no scheduler", "farm": "no farm"}
-"""What the commands say whose options were right, as nothing listens there."""
+"""Messages of commands with right options, as nothing listens there."""
 
 HEADLINES = ("ppo on ", "no scheduler at ")
-"""What commands print first that find out only later that they cannot go on."""
+"""First output of commands that fail only later."""
 
 UNTRIED = {
     ("worker", "--name"): WORD,  # any name will do
@@ -215,10 +223,8 @@ def rows() -> Iterator[Row]:
 def words(option: Option, value: str) -> Iterator[str]:
     """Yield what the sentence may call a bad value: one of these must be in it."""
     yield option.name.strip("-").removesuffix("s")
-    yield (
-        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in value)[:20]
-        or "''"
-    )
+    shown = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in value)
+    yield "".join(shown)[:20] or "''"
     if option.type in (int, float):
         with suppress(ValueError):
             yield f"{float(value):g}"

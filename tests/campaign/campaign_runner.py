@@ -17,7 +17,7 @@ Run = Callable[[Row, Path], Result]
 """Runs a row's command in a folder."""
 
 TIME_LIMIT_S = 60.0
-"""What a command of the campaign may take on a busy machine; nearly all take milliseconds."""
+"""Time limit of a command on a busy machine; nearly all take milliseconds."""
 
 HUNG = 124
 

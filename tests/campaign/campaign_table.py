@@ -29,7 +29,7 @@ RIGHT = (
         "greedy",
         "--seconds",
         "0.05",
-        output=("greedy search", "as written: 167"),
+        output=("greedy search", "original: 167"),
     ),
     right("tune", PROGRAM, *SEARCH, "--seed", str(2**63 - 1), output=("random search",)),
     right("tune", PROGRAM, *SEARCH, "--json", "a.json", "--export", "a.txt", output=("written: a.txt",)),

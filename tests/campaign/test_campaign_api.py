@@ -226,8 +226,8 @@ def test_a_pickled_environment_goes_on(make: Make, copied: Callable[[Any], Any])
     env.reset(seed=1)
     play(env, 3)
     twin = copied(env)
-    one, other = cast(TaskEnv, env.unwrapped), cast(TaskEnv, twin.unwrapped)
-    assert other.state == one.state and other.schedule == one.schedule and other.cost() == one.cost()
+    first, other = cast(TaskEnv, env.unwrapped), cast(TaskEnv, twin.unwrapped)
+    assert other.state == first.state and other.schedule == first.schedule and other.cost() == first.cost()
     assert play(env, 3, seed=2) == play(twin, 3, seed=2)
     assert [env.reset()[1]["uri"] for _ in range(9)] == [twin.reset()[1]["uri"] for _ in range(9)]
     twin.close()
@@ -274,7 +274,7 @@ def test_uris_of_no_environment(uri: str) -> None:
 
 
 NO_TEXT: tuple[Any, ...] = (None, 5, 1.5, b"x", [], {}, object(), int)
-"""What is neither a text nor a path."""
+"""Values that are neither texts nor paths."""
 
 PUBLIC: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
     *(

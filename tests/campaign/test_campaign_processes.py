@@ -1,4 +1,4 @@
-"""What only a process of its own shows: interrupts, full and closed outputs, missing surroundings."""
+"""Commands as processes: interrupts, full and closed outputs, missing surroundings."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ def test_an_interrupt_while_modules_are_imported(module: str) -> None:
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
         assert process.wait(TIME_LIMIT_S) == 130
-    # Not at the beginning of a line where -v had not ended its own.
+    # Not at the beginning of a line if -v has not ended the line before.
     assert rest.count("irgym: ") == rest.count("irgym: interrupted\n") == 1 and "Traceback" not in rest
 
 
@@ -138,7 +138,7 @@ def test_nothing_can_be_said_anywhere(arguments: tuple[str, ...]) -> None:
 
 def closing(*descriptors: int) -> tuple[str, ...]:
     """Return the beginning of a command that runs the rest with these closed."""
-    return "sh", "-c", f'exec {" ".join(f"{one}>&-" for one in descriptors)}; exec "$@"', "sh"
+    return "sh", "-c", f'exec {" ".join(f"{descriptor}>&-" for descriptor in descriptors)}; exec "$@"', "sh"
 
 
 def test_closed_outputs(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_envs_say_what_is_installed_and_kept(irgym: Command, cache: Path, tmp_pa
     assert str(cache) in result.out and "something 3 MB" in result.out
     found = read(tmp_path / "envs.json")
     assert found["caches"]["bytes"]["something"] == 3_000_000 and found["caches"]["free"] > 0
-    extras = {one["name"]: one for one in found["extras"]}
+    extras = {extra["name"]: extra for extra in found["extras"]}
     assert extras["loops"]["installed"] and not extras["loops"]["missing"]
     assert not {"dev", "docs"} & set(extras) and "irgym 0" in found["installation"]
 

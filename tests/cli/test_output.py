@@ -14,7 +14,7 @@ from irgym.cli import output
 from irgym.core.environment import BackendStatus
 
 NAMES = ["n[h+r]c", "/tmp/[/x].mlir", "pip install 'irgym[loops]'", "[bold]x[/bold]", ":smile:", "[", "\\[a]"]
-"""What rich would read as markup, refuse or change."""
+"""Text that rich would read as markup, refuse or change."""
 
 SOURCES = Path(irgym.__file__).parent
 

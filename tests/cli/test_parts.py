@@ -23,9 +23,9 @@ def test_a_whole_file(irgym: Command, tmp_path: Path):
     out, module = tmp_path / "out.json", tmp_path / "out.ll"
     said = irgym("tune", file, "--json", out, "--export", module)
     assert said.code == 0, said.err
-    assert "geometric mean over the program as written" in said.out and "2 of 2 are proven" in said.out
+    assert "geometric mean over the original program" in said.out and "2 of 2 are proven" in said.out
     found = json.loads(out.read_text())
-    assert [one["program"] for one in found["parts"]] == [f"cse:{file}#f", f"cse:{file}#g"]
+    assert [part["program"] for part in found["parts"]] == [f"cse:{file}#f", f"cse:{file}#g"]
     assert found["proven"] == 2 and "define" in module.read_text()
 
 
@@ -43,7 +43,7 @@ def test_a_report_is_about_one_function(irgym: Command, tmp_path: Path):
 def test_code_for_other_machines_is_scored_and_not_called_validated(irgym: Command, tmp_path: Path):
     file = tmp_path / "code.c"
     file.write_text(SOURCE)
-    for target in (one for one in ("i686", "aarch64") if not runs_here(TARGETS[one])):
+    for target in (target for target in ("i686", "aarch64") if not runs_here(TARGETS[target])):
         said = irgym("tune", f"{file}#f", "--target", target)
         assert said.code == 0 and f"code for {target}" in said.out, said.err
         assert "not checkable: code for another machine is not run" in said.out

@@ -46,7 +46,7 @@ def test_every_program_and_method_has_one_row(compare):
     rows = [(row.program, row.method) for row in comparison.rows]
     assert rows == [(program, method) for program in ("toy://easy", "toy://hard") for method in METHODS]
     assert seen.computed == [row for row in rows if row[1] != "raw:mine"], "the policy's own run has it"
-    assert [len(one.rows) for one in seen.recorded[2:5]] == [3, 5, 6], "both are kept at once"
+    assert [len(comparison.rows) for comparison in seen.recorded[2:5]] == [3, 5, 6], "both are kept at once"
 
 
 def test_what_is_named_twice_counts_once(compare):

@@ -1,4 +1,4 @@
-"""Policies in a comparison: never worse than the program as written, and raw beside it."""
+"""Policies in a comparison: never worse than the original program, and raw beside it."""
 
 import io
 import json
@@ -24,7 +24,7 @@ from irgym.reporting.tables import table
 from irgym.search.budget import Budget
 
 HARD, BROKEN = "toy://hard", "toy://broken"
-"""As written the cost of the first is 6000, and all but the second as written crash."""
+"""The original cost of the first is 6000; of the others, only the original of the second runs."""
 
 
 @dataclass
@@ -82,7 +82,7 @@ def test_the_best_of_final_state_seen_and_original_is_reported(
 
 
 WORSE = "set_1_3 stop"
-"""Of `toy://easy`, whose cost as written is 3000: it leads to 4000."""
+"""Of `toy://easy`, whose original cost is 3000: it leads to 4000."""
 
 
 def test_a_policy_that_makes_a_program_slower_is_not_reported(compare):
@@ -117,7 +117,7 @@ def solved(environment, bench, uri, schedule):
 
 
 class Lying:
-    """What a cost cache answers: with states that look better than they are."""
+    """Answers of a cost cache, with states that look better than they are."""
 
     def __init__(self, bench: Any, lies: dict[str, float]) -> None:
         self._bench, self._lies = bench, lies

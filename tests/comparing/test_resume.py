@@ -1,4 +1,4 @@
-"""What a comparison takes over from an earlier one: only what it would have measured itself."""
+"""Resuming a comparison: only rows that it would have measured itself are taken over."""
 
 import dataclasses
 import json
@@ -49,7 +49,7 @@ def test_rows_of_the_same_basis_are_taken_over(compare):
         ("policy", "another policy"),
     ],
 )
-def test_rows_of_another_basis_are_computed_anew_and_it_is_said(compare, part, words):
+def test_rows_of_another_basis_are_computed_again_and_it_is_said(compare, part, words):
     first, _, _ = compare()
     stale = dataclasses.replace(first.rows[2].basis, **{part: "another"})
     assert first.rows[2].method == "policy:mine"
@@ -58,7 +58,7 @@ def test_rows_of_another_basis_are_computed_anew_and_it_is_said(compare, part, w
     ]
     again, computed, said = compare(dataclasses.replace(first, rows=tuple(rows)))
     assert computed == [(URIS[0], "policy:mine")]
-    assert said == [f"1 of 10 earlier results are of {words}, and computed anew"]
+    assert said == [f"1 of 10 earlier results are of {words}, and computed again"]
     assert again.rows[2].basis == first.rows[2].basis
 
 
@@ -66,7 +66,7 @@ def test_the_machine_the_bench_and_the_policy_are_looked_at(compare, bench, monk
     first, _, _ = compare()
     _, computed, said = compare(first, identify=lambda name, _: "changed")
     assert {method for _, method in computed} == {"policy:mine", "guided:mine"}
-    assert said == ["6 of 10 earlier results are of another policy, and computed anew"]
+    assert said == ["6 of 10 earlier results are of another policy, and computed again"]
     _, computed, said = compare(first, identify=lambda name, _: None)
     assert len(computed) == 4 and "policies that cannot be told apart" in said[0]
     monkeypatch.setattr(type(bench), "conditions", "elsewhere")
@@ -84,7 +84,7 @@ def test_a_policy_that_is_trained_meanwhile_is_the_one_that_was_loaded(compare):
     assert len(compare(first)[1]) == 4
 
 
-def test_rows_without_a_basis_are_computed_anew(compare):
+def test_rows_without_a_basis_are_computed_again(compare):
     first, _, _ = compare(uris=URIS[:1])
     rows = tuple(dataclasses.replace(row, basis=Basis()) for row in first.rows)
     again, computed, said = compare(dataclasses.replace(first, rows=rows), uris=URIS[:1])

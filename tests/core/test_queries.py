@@ -1,4 +1,4 @@
-"""What URIs say of the inputs of files."""
+"""Queries of URIs on the inputs of files."""
 
 import pytest
 

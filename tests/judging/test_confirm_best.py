@@ -113,7 +113,7 @@ def test_a_find_with_wrong_results_gives_way_to_the_next_best(judge, wrong, sche
     validator = Refuting(judge.bench, 3, 0)
     validator.wrong = tuple(task.key(found[place].state) for place in wrong)
     finding = replace(judge, validator=validator).best_of(result_of(*found))
-    worse = finding.no_gain == KEPT  # the third costs more than the program as written
+    worse = finding.no_gain == KEPT  # the third costs more than the original program
     assert finding.actions.text(task.space) == ("" if worse else schedule)
     assert finding.rejected == tuple(
         f"{validator.wrong[place]} is wrong" for place in range(len(finding.rejected))

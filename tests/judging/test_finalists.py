@@ -102,7 +102,7 @@ class Surroundings:
         self.measured: list[str] = []
 
     def baselines(self) -> list[Baseline]:
-        return [Baseline("own", "its own optimiser")]
+        return [Baseline("own", "the own optimiser")]
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         self.measured += [job.schedule for job in jobs]
@@ -265,7 +265,7 @@ def test_what_is_not_faster_than_the_baseline_beyond_noise_is_not_chosen(ratios:
     schedule, no_gain = choose(around, "a")
     assert schedule == "stop-own" and around.compared
     assert no_gain == (
-        "nothing faster than its own optimiser was found; the result is the original program, "
+        "nothing faster than the own optimiser was found; the result is the original program, "
         "to be run with own=True"
     )
 

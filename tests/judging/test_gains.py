@@ -1,4 +1,4 @@
-"""What groups of rewrites gain: how they are made, timed in turn, and what noise hides."""
+"""Gains of groups of rewrites: how groups are made and timed in turn, and gains that noise hides."""
 
 import random
 from collections import Counter
@@ -29,7 +29,7 @@ def state_cost(task: Staged, text: str) -> float:
 
 def test_rewrites_of_one_rule_are_a_group():
     groups = groups_of(TASK, schedule())
-    assert [(one.begin, one.end, one.label) for one in groups] == [
+    assert [(group.begin, group.end, group.label) for group in groups] == [
         (0, 6, "merge x 6"),
         (6, 7, "fuse"),
         (7, 8, "split"),
@@ -40,40 +40,41 @@ def test_rewrites_of_one_rule_are_a_group():
 def test_joined_groups_name_few_kinds():
     groups = [Group(place, place + 1, Counter([f"rule{place % 6}"])) for place in range(12)]
     joined = join(groups, 1)
-    assert [one.label for one in joined] == ["rule0 x 2, rule1 x 2, rule2 x 2, 6 others"]
+    assert [group.label for group in joined] == ["rule0 x 2, rule1 x 2, rule2 x 2, 6 others"]
     for most in (1, 5, 11, 12, 40):
         fewer = join(groups, most)
         assert len(fewer) == min(most, 12)
-        assert [one.begin for one in fewer] == [0, *(one.end for one in fewer[:-1])] and fewer[-1].end == 12
+        assert [group.begin for group in fewer] == [0, *(group.end for group in fewer[:-1])]
+        assert fewer[-1].end == 12
 
 
 def test_groups_are_timed_in_turn():
     bench = Stages()
     gains = gains_of(bench, TASK, schedule())
-    assert [one.label for one in gains] == ["merge x 6", "fuse@x0", "split@x8"], "stop changes nothing"
+    assert [gain.label for gain in gains] == ["merge x 6", "fuse@x0", "split@x8"], "stop changes nothing"
     assert gains[0].actions == tuple(TEXT.split()[:6])
     written = state_cost(TASK, "")
     merged = state_cost(TASK, " ".join(TEXT.split()[:6]))
     assert bench.calls[0] == (written, merged) and len(bench.calls) == 3
     assert gains[0].before == 1e3 * written and gains[0].after == 1e3 * merged
     assert gains[0].ratio == written / merged and gains[0].share == pytest.approx(1 - merged / written)
-    for one, after in pairwise(gains):
-        assert one.after == after.before
+    for gain, after in pairwise(gains):
+        assert gain.after == after.before
 
 
 def test_where_time_is_short_groups_are_joined():
     slow = Stages(seconds=6.0)
     gains = gains_of(slow, TASK, schedule(), limit_s=12.0, clock=slow.clock())
-    assert [one.label for one in gains] == ["merge x 6", "fuse, split"]
+    assert [gain.label for gain in gains] == ["merge x 6", "fuse, split"]
     slow = Stages(seconds=100.0)
     gains = gains_of(slow, TASK, schedule(), limit_s=1.0, clock=slow.clock())
-    assert len(gains) == 2 and sum(len(one.actions) for one in gains) == 8
+    assert len(gains) == 2 and sum(len(gain.actions) for gain in gains) == 8
 
 
 def test_what_does_not_run_belongs_to_what_follows():
     fused = state_cost(TASK, " ".join(TEXT.split()[:7]))
     gains = gains_of(Stages(broken=frozenset({fused})), TASK, schedule())
-    assert [one.label for one in gains] == ["merge x 6", "fuse, split"]
+    assert [gain.label for gain in gains] == ["merge x 6", "fuse, split"]
     last = state_cost(TASK, TEXT)
     with pytest.raises(IrgymError, match="does not run"):
         gains_of(Stages(broken=frozenset({last})), TASK, schedule())
@@ -83,8 +84,8 @@ def test_known_costs_are_told_without_a_bench():
     task = Rewriting(TASK.ops)
     bench = Stages()
     gains = gains_of(bench, task, schedule())
-    assert not bench.calls and [one.gain for one in gains] == [15.0, 1.0, -1.0, 0.0]
-    assert all(one.low == one.ratio == one.high for one in gains)
+    assert not bench.calls and [gain.gain for gain in gains] == [15.0, 1.0, -1.0, 0.0]
+    assert all(gain.low == gain.ratio == gain.high for gain in gains)
     assert gains_of(bench, TASK, Schedule()) == ()
 
 

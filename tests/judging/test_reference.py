@@ -136,13 +136,13 @@ def test_the_objective_can_be_chosen(compare):
     assert comparison.objective.name == "time" and row.cost == 1000.0 and comparison.noise > 0.0
     assert row.gain_ratio == pytest.approx((167 - 100) / (167 - 114))
     text = printed(comparison)
-    assert "Costs are in ns." in text and "measured anew" in text
+    assert "Costs are in ns." in text and "measured again" in text
 
 
 def test_known_costs_are_not_measured_and_equal_programs_are_validated_once(compare, bench):
     compare(uris=URIS[:1], methods=["base", "core", "greedy", "greedy2", "beam"])
     assert not bench.measured
-    assert bench.calls.count("validate") == 3  # core's program, the optimum, and as written
+    assert bench.calls.count("validate") == 3  # core's program, the optimum, and the original
 
 
 def test_validation_can_be_left_out_and_the_table_says_so(compare, bench):
@@ -164,7 +164,7 @@ def test_json_round_trip(compare):
     data = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
     assert Comparison.from_json(data) == comparison
     assert data["settings"]["objective"] == "ops"
-    assert [one["timed"] for one in data["settings"]["objectives"]] == [False, True]
+    assert [objective["timed"] for objective in data["settings"]["objectives"]] == [False, True]
     assert data["rows"][0]["also"]["time"]["cost"] == 1670.0
 
 

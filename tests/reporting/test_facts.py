@@ -1,4 +1,4 @@
-"""What `tune` says of a result."""
+"""Text lines that describe a result of `tune`."""
 
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.judging.original import Original

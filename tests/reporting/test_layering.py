@@ -64,7 +64,7 @@ def test_a_circle_is_refused():
 
 def test_a_chain_and_what_goes_past_it_are_straight():
     names = [f"n{number}" for number in range(12)]
-    arrows = [*((one, other, "") for one, other in pairwise(names)), ("n0", "n11", "")]
+    arrows = [*((name, other, "") for name, other in pairwise(names)), ("n0", "n11", "")]
     found = layout(dict.fromkeys(names, 60.0), arrows)
     chain = {found.x[number] for number in range(1, 11)}
     bends = {x for x, name in zip(found.x, found.points, strict=True) if name is None}

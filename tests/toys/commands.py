@@ -1,11 +1,11 @@
-"""What running a command came to."""
+"""Results of commands."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 
 def without_progress(err: str) -> str:
-    """What went to stderr but for the lines that tell what is being done."""
+    """Text on stderr without the lines of progress."""
     return "".join(line for line in err.splitlines(keepends=True) if not line.startswith("# "))
 
 

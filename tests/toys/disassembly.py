@@ -1,4 +1,4 @@
-"""What instructions an object file has, by GNU's disassembler."""
+"""Instructions of an object file, by GNU's disassembler."""
 
 import re
 import shutil

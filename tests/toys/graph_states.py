@@ -11,8 +11,8 @@ SPEC = GraphSpec(node=3, edge=2, state=4, candidate=5, hidden=(16, 16), normalis
 def observation(rng: np.random.Generator, candidates: int | None = None) -> GraphObservation:
     nodes, edges = int(rng.integers(1, 7)), int(rng.integers(0, 9))
     count = int(rng.integers(0, 4)) if candidates is None else candidates
-    owners = [one for one in range(count) for _ in range(int(rng.integers(1, 3)))]
-    members = [(one, int(rng.integers(nodes))) for one in owners]
+    owners = [owner for owner in range(count) for _ in range(int(rng.integers(1, 3)))]
+    members = [(owner, int(rng.integers(nodes))) for owner in owners]
     return GraphObservation(
         rng.standard_normal((nodes, 3)).astype(np.float32),
         rng.standard_normal((edges, 2)).astype(np.float32),

@@ -80,7 +80,7 @@ class Remembering:
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         self.batches.append([job.schedule for job in jobs])
         found = [Measurement(Outcome.OK, (cost(*job.call.arguments),)) for job in jobs]
-        self.known |= {job.schedule: one for job, one in zip(jobs, found, strict=True)}
+        self.known |= {job.schedule: measurement for job, measurement in zip(jobs, found, strict=True)}
         return found
 
     def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
@@ -88,7 +88,7 @@ class Remembering:
 
     def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         assert (scheme, objective, target) == ("knobs", "time", "")
-        rows = [Record(Knobs.uri, text, "knobs 1", one) for text, one in self.known.items()]
+        rows = [Record(Knobs.uri, text, "knobs 1", measurement) for text, measurement in self.known.items()]
         # Of another program, of which there is no task: nothing can be learnt from it.
         return [
             Record("knobs://2", text, "knobs 1", Measurement(Outcome.OK, (1.0,))) for text in self.known

@@ -1,4 +1,4 @@
-"""Running a program's text as written, in this process."""
+"""Running a program's text unoptimised, in this process."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def _shapes(text: str) -> tuple[list[Any], list[Any]]:
     with mlir():
         signature = function_of(parse(text)).type
         inputs, results = (
-            [(tuple(one.shape), DTYPES[str(one.element_type)]) for one in map(ir.RankedTensorType, types)]
+            [(tuple(kind.shape), DTYPES[str(kind.element_type)]) for kind in map(ir.RankedTensorType, types)]
             for types in (signature.inputs, signature.results)
         )
     return inputs, results

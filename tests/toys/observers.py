@@ -1,4 +1,4 @@
-"""What a comparison tells, kept in lists; and policies that are given by functions."""
+"""Observers that keep what a comparison tells in lists; and policies given by functions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -31,8 +31,8 @@ def with_a_place(model: onnx.ModelProto) -> onnx.ModelProto:
     result = onnx.ValueInfoProto(name="negated")
     result.type.tensor_type.elem_type = first.type.tensor_type.elem_type
     graph.output.append(result)
-    one = np.ones((), helper.tensor_dtype_to_np_dtype(first.type.tensor_type.elem_type))
-    graph.initializer.append(numpy_helper.from_array(one, "unit"))
+    scalar = np.ones((), helper.tensor_dtype_to_np_dtype(first.type.tensor_type.elem_type))
+    graph.initializer.append(numpy_helper.from_array(scalar, "unit"))
     if model.ir_version < 4:
         graph.input.append(helper.make_tensor_value_info("unit", first.type.tensor_type.elem_type, ()))
     return model

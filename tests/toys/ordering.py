@@ -1,4 +1,4 @@
-"""A toy of pass ordering: each pass shrinks its own kind of op, fully only after the passes that it needs."""
+"""A toy of pass ordering: each pass shrinks one kind of op, fully only after the passes that it needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

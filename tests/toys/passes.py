@@ -40,7 +40,7 @@ BASE_OPS = 100.0
 
 @dataclass(frozen=True)
 class Module:
-    """What the passes so far made of the program, how, and which passes do nothing to it."""
+    """The program after the passes so far, the passes, and those that do nothing to it."""
 
     ops: tuple[int, ...]
     path: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ OPS = Objective("ops", "", "number of operations", exact=True, timed=False)
 
 
 class PassTask(Task[Module]):
-    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; `wrong` validates as written only."""
+    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; only the original of `wrong` validates."""
 
     space = SPACE
     forms: ClassVar = {".txt": "text"}
@@ -94,7 +94,7 @@ class PassTask(Task[Module]):
         self.steps = 0
 
     def under(self, objective: str) -> "PassTask":
-        return PassTask(self.uri, {one.name: one for one in (OPS, TIME)}[objective], self.pause_s)
+        return PassTask(self.uri, {each.name: each for each in (OPS, TIME)}[objective], self.pause_s)
 
     def initial(self) -> Module:
         return Module(self.ops)

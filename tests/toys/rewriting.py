@@ -91,11 +91,11 @@ class Rewriting(Task[State]):
     def features(self, state: State) -> CandidateObservation:
         around = [-1, *(OPS.index(op) for _, op in state.chain), -1]
         whole = [around.count(op) / 8 for op in range(-1, len(OPS))]
-        one, pairs = np.eye(len(OPS) + 1, dtype=np.float32), list(applicable(state))
+        identity, pairs = np.eye(len(OPS) + 1, dtype=np.float32), list(applicable(state))
         rows = np.zeros((len(pairs), ROW), dtype=np.float32)
         for row, (rule, place) in zip(rows, pairs, strict=True):
             row[rule - 1] = 1.0
-            row[len(RULES) :] = np.concatenate([one[op] for op in around[place : place + 3]])
+            row[len(RULES) :] = np.concatenate([identity[op] for op in around[place : place + 3]])
         return CandidateObservation(np.array(whole, dtype=np.float32), rows)
 
     def key(self, state: State) -> str:

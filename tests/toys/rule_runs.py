@@ -39,7 +39,7 @@ def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def in_runtime(graph: Graph, feeds: Mapping[str, Array], weights: Weights) -> list[Array]:
-    """Return what ONNX Runtime makes of a graph in float64, in float32 and without its own optimiser."""
+    """Return the results of ONNX Runtime for a graph in float64, in float32 and without its optimiser."""
     model = model_of(graph, weights, whole=True)
     for tensor in model.graph.initializer:
         if tensor.data_type == TensorProto.DOUBLE:
@@ -53,7 +53,7 @@ def in_runtime(graph: Graph, feeds: Mapping[str, Array], weights: Weights) -> li
         name: array.astype(np.float32) if array.dtype == np.float64 else array
         for name, array in feeds.items()
     }
-    return [np.asarray(one) for one in _session(model).run(None, single)]
+    return [np.asarray(array) for array in _session(model).run(None, single)]
 
 
 def check(rule: Rule, instances: int) -> None:

@@ -38,7 +38,7 @@ def check_in_ort(rule: Rule, seeds: int = 3, allowed: float = 1e-4) -> None:
 
 def in_float32(instance: Instance) -> Instance:
     graph = instance.graph
-    arrays = {name: _narrow(instance.weights.array(one)) for name, one in graph.weights.items()}
+    arrays = {name: _narrow(instance.weights.array(weight)) for name, weight in graph.weights.items()}
     types = {
         name: TensorType(kind.dtype.replace("float64", "float32"), kind.shape)
         for name, kind in graph.types.items()
@@ -72,7 +72,7 @@ def graph_of(
 ) -> Graph:
     """Return a graph; `types` are the shapes of its inputs and of what its nodes make."""
     weights = {name: weight_of(name, array) for name, array in arrays.items()}
-    made = {value for one in nodes for value in one.results}
+    made = {value for node in nodes for value in node.results}
     kinds = {name: TensorType(dtype, shape) for name, shape in types.items()}
-    kinds.update({name: one.type for name, one in weights.items()})
+    kinds.update({name: weight.type for name, weight in weights.items()})
     return Graph.of(nodes, kinds, weights, [name for name in types if name not in made], outputs, [("", 20)])

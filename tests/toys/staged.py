@@ -26,7 +26,7 @@ class Staged(Rewriting):
     def drawing(self, state: State) -> Drawing:
         boxes = [Box(name, op, op, f"{name} of a chain") for name, op in state.chain]
         names = [box.name for box in boxes]
-        arrows = tuple(Arrow(one, other, "a number") for one, other in pairwise(names))
+        arrows = tuple(Arrow(name, other, "a number") for name, other in pairwise(names))
         return Drawing(tuple(boxes), arrows, ("scale", "shift", "both"), "operators")
 
 

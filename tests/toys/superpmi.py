@@ -21,8 +21,8 @@ NAMES = (
 
 def metrics(index: int, chosen: list[int] | None, first: int = 0) -> str:
     count = index % 7
-    shared = [one for one in (chosen if chosen is not None else range(count)) if one < count]
-    score = 100.0 + index - sum(one + 1 for one in shared) + (3 if shared and len(shared) == count else 0)
+    shared = [place for place in (chosen if chosen is not None else range(count)) if place < count]
+    score = 100.0 + index - sum(place + 1 for place in shared) + (3 if shared and len(shared) == count else 0)
     told = f", num cse {len(shared)} num cand {count}"
     if chosen is not None:
         rows = " ".join(
@@ -31,7 +31,7 @@ def metrics(index: int, chosen: list[int] | None, first: int = 0) -> str:
         )
         told += f" featureNames {NAMES} {rows}" if count else ""
     if shared:
-        told += f" seq {','.join(str(one + (first if chosen is None else 0)) for one in shared)}"
+        told += f" seq {','.join(str(place + (first if chosen is None else 0)) for place in shared)}"
     return (
         f"; Total bytes of code {40 + index}, prolog size 4, PerfScore {score:.2f}, instruction count 8, "
         f"allocated bytes for code {40 + index}{told} spmi index {index} (MethodHash={index:08x}) "
@@ -75,7 +75,8 @@ def main() -> None:
     own, others = parser.parse_known_args()
     rng = random.Random(f"{own.seed} {os.getpid()}")
     if "-streaming" not in others:
-        print("\n".join(["some words first", *(metrics(one, None) for one in range(1, own.methods + 1))]))
+        lines = (metrics(method, None) for method in range(1, own.methods + 1))
+        print("\n".join(["some words first", *lines]))
         return
     for line in sys.stdin:
         line = line.strip()
@@ -94,7 +95,7 @@ def main() -> None:
         chosen = None
         if known.get("JitRLHook") == "1":
             text = known.get("JitRLHookCSEDecisions", "")
-            chosen = [int(one) for one in text.split(",")] if text else []
+            chosen = [int(word) for word in text.split(",")] if text else []
         print(metrics(index, chosen, own.first))
         print("[streaming] Done. Status=0", flush=True)
 

@@ -55,7 +55,7 @@ def check_resuming(config: Any, problem: Problem, iterations: int, file: Path) -
     resumed = config.build(problem)
     resumed.load_state_dict(storage.read(file, "state")["learner"])
     for _ in range(3):
-        (one, first), (two, second) = whole.iterate(), resumed.iterate()
-        np.testing.assert_array_equal(one.returns, two.returns)
+        (ours, first), (theirs, second) = whole.iterate(), resumed.iterate()
+        np.testing.assert_array_equal(ours.returns, theirs.returns)
         assert first == second
     assert equal(whole.state_dict(), resumed.state_dict())

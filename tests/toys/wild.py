@@ -1,4 +1,4 @@
-"""Dials whose costs crash, take their time, or scatter; measured in a process of their own."""
+"""Dials whose costs crash, take their time, or scatter; measured in a separate process."""
 
 import os
 import random
