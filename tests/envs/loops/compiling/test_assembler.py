@@ -61,7 +61,7 @@ def memory_cases() -> list[tuple[bytes, str]]:
                 f"vmovups zmm17,ZMMWORD PTR {where}",
             ),
             (
-                evex_memory(asm.VMOVUPS_LOAD, 9, 0, base, displacement, mask=3, zero=True),
+                evex_memory(asm.VMOVUPS_LOAD, 9, 0, base, displacement, mask=3),
                 f"vmovups zmm9{{k3}}{{z}},ZMMWORD PTR {where}",
             ),
             (

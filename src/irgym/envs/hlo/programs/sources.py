@@ -78,5 +78,5 @@ def _models() -> str:
     """Return what stands for the source of all models."""
     folder = Path(__file__).parent
     own = [folder / f"{name}.py" for name in ("families", "numeric_families", "lowering")]
-    files = [*own, *sorted((folder / "models").glob("*.py"))]
+    files = [*own, *sorted((folder / "models").rglob("*.py"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -23,15 +23,17 @@ class Opcode(NamedTuple):
         prefix: Implied prefix: 0 for none, 1 for 66, 2 for F3.
         code: Opcode byte.
         scalar: Whether its memory operand is one float32 rather than a vector.
+        zeroing: Whether lanes that an EVEX mask leaves out become 0 rather than keep their values.
     """
 
     map: int
     prefix: int
     code: int
     scalar: bool = False
+    zeroing: bool = False
 
 
-VMOVUPS_LOAD = Opcode(1, 0, 0x10)
+VMOVUPS_LOAD = Opcode(1, 0, 0x10, zeroing=True)
 VMOVUPS_STORE = Opcode(1, 0, 0x11)
 VMOVSS_LOAD = Opcode(1, 2, 0x10, scalar=True)
 VMOVSS_STORE = Opcode(1, 2, 0x11, scalar=True)
@@ -272,7 +274,7 @@ def evex(
     mask: int = 0,
     immediate: int | None = None,
 ) -> bytes:
-    """Encode an EVEX instruction between registers; masked-off lanes are kept.
+    """Encode an EVEX instruction between registers.
 
     Args:
         opcode: The instruction.
@@ -299,7 +301,6 @@ def evex_memory(
     *,
     length: int = ZMM,
     mask: int = 0,
-    zero: bool = False,
     broadcast: bool = False,
 ) -> bytes:
     """Encode an EVEX instruction with a memory operand [base + displacement].
@@ -312,10 +313,9 @@ def evex_memory(
         displacement: In bytes; one byte long where it is a small multiple of the operand's size.
         length: Of the vector; `XMM` for scalars.
         mask: Mask register, 0 for all lanes. Memory of masked-off lanes is not touched.
-        zero: Whether masked-off lanes become 0 rather than being kept.
         broadcast: Whether the operand is one float32 for all lanes.
     """
-    plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, zero, broadcast)
+    plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, broadcast)
     if displacement == 0 and plain:
         return plain
     scaled, rest = divmod(displacement, 4 if broadcast or opcode.scalar else 16 << length)
@@ -355,9 +355,9 @@ def _evex_prefix(
     rm_high: int,
     length: int,
     mask: int,
-    zero: bool = False,
     broadcast: bool = False,
 ) -> bytes:
+    zero = opcode.zeroing and mask > 0
     return bytes(
         (
             0x62,
@@ -367,16 +367,20 @@ def _evex_prefix(
             | (~reg >> 4 & 1) << 4
             | opcode.map,
             (~second & 15) << 3 | 4 | opcode.prefix,
-            zero << 7 | length << 5 | broadcast << 4 | (~second >> 4 & 1) << 3 | mask,
+            zero << 7
+            | length << 5
+            | broadcast << 4
+            | (~second >> 4 & 1) << 3
+            | mask,
         )
     )
 
 
 @cache
 def _evex_memory_heads(
-    opcode: Opcode, reg: int, second: int, base: int, length: int, mask: int, zero: bool, broadcast: bool
+    opcode: Opcode, reg: int, second: int, base: int, length: int, mask: int, broadcast: bool
 ) -> tuple[bytes, bytes, bytes]:
-    prefix = _evex_prefix(opcode, reg, second, base, 0, length, mask, zero, broadcast)
+    prefix = _evex_prefix(opcode, reg, second, base, 0, length, mask, broadcast)
     return _memory_heads(prefix, opcode.code, reg, base)
 
 

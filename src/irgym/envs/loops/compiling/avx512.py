@@ -61,8 +61,7 @@ class _Vector:
         """Encode an instruction on the first lanes; a load clears the others."""
         length = _LENGTHS[lanes]
         mask = self._mask(lanes, length)
-        zero = bool(mask) and opcode is asm.VMOVUPS_LOAD
-        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask, zero=zero)
+        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
         return self._on_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, lanes)

@@ -12,8 +12,8 @@ from irgym.base.errors import BackendError
 from irgym.core.environment import BackendStatus
 from irgym.core.target import Target
 from irgym.envs.loops.compiling import assembler as asm
-from irgym.envs.loops.compiling import avx2, avx512, elf, llvm
-from irgym.envs.loops.compiling.executable import Compiled, Executable
+from irgym.envs.loops.compiling import avx2, avx512, elf, llvm, llvm_ir
+from irgym.envs.loops.compiling.executable import PROTOTYPE, Compiled, Executable
 from irgym.envs.loops.compiling.kernel import Kernel
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.compiling.threads import Team, shares
@@ -106,7 +106,7 @@ class MachineCode:
         self.code: bytes | None = code
         self._buffer = ExecutableBuffer(code)
         self.address = self._buffer.address
-        self._function = llvm.PROTOTYPE(self.address)
+        self._function = PROTOTYPE(self.address)
         self._workspace = aligned((workspace,))
         self.workspace = int(self._workspace.ctypes.data)
 
@@ -218,7 +218,7 @@ class LlvmBackend:
             CodeTooLarge: Its code would be too long.
         """
         kernel = lower(contraction, nest, self.target, rows)
-        ir = llvm.emit(kernel, "kernel", repetitions=True)
+        ir = llvm_ir.emit(kernel, "kernel", repetitions=True)
         return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
@@ -228,7 +228,7 @@ class LlvmBackend:
             BackendError: llvmlite is not installed.
             CodeTooLarge: The code would be too long.
         """
-        ir = llvm.emit(lower(contraction, nest, self.target), name, repetitions=False)
+        ir = llvm_ir.emit(lower(contraction, nest, self.target), name, repetitions=False)
         return llvm.compile_object(ir, self._processor)
 
     def toolchain(self) -> str:

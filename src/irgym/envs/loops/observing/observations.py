@@ -5,22 +5,22 @@ broken or commented out upstream.
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from irgym.core.actions import ActionSpace
 from irgym.core.graph_observation import graph_space
 from irgym.core.observation import ObservationView, array_view, box, views_of
+from irgym.core.target import Target
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.plan import plan
 from irgym.envs.loops.observing.features import FEATURES, features
+from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.state import HISTORY, LoopsState
-
-if TYPE_CHECKING:
-    from irgym.envs.loops.task import LoopsTask
 
 LOOP_WIDTH = 20
 """Numbers for each loop in `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
@@ -37,18 +37,37 @@ TEXT_LENGTH = 4096
 CHARSET = "".join(map(chr, range(32, 127))) + "\n"
 
 
+class Observed(Protocol):
+    """The parts of a loops task that observations depend on."""
+
+    @property
+    def contraction(self) -> Contraction:
+        """The program."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """Target of the generated code."""
+        ...
+
+    @property
+    def space(self) -> ActionSpace:
+        """The actions."""
+        ...
+
+
 def _bin(stride: int, bins: int) -> int:
     """Return ceil(log2(stride)), at most the last bin."""
     return min(math.ceil(math.log2(stride)), bins - 1)
 
 
-def _strides(task: "LoopsTask", state: LoopsState, place: int) -> list[int]:
+def _strides(task: Observed, state: LoopsState, place: int) -> list[int]:
     """Return how far A, B and C move in an iteration of a loop, where they move at all."""
     loop = state.nest.loops[place]
     return [table[loop.dim] * loop.step for table in task.contraction.strides if table[loop.dim]]
 
 
-def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
+def loops_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     """Return one row a loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
 
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
@@ -67,7 +86,7 @@ def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     return rows
 
 
-def stride_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
+def stride_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     """Return the histogram of ceil(log2(stride)) over all loops and accesses, shape [32]."""
     histogram = np.zeros(STRIDE_BINS, np.float32)
     for place in range(len(state.nest.loops)):
@@ -76,7 +95,7 @@ def stride_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     return histogram
 
 
-def previous_actions_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
+def previous_actions_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     """Return the last five actions one-hot, the latest in the last row, shape [5, flat actions]."""
     rows = np.zeros((HISTORY, len(task.space.flat)), np.float32)
     first = HISTORY - len(state.previous)
@@ -85,7 +104,7 @@ def previous_actions_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.
     return rows
 
 
-def _nodes(task: "LoopsTask", state: LoopsState, tensors: int) -> NDArray[np.float32]:
+def _nodes(task: Observed, state: LoopsState, tensors: int) -> NDArray[np.float32]:
     """Return a node for each loop, the statement and each tensor."""
     loops = min(len(state.nest.loops), actions.MAX_LOOPS)
     nodes = np.zeros((loops + 1 + tensors, NODE_WIDTH), np.float32)
@@ -95,7 +114,7 @@ def _nodes(task: "LoopsTask", state: LoopsState, tensors: int) -> NDArray[np.flo
     return nodes
 
 
-def ir_tree(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+def ir_tree(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return the loops as a path from the outermost to the statement.
 
     Nodes: rows of `loops_tensor`, 0 for what is no loop, then what the node is, one-hot:
@@ -106,7 +125,7 @@ def ir_tree(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
     return spaces.GraphInstance(nodes, np.zeros((len(links), 1), np.float32), links)
 
 
-def ir_graph(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+def ir_graph(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return `ir_tree` with nodes for A, B and C after the statement.
 
     An edge leads from each loop to each tensor that it moves through, with the stride; from A and B to the

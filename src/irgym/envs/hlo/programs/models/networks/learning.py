@@ -9,9 +9,9 @@ import math
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes
 from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.perceptrons import perceptron, perceptron_shapes
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes
+from irgym.envs.hlo.programs.models.networks.perceptrons import perceptron, perceptron_shapes
 
 
 def _advantages(values: jax.Array, rewards: jax.Array, ended: jax.Array, unroll: int) -> jax.Array:

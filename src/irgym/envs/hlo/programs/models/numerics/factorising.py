@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.numerics import derived, program
+from irgym.envs.hlo.programs.models.numerics.functions import derived, program
 
 
 def regression(options: Options) -> Model:

@@ -7,7 +7,8 @@
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers, stacked
+from irgym.envs.hlo.programs.models.networks.layers import (
     attend,
     block_shapes,
     dense,
@@ -16,7 +17,6 @@ from irgym.envs.hlo.programs.models.layers import (
     layers_shapes,
     norm_shapes,
 )
-from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers, stacked
 
 
 def _shapes(options: Options, rows: int) -> tuple[Tree, Tree]:

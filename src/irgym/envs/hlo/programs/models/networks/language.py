@@ -9,7 +9,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.programs.models.networks.layers import (
     apply_layers,
     attend,
     attention_shapes,
@@ -22,8 +23,7 @@ from irgym.envs.hlo.programs.models.layers import (
     self_attention,
     split_heads,
 )
-from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.tasks import language_model
+from irgym.envs.hlo.programs.models.networks.tasks import language_model
 
 
 def _rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import jax
 
-from irgym.envs.hlo.programs.models.layers import cross_entropy
 from irgym.envs.hlo.programs.models.model import Model, Tree, integers
+from irgym.envs.hlo.programs.models.networks.layers import cross_entropy
 
 Logits = Callable[[Tree, jax.Array, jax.Array | None], jax.Array]
 """Maps weights, inputs and a random key (none without dropout) to scores."""

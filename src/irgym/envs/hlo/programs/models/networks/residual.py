@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes, norm_shapes
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.tasks import stateful_classifier
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes, norm_shapes
+from irgym.envs.hlo.programs.models.networks.tasks import stateful_classifier
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 
