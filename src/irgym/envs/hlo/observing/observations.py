@@ -1,4 +1,4 @@
-"""What policies see of a module, and what Gymnasium shows."""
+"""Observations of modules, for policies and for Gymnasium."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _graph_space() -> spaces.Graph:
 VIEWS = views_of(
     array_view(
         "features",
-        "counts, changes, passes used and tried, as irgym's own policies see them",
+        "feature vector of irgym's policies: counts, changes, passes used and tried",
         (FEATURES,),
         lambda task, state: features(task.modules.root, state, task.horizon),
     ),

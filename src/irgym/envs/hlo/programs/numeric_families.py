@@ -1,4 +1,4 @@
-"""The families of model programs that are no networks: numerical code."""
+"""The families of numerical programs."""
 
 from irgym.core.uri import Family, Option
 from irgym.envs.hlo.programs.parameters import depth, flag, size, word

@@ -1,6 +1,6 @@
 """Models that generate images: a U-Net for diffusion, and a variational autoencoder."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 

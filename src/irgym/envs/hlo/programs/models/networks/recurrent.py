@@ -1,6 +1,6 @@
 """Recurrent networks and other models of sequences: LSTM, GRU, a selective state space, WaveNet."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 

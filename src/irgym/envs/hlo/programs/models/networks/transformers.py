@@ -1,6 +1,6 @@
-"""Transformers without frills: GPT-2, BERT and ViT."""
+"""Plain transformers: GPT-2, BERT and ViT."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 

@@ -1,6 +1,6 @@
 """Integer arithmetic: hashes, checksums, random bits, Bloom filters."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -19,7 +19,7 @@ def _rotated(x: jax.Array, by: int) -> jax.Array:
 
 
 def _finished(h: jax.Array) -> jax.Array:
-    """Mix the bits of 32-bit words at the end of a hash."""
+    """Mix the bits of 32-bit words at the end of a hash (MurmurHash3)."""
     h = (h ^ (h >> 16)) * jnp.uint32(0x85EBCA6B)
     h = (h ^ (h >> 13)) * jnp.uint32(0xC2B2AE35)
     return h ^ (h >> 16)
@@ -48,7 +48,7 @@ def _checksum(words: jax.Array, rounds: int) -> jax.Array:
 
 
 def _quarters(words: jax.Array, rounds: int) -> jax.Array:
-    """Quarter rounds of additions, exclusive ors and rotations, as stream ciphers have them."""
+    """Quarter rounds of additions, exclusive ors and rotations, as in ChaCha."""
     a, b, c, d = words.T
 
     def step(_: int, state: Any) -> Any:
@@ -78,7 +78,7 @@ def _shifted(words: jax.Array, rounds: int) -> jax.Array:
 
 
 def _interleaved(words: jax.Array, rounds: int) -> Tree:
-    """The Morton codes of pairs of numbers, the way back, and how many bits are set."""
+    """Morton codes of pairs of numbers, their set bits and leading zeros, and their order."""
 
     def apart(x: jax.Array) -> jax.Array:
         x = x & 0xFFFF
@@ -93,7 +93,7 @@ def _interleaved(words: jax.Array, rounds: int) -> Tree:
 
 
 def _filtered(words: jax.Array, rounds: int) -> Tree:
-    """A Bloom filter of half the rows, asked for all."""
+    """A Bloom filter of half the rows, queried for all rows."""
     room = 256
     half = words.shape[0] // 2
     bits = jnp.zeros(room, bool)

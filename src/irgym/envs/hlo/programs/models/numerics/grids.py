@@ -1,6 +1,6 @@
 """Grids: finite differences, lattice Boltzmann, gas dynamics, fractals."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -201,7 +201,7 @@ def gas(options: Options) -> Model:
 
 
 def fractal(options: Options) -> Model:
-    """Points of a plane under an iterated map: how soon they escape, or where they end."""
+    """Points of a plane under an iterated map: when they escape, or where they end."""
     pixels, method = options["pixels"], options["method"]
 
     def moved(z: jax.Array, c: jax.Array) -> jax.Array:

@@ -1,6 +1,6 @@
 """Statistics: densities, Markov chains, particle filters, bootstrap, random variates, simulated prices."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -121,7 +121,7 @@ def mcmc(options: Options) -> Model:
 
 
 def _accept(state: Tree, new: jax.Array, log: jax.Array, ratio: jax.Array, key: jax.Array) -> Tree:
-    """Return a proposal or the old state, as Metropolis and Hastings say."""
+    """Return the proposal or the old state, by the rule of Metropolis and Hastings."""
     yes = jnp.log(jax.random.uniform(key, minval=1e-6)) < ratio
     return {
         "theta": jnp.where(yes, new, state["theta"]),
@@ -167,7 +167,7 @@ def _hamiltonian(target: Any, state: Tree, step: jax.Array, key: jax.Array, leap
 
 
 def _slice(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int) -> Tree:
-    """Slice sampling along a random direction: the bracket shrinks until a point is in the slice."""
+    """Slice sampling along a random direction: the bracket shrinks until a point lies in the slice."""
     first, second, third = jax.random.split(key, 3)
     theta = state["theta"]
     direction = jax.random.normal(first, theta.shape)
@@ -190,7 +190,7 @@ def _slice(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int
 
 
 def _coordinates(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int) -> Tree:
-    """Metropolis steps on one coordinate after the other."""
+    """Metropolis steps on each coordinate in turn."""
 
     def move(place: jax.Array | int, carry: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
         state, key = carry
