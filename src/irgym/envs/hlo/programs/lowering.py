@@ -150,9 +150,8 @@ def to_exported(proto: bytes) -> bytes:
     text = to_stablehlo(proto)
     with make_ir_context():
         module = ir.Module.parse(text)
-        main = next(
-            part for part in module.body if ir.StringAttr(part.attributes["sym_name"]).value == "main"
-        )
+        functions = {ir.StringAttr(part.attributes["sym_name"]).value: part for part in module.body}
+        main = functions["main"]
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         takes, gives = list(map(_structure, kind.inputs)), list(map(_structure, kind.results))
 
@@ -164,10 +163,6 @@ def to_exported(proto: bytes) -> bytes:
         framed = jax.jit(frame, keep_unused=True)
         exported = jax.export.export(framed, platforms=("cpu",))(*takes)
         return bytes(replace(exported, mlir_module_serialized=portable(text)).serialize())
-
-
-def _name(function: Any) -> str:
-    return ir.StringAttr(function.attributes["sym_name"]).value
 
 
 def portable(text: str) -> bytes:

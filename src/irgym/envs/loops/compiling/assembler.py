@@ -1,4 +1,4 @@
-"""An assembler for the few x86-64 instructions that kernels need.
+"""Assembler for the few x86-64 instructions in kernels.
 
 Every function returns the bytes of one instruction. Encodings follow the Intel 64 and IA-32 Architectures
 Software Developer's Manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Vector instructions are an `Opcode`
@@ -52,7 +52,7 @@ VSHUFF32X4 = Opcode(3, 1, 0x23)
 VEXTRACTF128 = Opcode(3, 1, 0x19)
 
 XMM, YMM, ZMM = range(3)
-"""Vector lengths of 128, 256 and 512 bits as the VEX and EVEX prefixes have them."""
+"""Vector lengths of 128, 256 and 512 bits, as encoded in VEX and EVEX prefixes."""
 
 _NOPS = (
     b"",
@@ -155,17 +155,17 @@ def pause() -> bytes:
 
 
 def jump(distance: int) -> bytes:
-    """Encode `jmp`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    """Encode `jmp` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
     return b"\xeb" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
 def jump_if_not_less(distance: int) -> bytes:
-    """Encode `jge`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    """Encode `jge` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
     return b"\x7d" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
 def _prefix(register: int, base: int) -> bytes:
-    """Return the REX prefix of an instruction on 32 bits; none where no register needs it."""
+    """Return the REX prefix of a 32-bit instruction; empty if no register needs it."""
     bits = register >> 3 << 2 | base >> 3
     return bytes((0x40 | bits,)) if bits else b""
 
@@ -182,7 +182,7 @@ def _short(register: int, base: int, displacement: int) -> bytes:
 def prefetch(base: int, displacement: int) -> bytes:
     """Encode `prefetcht1 [base + displacement]`, into the second level of cache.
 
-    The displacement takes four bytes. Where there is no memory, nothing happens.
+    The displacement takes four bytes. Addresses outside memory are ignored.
     """
     sib = b"\x24" if base & 7 == RSP else b""
     return _prefix(0, base) + bytes((0x0F, 0x18, 0x90 | base & 7)) + sib + _int32(displacement)
@@ -199,7 +199,7 @@ def decrement_stack_top() -> bytes:
 
 
 def jump_if_not_zero(distance: int) -> bytes:
-    """Encode `jnz`, to `distance` bytes after the beginning of this instruction."""
+    """Encode `jnz` by `distance` bytes relative to the start of this instruction."""
     if -126 <= distance < 130:
         return bytes((0x75, (distance - 2) & 255))
     return b"\x0f\x85" + _int32(distance - 6)
@@ -211,7 +211,7 @@ def clear_eax() -> bytes:
 
 
 def fill_with_eax() -> bytes:
-    """Encode `rep stosd`: rcx times, store eax at rdi and move rdi on."""
+    """Encode `rep stosd`: rcx times, store eax at rdi and advance rdi."""
     return b"\xf3\xab"
 
 
@@ -239,7 +239,7 @@ def vex(
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg.
-        second: Register in VEX.vvvv, 0 where there is none.
+        second: Register in VEX.vvvv, 0 for none.
         rm: Register in ModRM.rm.
         length: `XMM` (scalars too) or `YMM`.
         immediate: The trailing byte, if there is one.
@@ -279,7 +279,7 @@ def evex(
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg, 0 to 31.
-        second: Register in EVEX.vvvv, 0 where there is none.
+        second: Register in EVEX.vvvv, 0 for none.
         rm: Register in ModRM.rm.
         length: `ZMM`, `YMM` or `XMM`; the last for scalars too.
         mask: Mask register, 0 for all lanes.
@@ -308,9 +308,9 @@ def evex_memory(
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg, 0 to 31.
-        second: Register in EVEX.vvvv, 0 where there is none.
+        second: Register in EVEX.vvvv, 0 for none.
         base: Base register.
-        displacement: In bytes; one byte long where it is a small multiple of the operand's size.
+        displacement: In bytes; encoded in one byte if it is a small multiple of the operand's size.
         length: Of the vector; `XMM` for scalars.
         mask: Mask register, 0 for all lanes. Memory of masked-off lanes is not touched.
         broadcast: Whether the operand is one float32 for all lanes.
@@ -367,11 +367,7 @@ def _evex_prefix(
             | (~reg >> 4 & 1) << 4
             | opcode.map,
             (~second & 15) << 3 | 4 | opcode.prefix,
-            zero << 7
-            | length << 5
-            | broadcast << 4
-            | (~second >> 4 & 1) << 3
-            | mask,
+            zero << 7 | length << 5 | broadcast << 4 | (~second >> 4 & 1) << 3 | mask,
         )
     )
 
@@ -385,9 +381,9 @@ def _evex_memory_heads(
 
 
 def _memory_heads(prefix: bytes, code: int, reg: int, base: int) -> tuple[bytes, bytes, bytes]:
-    """Return an instruction up to its displacement: with none, with one byte, with four.
+    """Return an instruction without its displacement, in the forms with 0, 1 and 4 bytes of displacement.
 
-    The first is empty for the bases that always need a displacement.
+    The first is empty for base registers that always need a displacement.
     """
     sib = b"\x24" if base & 7 == RSP else b""
     plain, short, long = (

@@ -25,7 +25,7 @@ class Executable(Protocol):
         ...
 
     def close(self) -> None:
-        """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
+        """Free the machine code; `run` must not be called after it. Closing twice has no effect."""
         ...
 
 

@@ -125,7 +125,7 @@ class LlvmExecutable:
         self._function(a, b, c, repetitions, self.workspace)
 
     def close(self) -> None:
-        """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
+        """Free the machine code; `run` must not be called after it. Closing twice has no effect."""
         self._engine.close()
 
 

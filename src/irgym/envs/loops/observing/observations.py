@@ -1,7 +1,7 @@
-"""LoopTune's observation spaces, and the feature vector of irgym's own policies.
+"""LoopTune's observation spaces, and the feature vector of irgym's policies.
 
-Four of these (`ir_tree` and `ir_graph`, networkx graphs there, `stride_tensor`, `5_prev_actions_tensor`) are
-broken or commented out upstream.
+Four of them are broken or commented out upstream: `ir_tree` and `ir_graph` (there networkx graphs),
+`stride_tensor` and `5_prev_actions_tensor`.
 """
 
 import math
@@ -23,16 +23,16 @@ from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.state import HISTORY, LoopsState
 
 LOOP_WIDTH = 20
-"""Numbers for each loop in `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
+"""Columns of `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
 
 STRIDE_BINS = 32
 """Bins of `stride_tensor`: ceil(log2(stride)) of every access, over all loops."""
 
 NODE_WIDTH = LOOP_WIDTH + 3
-"""Numbers for each node of a graph: those of a loop, and what it is: loop, statement or tensor."""
+"""Features of a node of a graph: the columns of a loop, then loop, statement or tensor, one-hot."""
 
 TEXT_LENGTH = 4096
-"""Greatest length of a text observation."""
+"""Greatest length of a text observation, in characters."""
 
 CHARSET = "".join(map(chr, range(32, 127))) + "\n"
 
@@ -62,13 +62,13 @@ def _bin(stride: int, bins: int) -> int:
 
 
 def _strides(task: Observed, state: LoopsState, place: int) -> list[int]:
-    """Return how far A, B and C move in an iteration of a loop, where they move at all."""
+    """Return the strides of A, B and C in an iteration of a loop, without zeros."""
     loop = state.nest.loops[place]
     return [table[loop.dim] * loop.step for table in task.contraction.strides if table[loop.dim]]
 
 
 def loops_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
-    """Return one row a loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
+    """Return a row for each loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
 
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
     the write-back of the output (0: it only computes); 16 bins of ceil(log2(stride)) of the accesses.
@@ -117,8 +117,8 @@ def _nodes(task: Observed, state: LoopsState, tensors: int) -> NDArray[np.float3
 def ir_tree(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return the loops as a path from the outermost to the statement.
 
-    Nodes: rows of `loops_tensor`, 0 for what is no loop, then what the node is, one-hot:
-    loop, statement or tensor. Edges carry a stride in elements, which is 0 here.
+    Features of a node: its row of `loops_tensor`, 0 unless it is a loop; then loop, statement or tensor,
+    one-hot. The feature of an edge is a stride in elements, which is 0 here.
     """
     nodes = _nodes(task, state, tensors=0)
     links = np.stack([np.arange(len(nodes) - 1), np.arange(1, len(nodes))], axis=1)
@@ -128,8 +128,8 @@ def ir_tree(task: Observed, state: LoopsState) -> spaces.GraphInstance:
 def ir_graph(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return `ir_tree` with nodes for A, B and C after the statement.
 
-    An edge leads from each loop to each tensor that it moves through, with the stride; from A and B to the
-    statement, and from there to C.
+    An edge leads from each loop to each tensor that it indexes, with the stride; from A and B to the
+    statement; and from the statement to C.
     """
     nodes = _nodes(task, state, tensors=3)
     statement = len(nodes) - 4
@@ -185,4 +185,4 @@ VIEWS = views_of(
     ObservationView("ir_graph", "loops, statement and tensors, a graph", _graph, ir_graph),
     TARGET_VIEW,
 )
-"""The observations by name; the first is the default."""
+"""The observations by name, the default first."""
