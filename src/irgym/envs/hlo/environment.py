@@ -3,6 +3,7 @@
 import inspect
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -202,8 +203,6 @@ class HloEnvironment(Environment):
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         """Return the bench that runs modules on XLA:CPU: a child process on one pinned core, or a farm."""
-        from dataclasses import replace
-
         from irgym.measure.bench import MeasuringBench
 
         del backend
