@@ -33,8 +33,8 @@ from irgym.measure.checking.problem import Problem, best_problem, problem
 from irgym.measure.machine import restart_clock
 
 TOLERANCE = (
-    "each number within a few times what coarser rounding does to it in the original on XLA:CPU; whole"
-    " numbers and what is only moved equal, but for those that rounding flips"
+    "each number within a few times the effect of coarser rounding on the original on XLA:CPU; whole and"
+    " moved numbers equal, except those that rounding flips"
 )
 """The tolerance, in words."""
 

@@ -43,8 +43,8 @@ def compare(
             break
     else:
         agreements.append(_judged_specially(original, ours, seed, passes))
-    special = "NaN, infinities, zeros and extremes tried too, as far as the original is steady there"
-    without = "no special numbers tried, since a loop may never end on them or the original refuses them"
+    special = "NaN, infinities, zeros and extremes tried too, where the original's results are stable"
+    without = "no special numbers tried, as a loop may not end on them or the original rejects them"
     tried = special if special_problems_of(original, seed, passes) else without
     return validation(problems, agreements, f"{TOLERANCE}; {tried}")
 

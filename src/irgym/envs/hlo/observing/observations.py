@@ -83,7 +83,7 @@ VIEWS = views_of(
     ObservationView(
         "graph",
         "the module as a graph: nodes are opcode, computation and elements, float32, [N, 3]; edges lead from "
-        "operands to users, or from what is called to its callers, one-hot, float32, [E, 2]",
+        "operands to users, or from called computations to callers, one-hot, float32, [E, 2]",
         _graph_space,
         _graph,
     ),

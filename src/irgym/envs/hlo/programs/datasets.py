@@ -254,7 +254,7 @@ def _networks() -> Dataset:
 def _numerics() -> Dataset:
     return _dataset(
         "numerics",
-        "30 families of code that is no network; none is in both splits",
+        "30 families of numerical code; none is in both splits",
         _numeric_train(),
         _numeric_test(),
     )

@@ -25,8 +25,8 @@ ROUNDINGS = 4.0
 """See `_allowance`."""
 
 TOLERANCE = (
-    "equal on whole numbers whose sums nothing rounds, within a few roundings of each sum on standard-normal"
-    " ones and beside infinities, NaN, subnormal and large numbers; against numpy in float64"
+    "equal on whole numbers with exact sums, within a few roundings of each sum on standard-normal numbers"
+    " and beside infinities, NaN, subnormal and large numbers; against numpy in float64"
 )
 """The tolerance, in words."""
 

@@ -136,7 +136,7 @@ def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target)
 
 
 def _code(contraction: Contraction, tiles: TilePlan) -> tuple[object, ...]:
-    """Return what the code depends on: not the marks, nor whether the block or copies unroll a loop."""
+    """Return a key of the code: it ignores marks, and whether the block or copies unroll a loop."""
     full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
     repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
     start = tiles.tile_start

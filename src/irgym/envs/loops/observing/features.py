@@ -1,4 +1,4 @@
-"""Feature vector of irgym's policies: what an expert would consider before the next action."""
+"""Feature vector of irgym's policies: the facts that an expert would consider before the next action."""
 
 import math
 
