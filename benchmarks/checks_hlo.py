@@ -76,18 +76,18 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
     while number < count:
         uri = uris[place % len(uris)]
         original = Original(read_program(str(HLO.task(uri).modules.file)))
-        one = original.problem(seed + place)
-        right = [expected.values for expected in one.expected]
-        fresh = original.expected(one.inputs, seed + place + 1_000_000)
+        problem = original.problem(seed + place)
+        right = [expected.values for expected in problem.expected]
+        fresh = original.expected(problem.inputs, seed + place + 1_000_000)
         computed = {
-            "on other arguments": original.run(turned(one.inputs)),
-            "a number of each argument left out": original.run(without_greatest(one.inputs)),
+            "on other arguments": original.run(turned(problem.inputs)),
+            "a number of each argument left out": original.run(without_greatest(problem.inputs)),
         }
         for name in [*WRONG, *computed]:
             which = int(rng.integers(len(right)))
             wrong = WRONG[name](right[which], rng) if name in WRONG else computed[name][which]
-            found = one.judge([*right[:which], wrong, *right[which + 1 :]])
-            accepted = validation([one], [found], TOLERANCE).checked
+            found = problem.judge([*right[:which], wrong, *right[which + 1 :]])
+            accepted = validation([problem], [found], TOLERANCE).checked
             yield f"{uri} result {which}", name, accepted, _is_wrong(fresh[which], wrong)
             number += 1
         place += 1

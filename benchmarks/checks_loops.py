@@ -30,18 +30,18 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
         uri = draw.choice(LONG) if number % 10 == 0 else random_program(draw)
         seeds = draw.randrange(1000), draw.randrange(1000)
         problems = [
-            prepared(uri, one, draw).problem
-            for one, draw in zip(seeds, (Draw.WHOLE, Draw.NORMAL), strict=True)
+            prepared(uri, first, draw).problem
+            for first, draw in zip(seeds, (Draw.WHOLE, Draw.NORMAL), strict=True)
         ]
         contraction = parse_uri(uri)
-        rights = [one.expected[0].values for one in problems]
+        rights = [problem.expected[0].values for problem in problems]
         mutants = {name: [mutate(right, rng) for right in rights] for name, mutate in MUTATIONS.items()}
         mutants["one product missing"] = [
-            _one_short(contraction, one.inputs, right, rng)
-            for one, right in zip(problems, rights, strict=True)
+            _one_short(contraction, problem.inputs, right, rng)
+            for problem, right in zip(problems, rights, strict=True)
         ]
         for name, wrong in mutants.items():
-            agreements = [one.judge([result]) for one, result in zip(problems, wrong, strict=True)]
+            agreements = [problem.judge([result]) for problem, result in zip(problems, wrong, strict=True)]
             accepted = validation(problems, agreements, "").checked
             yield uri, name, accepted, not np.array_equal(wrong[0], rights[0])
 

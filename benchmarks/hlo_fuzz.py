@@ -1,6 +1,7 @@
 """Random episodes of passes on all model families: no lost process, no invalid module, no wrong result.
 
-Every final module goes through XLA's verifier; a sample runs on XLA:CPU beside the program as written.
+Every final module goes through XLA's verifier; a sample runs on XLA:CPU and is compared with the original
+program.
 
     python benchmarks/hlo_fuzz.py --episodes 2000 --executed 100
 """
@@ -25,7 +26,7 @@ from irgym.envs.hlo.task import HloTask
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of the fuzzer."""
 
     episodes: int = 200
     """Random episodes over all families."""

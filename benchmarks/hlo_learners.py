@@ -1,7 +1,7 @@
 """PPO, A2C, TRPO and DQN on pass ordering, on the same graphs, steps and seeds (arXiv 2308.14364).
 
 Ours, TRPO and, as a check, the other learners of Stable-Baselines3, which use no masks; then PPO with
-shaping and PPO whose value function alone sees cost features. Each learner runs in a process of its own on
+shaping and PPO whose value function alone sees cost features. Each learner runs in a separate process on
 one core. Policies are judged by one greedy episode on each held-out graph: the reduction of operations over
 that of XLA's default order. Writes hlo_learners.md, .svg and .json; the page of the environment shows them.
 
@@ -44,7 +44,7 @@ BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     "A2C (sb3)": ("a2c", {}),
     "DQN (sb3)": ("dqn", {}),
 }
-"""Algorithm and what differs from its defaults: with 8 environments as many steps an update as ours."""
+"""Algorithms and changes to their defaults: with 8 environments, as many steps per update as ours."""
 
 HIDDEN = (256, 256)
 EPISODES = 32
@@ -53,7 +53,7 @@ EPISODES = 32
 
 @dataclass(frozen=True)
 class Options:
-    """What to train, and where to write."""
+    """Options of the benchmark."""
 
     steps: int = 50_000
     """Environment steps of each learner."""
@@ -89,7 +89,7 @@ class Result:
 
 
 def spread(uris: list[str], count: int) -> list[HloTask]:
-    """Return that many tasks, evenly spread."""
+    """Return the given number of tasks, evenly spread."""
     return [HLO.task(uris[place * len(uris) // count]) for place in range(min(count, len(uris)))]
 
 
@@ -143,7 +143,7 @@ def run_ours(learner: str, seed: int, options: Options) -> Result:
 
 
 def run_baseline(learner: str, seed: int, options: Options) -> Result:
-    """Train a learner of Stable-Baselines3 with its own defaults but for the widths."""
+    """Train a learner of Stable-Baselines3 with the defaults of the library, except for the widths."""
     import torch
 
     from irgym.agents.algorithms.sb3 import train_sb3
@@ -233,7 +233,7 @@ def main() -> None:
     jobs = [(learner, seed) for seed in range(options.seeds) for learner in (*OURS, *BASELINES)]
     context = get_context("spawn")
     results: list[Result] = []
-    # A process for each training: whatever a learner leaves behind, the next one begins afresh.
+    # A process for each training, so that learners do not affect each other.
     with ProcessPoolExecutor(options.processes, mp_context=context, max_tasks_per_child=1) as executor:
         for future in [executor.submit(run, learner, seed, options) for learner, seed in jobs]:
             result = future.result()

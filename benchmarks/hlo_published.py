@@ -1,10 +1,10 @@
 """XLA's passes on 30 programs written with haiku, flax, equinox, optax, numpyro and diffrax.
 
-Half of them are no networks. For each: the operations that XLA's default order (`core`) leaves, and the
-paper's metric over it, (first - ours) / (first - core's): of `core` followed by the merging of equal
-computations, which XLA:CPU does not do; of the shipped policy's greedy episode alone; and of the guided
-search. `--time` adds run times against `jax.jit`: both modules on one thread of XLA:CPU in turn, and beside
-that the module as written against itself, which is the noise.
+Half of them are numerical programs. For each: the operations after XLA's default order (`core`), and the
+paper's metric (first - ours) / (first - core's) of three methods: `core` followed by the merging of equal
+computations, which XLA:CPU does not do; the shipped policy's greedy episode alone; and the guided search.
+`--time` adds run times against `jax.jit`, both modules in turn on one thread of XLA:CPU, and as a measure of
+the noise, of the original against itself.
 
     pip install dm-haiku flax equinox optax numpyro diffrax
     python benchmarks/hlo_published.py --seconds 10 --time --out docs/measured/hlo_published.md
@@ -46,37 +46,37 @@ POLICY, GUIDED = "raw:default", "guided:default"
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
+    """Options of the benchmark."""
 
     seconds: float = 10.0
-    """Time for each search."""
+    """Seconds of each search."""
     packages: tuple[str, ...] = tuple(PACKAGES)
-    """Which packages."""
+    """Packages of the programs."""
     policy: str = "default"
     """Name or file of the policy."""
     time: bool = False
-    """Whether to measure run times too."""
+    """Whether to measure run times."""
     unvalidated: bool = False
-    """Whether to leave the checks of results out."""
+    """Whether to skip the checks of results."""
     out: Path | None = None
-    """Where to write the table."""
+    """File of the table."""
     build: str | None = None
-    """For its own processes: the package whose programs are lowered here."""
+    """Internal, for child processes: the package whose programs to lower."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a program.
+    """Results on a program.
 
     Attributes:
         name: Package and program.
         uri: Its URI.
-        first: Operations as written.
+        first: Operations of the original.
         core: Operations after the default order.
-        merged: Operations after that and the merging of equal computations.
-        policy: Operations after the policy's episode; None where it failed.
-        guided: Operations after the search; None where it failed.
-        schedule: What the search found.
+        merged: Operations after the default order and the merging of equal computations.
+        policy: Operations after the policy's episode; None if it failed.
+        guided: Operations after the search; None if it failed.
+        schedule: Schedule of the search.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Found:
     schedule: str
 
     def gain(self, cost: float | None) -> float | None:
-        """Return the paper's metric; None where the default order gains nothing, or there is no cost."""
+        """Return the paper's metric; None if the default order gains nothing, or there is no cost."""
         if cost is None or self.core >= self.first:
             return None
         return (self.first - cost) / (self.first - self.core)
@@ -97,7 +97,7 @@ class Found:
 
 def build(package: str) -> None:
     """Print the name and the URI of each program of a package."""
-    os.environ["EQX_ON_ERROR"] = "nan"  # else diffrax's checks of values call back into Python
+    os.environ["EQX_ON_ERROR"] = "nan"  # otherwise diffrax's checks of values call back into Python
     from hlo_packages.networks import NETWORKS
     from hlo_packages.numerics import NUMERICS
 
@@ -108,7 +108,7 @@ def build(package: str) -> None:
 
 
 def programs(packages: Sequence[str]) -> dict[str, str]:
-    """Return URIs by name, each package's in a process of its own."""
+    """Return URIs by name; the programs of each package are lowered in a separate process."""
     found: dict[str, str] = {}
     for package in packages:
         command = [sys.executable, __file__, "--build", package]
@@ -131,9 +131,9 @@ def found_of(name: str, uri: str, options: Options) -> Found:
     raw, guided = rows.get(methods[2]), rows.get(methods[3])
     first, core = rows["base"].cost, rows["core"].cost
     if first is None or core is None:
-        raise IrgymError(f"{name}: XLA fails on it as written")
+        raise IrgymError(f"{name}: XLA fails on the original")
     task = HLO.task(uri)
-    # What follows an episode is `core` and the merging.
+    # The finishing passes are `core` and the merging.
     merged = replay(task, task.finishing(task.initial())).node.total
     return Found(
         name,
@@ -148,17 +148,17 @@ def found_of(name: str, uri: str, options: Options) -> Found:
 
 
 def run_time(found: Found) -> tuple[Versus, Versus]:
-    """Return run times against the module as written, and of that against itself."""
+    """Return the run time relative to the original, and of the original relative to itself."""
     task = HLO.task(found.uri)
     state = replay(task, Schedule.parse(found.schedule, task.space))
     first: bytes = HLO.pool().call("proto", task.modules.file, ())
     ours: bytes = HLO.pool().call("proto", task.modules.file, state.path)
     with HLO.bench() as bench:
-        one, same = (
+        versus, same = (
             bench.call(Call("irgym.envs.hlo.compiling.execution:time_in_turn", (proto, first)), 600.0)
             for proto in (ours, first)
         )
-    return one, same
+    return versus, same
 
 
 def mean(values: Sequence[float]) -> float:
@@ -167,12 +167,12 @@ def mean(values: Sequence[float]) -> float:
 
 
 def text(value: float | None) -> str:
-    """Return a ratio as the table shows it."""
+    """Return a ratio as text for the table."""
     return "" if value is None else f"{value:.3f}"
 
 
 def main() -> None:
-    """Run all."""
+    """Run the benchmark."""
     options = tyro.cli(Options, description=__doc__)
     if options.build is not None:
         build(options.build)
@@ -184,17 +184,17 @@ def main() -> None:
         lines = [f"{lines[0]} run time | noise |", f"{lines[1]}---|---|"]
     for name, uri in programs(options.packages).items():
         try:
-            one = found_of(name, uri, options)
+            found = found_of(name, uri, options)
         except IrgymError as error:
             lines.append(f"| `{name}` | {error} |" + " |" * (lines[0].count("|") - 3))
             print(lines[-1], flush=True)
             continue
-        rows.append(one)
-        gains = " | ".join(text(one.gain(cost)) for cost in (one.merged, one.policy, one.guided))
-        line = f"| `{name}` | {one.first:.0f} | {one.core:.0f} | {gains} |"
+        rows.append(found)
+        gains = " | ".join(text(found.gain(cost)) for cost in (found.merged, found.policy, found.guided))
+        line = f"| `{name}` | {found.first:.0f} | {found.core:.0f} | {gains} |"
         if options.time:
             try:
-                times[name] = run_time(one)
+                times[name] = run_time(found)
                 line += f" {times[name][0].ratio:.2f} | {times[name][1].ratio:.2f} |"
             except IrgymError as error:
                 print(f"{name}: {error}", flush=True)
@@ -208,7 +208,7 @@ def main() -> None:
 
 
 def summarised(rows: Sequence[Found], options: Options, times: dict[str, tuple[Versus, Versus]]) -> str:
-    """Return what the rows come to, in words."""
+    """Return a summary of the rows in words."""
     merged, policy, guided = (
         [gain for row, cost in zip(rows, costs, strict=True) if (gain := row.gain(cost)) is not None]
         for costs in zip(*((row.merged, row.policy, row.guided) for row in rows), strict=True)
@@ -222,7 +222,7 @@ def summarised(rows: Sequence[Found], options: Options, times: dict[str, tuple[V
         f"guided {mean(guided):.3f}, {min(guided):.3f}, above `core` on {above} programs.",
     ]
     if times:
-        ratios = [one.ratio for one, _ in times.values()]
+        ratios = [versus.ratio for versus, _ in times.values()]
         noise = [same.ratio for _, same in times.values()]
         said.append(
             f"Run time of `jax.jit` over that of the result: geometric mean {mean(ratios):.3f}, median "

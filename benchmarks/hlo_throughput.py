@@ -1,9 +1,9 @@
-"""Steps a second on the one-layer tiny GPT-2: a pass, the counts, the observation; and what a fork costs.
+"""Steps a second on the one-layer tiny GPT-2 (pass, counts, observation), and the cost of a fork.
 
-Two kinds of random episodes of 25 steps: any of all actions, as CompilerGym's environments count steps (those
-that the mask rules out change nothing), and only those that the mask allows, which do more. Episodes run one
-after the other, as in a Gymnasium environment, or 32 in lockstep, as irgym trains: each step then
-works on another module, which the processor's caches hold no more.
+Random episodes of 25 steps, of two kinds: all actions, as CompilerGym's environments count steps (masked
+actions change nothing), or legal actions only, which do more work. Episodes run sequentially, as in a
+Gymnasium environment, or 32 in lockstep, as in irgym's training: then each step works on a different module,
+which is no longer in the processor's caches.
 
     python benchmarks/hlo_throughput.py --repeats 3
 """
@@ -32,7 +32,7 @@ from irgym.measure.bench import MeasuringBench
 
 @dataclass(frozen=True)
 class Options:
-    """How long to run."""
+    """Options of the benchmark."""
 
     seconds: float = 5.0
     """Seconds of each run."""
@@ -41,7 +41,7 @@ class Options:
 
 
 COMPILERGYM = 1091
-"""Steps a second that CompilerGym's paper gives for its LLVM environment (arXiv 2109.08267)."""
+"""Steps a second of CompilerGym's LLVM environment, by its paper (arXiv 2109.08267)."""
 
 EPISODE = 25
 
@@ -63,7 +63,7 @@ CHOICES: dict[str, Choice] = {"any action": any_action, "legal actions": legal_a
 
 
 def steps_per_second(pool: Pool, lockstep: int, choose: Choice, seconds: float, seed: int) -> float:
-    """Return steps a second over whole episodes; every observation is made, nothing is known beforehand."""
+    """Return steps a second over whole episodes, with all observations and an empty cache."""
     like = HLO.task("hlo://gpt2?layers=1").modules
     task = HloTask(ProgramModules(like.uri, like.file, like.content, pool))
     rng = np.random.default_rng(seed)
@@ -81,9 +81,9 @@ def steps_per_second(pool: Pool, lockstep: int, choose: Choice, seconds: float, 
 
 
 def bound(name: str, seconds: float) -> float:
-    """Return the steps a second if nothing but XLA's passes and its one copy an episode took time.
+    """Return the steps a second of XLA alone: its passes, and one copy for each episode.
 
-    The same episodes, one after the other in this process; only the time within XLA counts.
+    The same episodes, sequentially in this process; only the time within XLA counts.
     """
     like = HLO.task("hlo://gpt2?layers=1").modules
     store, rng = Store(load_engine()), np.random.default_rng(0)
@@ -133,7 +133,7 @@ def pooled_rates(processes: int, lockstep: int, name: str, options: Options) -> 
 
 
 def separate_rates(name: str, options: Options) -> list[float]:
-    """Return the rates of two programs side by side, each with an episode at a time and a pool of its own."""
+    """Return the rates of two programs side by side, each with a separate pool and an episode at a time."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         runs = [executor.submit(pooled_rates, 1, 1, name, options) for _ in range(2)]
         return [sum(rates) for rates in zip(*(run.result() for run in runs), strict=True)]

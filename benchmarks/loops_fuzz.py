@@ -21,12 +21,12 @@ from irgym.measure.isolation.child import Child, Limits, Returned
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of the fuzzer."""
 
     schedules: int = 5000
     """Random schedules for each generator."""
     generators: tuple[str, ...] = ()
-    """Generators to check; by default all that run here."""
+    """Generators to check; by default all available ones."""
     seed: int = 0
     """Seed of programs and schedules."""
 

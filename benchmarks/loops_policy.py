@@ -20,20 +20,20 @@ SEARCHES = "random,beam-bfs,mcts,evolutionary,annealing,guided:{policy}"
 
 @dataclass(frozen=True)
 class Options:
-    """What to compare."""
+    """Options of the benchmark."""
 
     policy: str = "default"
-    """Policy that ships, or run folder."""
+    """Shipped policy, or run folder."""
     limit: int = 8
-    """Programs of the test split, evenly spread."""
+    """Number of programs of the test split, evenly spread."""
     dataset: str | None = None
-    """Name of a data set; by default the environment's own."""
+    """Name of a data set; by default that of the environment."""
     target: str | None = None
-    """What code is made for; numpy is limited to it too. By default this machine."""
+    """Target of the code, also for numpy; by default this machine."""
     seconds: float = 10.0
-    """Time for each search on each program."""
+    """Seconds of each search on each program."""
     searches: str = SEARCHES
-    """Searches, of which the best counts program by program."""
+    """Searches; the best of them on each program counts."""
 
 
 def compare(options: Options) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How fast candidates become costs: compiling alone, and compiled, checked, timed and recorded.
+"""Candidates a second: compiled only, and compiled, checked, timed and recorded.
 
 python benchmarks/loops_throughput.py
 """
@@ -23,10 +23,10 @@ from irgym.measure.cache import CostCache
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Options of the benchmark."""
 
     uri: str = "loops://mm/128x128x128"
-    """The program."""
+    """URI of the program."""
     candidates: int = 1000
     """Distinct candidates to evaluate in each round."""
     rounds: int = 3
@@ -34,7 +34,7 @@ class Options:
 
 
 def random_jobs(task: LoopsTask, count: int, seed: int) -> list[Job]:
-    """Return the jobs of distinct nests on random episodes, as a random search meets them."""
+    """Return the jobs of distinct nests on random episodes, as in a random search."""
     rng, jobs = random.Random(seed), dict[str, Job]()
     while len(jobs) < count:
         state = task.initial()

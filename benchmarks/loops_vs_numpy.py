@@ -1,4 +1,4 @@
-"""What `irgym tune` reaches in ten seconds on some shapes, against the core's peak and against numpy.
+"""Results of ten seconds of `irgym tune` on some shapes, against the core's peak and against numpy.
 
 python benchmarks/loops_vs_numpy.py --repeats 3
 python benchmarks/loops_vs_numpy.py --repeats 3 --target x86-64-v3
@@ -35,30 +35,30 @@ SHAPES = (
     "1024x96x768",
     "1023x517x259",
 )
-"""Squares that fit registers and pages and such that do not, small and large, wide and tall."""
+"""Shapes that fit registers and pages and shapes that do not, small and large, wide and tall."""
 
 LARGE = 128
-"""Least size of the shapes whose share of the peak counts: all three of at least this."""
+"""Least size of all three dimensions of shapes whose share of the peak counts."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to tune."""
+    """Options of the benchmark."""
 
     shapes: tuple[str, ...] = SHAPES
     """MxNxK of each matmul."""
     seconds: float = 10.0
-    """Time for each search."""
+    """Seconds of each search."""
     repeats: int = 1
     """Tunings of each shape, with other seeds; the median is reported."""
     target: str | None = None
-    """What code is made for; numpy is limited to it too. By default this machine."""
+    """Target of the code, also for numpy; by default this machine."""
     options: tuple[str, ...] = ()
     """Further options of irgym tune, such as --search=evolutionary."""
 
 
 def tune(shape: str, seed: int, options: Options, folder: Path) -> dict[str, Any]:
-    """Run the command in a process of its own, with an empty cost cache, and return its JSON."""
+    """Run the command in a separate process with an empty cost cache, and return its JSON."""
     out = folder / "result.json"
     command = [
         sys.executable,

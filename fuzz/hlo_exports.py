@@ -1,9 +1,9 @@
-"""Exports of random modules in every form, read back and run beside the program as written.
+"""Exports of random modules in every form, read back and compared with the original program.
 
     python fuzz/hlo_exports.py --count 40 --seconds 540 --seed 0
 
-Prints how many exports came back and ran, and how many were refused in a sentence; exits with 1 if one that
-was written cannot be read, or computes something else.
+Prints how many exports were read back and ran, and how many were rejected with an error message; exits with 1
+if an exported file cannot be read, or computes something else.
 """
 
 import sys
@@ -32,20 +32,20 @@ from irgym.envs.hlo.task import HloTask
 
 @dataclass(frozen=True)
 class Options:
-    """What to export."""
+    """Options of the fuzzer."""
 
     count: int = 40
-    """Modules, each in every form."""
+    """Number of modules, each exported in every form."""
     seconds: float = 540.0
-    """Time after which no further module is begun."""
+    """Time in seconds after which no further module is started."""
     seed: int = 0
     """Seed of the passes and inputs."""
     families: tuple[str, ...] = tuple(FAMILIES)
-    """The families that modules are of; networks take minutes each."""
+    """Families of the programs; networks take minutes each."""
 
 
 def shuffled(task: HloTask, rng: np.random.Generator, steps: int = 10) -> HloState:
-    """Return the module after random passes, up to the first that fails."""
+    """Return the state after random passes, up to the first that fails."""
     state = task.initial()
     for _ in range(steps):
         legal = [action for action in task.space.legal(task.mask(state)) if action.kind != STOP]
@@ -57,7 +57,7 @@ def shuffled(task: HloTask, rng: np.random.Generator, steps: int = 10) -> HloSta
 
 
 def said_of(task: HloTask, state: HloState, file: Path, seed: int) -> str:
-    """Export a module, read the file back, run it, and return what is wrong with it; empty if nothing is."""
+    """Export a module, read the file back and run it; return the error, or nothing."""
     task.export(state, file)
     problem = problem_of(read_program(task.modules.file), seed, True)
     if file.suffix == ".jax":

@@ -1,1 +1,1 @@
-"""Programs that are written with packages around JAX, as their users write them."""
+"""Programs that use packages built on JAX, in the style of their users."""

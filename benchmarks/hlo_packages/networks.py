@@ -241,7 +241,7 @@ class _Recurrent(eqx.Module):
     last: Any
 
     def __call__(self, x: Any) -> Any:
-        hidden, _ = jax.lax.scan(lambda h, one: (self.cell(one, h), None), jnp.zeros(16), x)
+        hidden, _ = jax.lax.scan(lambda h, features: (self.cell(features, h), None), jnp.zeros(16), x)
         return self.last(hidden)
 
 

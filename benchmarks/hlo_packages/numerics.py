@@ -1,4 +1,4 @@
-"""Programs that are no networks, with optax, numpyro and diffrax: optimisers, densities, samplers, solvers.
+"""Numerical programs, with optax, numpyro and diffrax: optimisers, densities, samplers, solvers.
 
 Each builder returns a function and its arguments.
 """

@@ -1,4 +1,4 @@
-"""The store of a child in which one pass aborts the process, as a failed check within XLA does."""
+"""Store of a child in which one pass aborts the process, like a failed check within XLA."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Pairs of instructions that differ in one field of their text, as modules that compute both."""
+"""Pairs of instructions that differ in a single field, in modules that compute both."""
 
 from dataclasses import dataclass
 
@@ -125,11 +125,11 @@ SOLVE = "f32[4,4]{1,0} triangular-solve(definite, x)"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two instructions that must stay two.
+    """Two instructions that must not be merged.
 
     Attributes:
         name: What they differ in.
-        first: Shape, operation and attributes of one.
+        first: Shape, operation and attributes of the first.
         second: Those of the other.
     """
 
@@ -149,12 +149,12 @@ class Pair:
 
 
 def _shape(text: str) -> str:
-    """Return the shape that an instruction begins with; a tuple's holds spaces."""
+    """Return the shape at the start of an instruction; tuples contain spaces."""
     return text[: text.index(")") + 1] if text.startswith("(") else text.partition(" ")[0]
 
 
 def with_attribute(name: str, text: str, first: str, second: str) -> Pair:
-    """Return an instruction with two values of one attribute; an empty one is left out."""
+    """Return a pair of instructions with two values of an attribute; an empty value means no attribute."""
     return Pair(name, *(f"{text}, {value}" if value else text for value in (first, second)))
 
 
@@ -489,4 +489,4 @@ PAIRS = (
         "source_target_pairs={{0,1},{1,0}}",
     ),
 )
-"""Every field of every operation that two instructions may differ in while their operands are the same."""
+"""Pairs for every field in which two instructions with the same operands may differ."""

@@ -1,4 +1,4 @@
-"""Results that are called in place of the function that they were made of."""
+"""Optimised functions, called in place of the original."""
 
 import numpy as np
 import pytest
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.usefixtures("engine")
 def agree(found, wanted):
     jax = pytest.importorskip("jax")
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    for result, expected in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 def test_a_step_of_training_keeps_its_pytrees_and_arguments_that_it_does_not_use():
@@ -33,7 +33,7 @@ def test_a_step_of_training_keeps_its_pytrees_and_arguments_that_it_does_not_use
     fast = irgym.tune(step, *arguments, searching=irgym.Searching(evaluations=40))
     assert fast.schedule and fast.cost < fast.cost_as_written
     agree(fast(*arguments), step(*arguments))
-    # It is a function of jax: others are made of it.
+    # It is a function of jax, from which others can be derived.
     again = jax.jit(lambda *arguments: fast(*fast(*arguments)[0].values(), *arguments[1:]))
     agree(again(*arguments), step(step(*arguments)[0]["weights"], *arguments[1:]))
 

@@ -1,4 +1,4 @@
-"""Which arguments modules are checked on."""
+"""Arguments on which modules are checked."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from irgym.measure.checking.problem import SCALES
 
 
 def tried(monkeypatch, function):
-    """Return the seeds and scales of the arguments that are drawn for a function of 64 numbers."""
+    """Return the seeds and scales of the arguments drawn for a function of 64 numbers."""
     given = jax.ShapeDtypeStruct((64,), np.float32)
     proto = jax.jit(function).lower(given).compiler_ir("hlo").as_serialized_hlo_module_proto()
     draws = []

@@ -51,7 +51,7 @@ def test_other_code_leaves_whole_families_to_the_test():
 def test_families_of_both_splits_differ_in_depth(family: str, depth: str):
     def depths(uris: tuple[str, ...]) -> set[object]:
         programs = [parse_program(uri) for uri in uris]
-        # A loop over layers looks the same at any depth: it is checked below.
+        # A loop over layers is the same at any depth: it is checked below.
         return {
             program.options[depth]
             for program in programs

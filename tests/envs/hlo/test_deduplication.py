@@ -1,4 +1,4 @@
-"""irgym's own pass: of equal computations one is kept, where no other pass changes it for one caller."""
+"""irgym's pass, which merges equal computations unless another pass may change one for a single caller."""
 
 import numpy as np
 import pytest

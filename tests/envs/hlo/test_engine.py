@@ -49,7 +49,7 @@ def test_passes_do_what_their_names_say():
 
 @pytest.mark.parametrize("name", ALL)
 def test_no_pass_looks_at_where_instructions_come_from(name):
-    """Modules are kept without it while passes run, and exported with it."""
+    """Modules have no source locations while passes run, and are exported with them."""
     engine, rng = load_engine(), np.random.default_rng(0)
     text = re.sub(
         r"(= [^=\n]*\))$", r'\1, metadata={op_name="here" source_line=3}', ALL[name], flags=re.MULTILINE

@@ -165,7 +165,7 @@ def dropped(x):
 
 
 def marked(kind):
-    """Return functions that compute in float32 beside a number of another type."""
+    """Return functions that compute in float32 and take a number of another type."""
     return lambda factor: lambda x: (factor * (jnp.tanh(x) + x), x[:1, 0].astype(kind))
 
 
@@ -203,7 +203,7 @@ PASSED_BEFORE = {
     "bf16 beside": (marked(jnp.bfloat16)(1.0), [marked(jnp.bfloat16)(1.03)], [(8, 8)]),
     "f8 beside": (marked(jnp.float8_e4m3fn)(1.0), [marked(jnp.float8_e4m3fn)(1.4)], [(8, 8)]),
 }
-"""Programs, wrong versions that were taken for right, and the shapes of their arguments."""
+"""Programs, wrong versions that once passed the check, and the shapes of their arguments."""
 
 
 @pytest.mark.parametrize("name", PASSED_BEFORE)
@@ -268,7 +268,7 @@ def test_time_has_samples_and_a_compile_time():
     found = time_module(lowered(layer, SHAPE, SHAPE), BRIEF)
     assert found.outcome is Outcome.OK
     assert len(found.samples) >= 2
-    assert all(one > 0 for one in found.samples)
+    assert all(sample > 0 for sample in found.samples)
     assert found.compile_s > 0
 
 
@@ -308,7 +308,7 @@ def test_what_cannot_run_is_refused():
 
 
 def test_a_child_runs_what_it_has_not_lowered():
-    # LAPACK's addresses are filled in by jax as it lowers; a child that only runs must do so itself.
+    # jax registers the addresses of LAPACK while lowering; a child that only runs modules must do it.
     proto = lowered(FUNCTIONS["cholesky"])
     with Child() as child:
         reply = child.call(Call("irgym.envs.hlo.compiling.execution:compare", (proto, proto, 1)))

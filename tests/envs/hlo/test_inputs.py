@@ -1,4 +1,4 @@
-"""Random arguments, on modules written in place."""
+"""Random arguments, on modules defined in the tests."""
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,10 @@ def lowered(function, *shapes):
     return jax.jit(function).lower(*given).compiler_ir("hlo").as_serialized_hlo_module_proto()
 
 
+def kinds(arguments):
+    return [(argument.shape, argument.dtype) for argument in arguments]
+
+
 TYPES = {
     "f64": np.float64,
     "f32": np.float32,
@@ -51,11 +55,11 @@ TYPES = {
 @pytest.mark.parametrize("dims", [(), (0,), (3,), (5, 2)])
 def test_every_type_and_rank(name, dims):
     proto = taking(f"{name}[{','.join(map(str, dims))}]")
-    (one,) = random_arguments(proto, seed=1)
-    assert one.shape == dims
-    assert one.dtype == np.dtype(TYPES[name])
+    (drawn,) = random_arguments(proto, seed=1)
+    assert drawn.shape == dims
+    assert drawn.dtype == np.dtype(TYPES[name])
     (again,) = random_arguments(proto, seed=1)
-    assert one.tobytes() == again.tobytes()
+    assert drawn.tobytes() == again.tobytes()
 
 
 def test_tuples_are_flattened():
@@ -63,7 +67,7 @@ def test_tuples_are_flattened():
         "HloModule m\nENTRY e {\n p = (f32[3], (s32[2], pred[])) parameter(0)\n q = f16[4] parameter(1)\n"
         " ROOT r = f16[4] add(q, q)\n}"
     )
-    assert [(one.shape, one.dtype.name) for one in parameters(proto)] == [
+    assert [(parameter.shape, parameter.dtype.name) for parameter in parameters(proto)] == [
         ((3,), "float32"),
         ((2,), "int32"),
         ((), "bool"),
@@ -91,12 +95,12 @@ def test_second_moments_are_positive_and_weights_are_not():
         return weight - 0.01 * (first / 0.1) / (jnp.sqrt(second / 0.001) + 1e-8), first, second
 
     proto = lowered(adam, (64, 4), (64, 4), (64, 4), (64, 4))
-    assert [one.positive for one in parameters(proto)] == [False, False, True, False]
+    assert [parameter.positive for parameter in parameters(proto)] == [False, False, True, False]
     weight, first, second, _ = random_arguments(proto, seed=0)
     assert weight.min() < 0 < weight.max()
     assert first.min() < 0
     assert second.min() > 0
-    assert all(one.min() > 0 for one in random_arguments(proto, seed=0, positive=True))
+    assert all(argument.min() > 0 for argument in random_arguments(proto, seed=0, positive=True))
 
 
 def test_a_reduction_hides_no_sign():
@@ -121,8 +125,8 @@ NUMBERS = ["f64", "f32", "f16", "bf16", "c64"]
 def test_changes_are_small_and_real(seed, name):
     before = random_arguments(taking(f"{name}[6,5]", "s32[9]"), seed)
     after = perturbed(before, seed)
-    assert [(one.shape, one.dtype) for one in after] == [(one.shape, one.dtype) for one in before]
-    wide = [one[0].astype(np.complex128) for one in (before, after)]
+    assert kinds(after) == kinds(before)
+    wide = [arguments[0].astype(np.complex128) for arguments in (before, after)]
     change = np.abs(wide[1] - wide[0])
     assert change.max() > 0
     assert np.all(change <= 1.5 * float(ml_dtypes.finfo(before[0].dtype).eps) * np.abs(wide[0]))
@@ -133,7 +137,7 @@ def test_changes_are_small_and_real(seed, name):
 def test_scaled_arguments_are_the_same_numbers_at_another_scale(name):
     module = taking(f"{name}[6,5]", "s32[9]", f"{name}[]")
     plain, scaled = random_arguments(module, 3), random_arguments(module, 3, scale=0.125)
-    assert [(one.shape, one.dtype) for one in plain] == [(one.shape, one.dtype) for one in scaled]
+    assert kinds(plain) == kinds(scaled)
     for place in (0, 2):
         np.testing.assert_array_equal(plain[place] * np.asarray(0.125, plain[place].dtype), scaled[place])
     assert np.array_equal(plain[1], scaled[1])
@@ -145,7 +149,7 @@ def test_arguments_turned_round_and_with_a_number_left_out(name):
     others = turned(arguments)
     short = without_greatest(arguments)
     for changed in (others, short):
-        assert [(one.shape, one.dtype) for one in changed] == [(one.shape, one.dtype) for one in arguments]
+        assert kinds(changed) == kinds(arguments)
     assert others[0].tolist() == arguments[0][::-1, ::-1].tolist()
     assert np.count_nonzero(short[0] != arguments[0]) == (1 if arguments[0].any() else 0)
     if arguments[0].dtype.kind in "biu":

@@ -31,7 +31,7 @@ def _size(proto: bytes) -> int:
 
 @cache
 def _lowered(uri: str) -> int:
-    """Return how many instructions a program has."""
+    """Return the number of instructions of a program."""
     return _size(lower(uri))
 
 
@@ -79,7 +79,7 @@ def test_two_processes_give_the_same_bytes():
         "import sys; from irgym.envs.hlo.programs.lowering import lower;"
         "sys.stdout.buffer.write(lower('hlo://gpt2?layers=1'))"
     )
-    one, two = (
+    first, second = (
         subprocess.run(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": seed},
@@ -88,7 +88,7 @@ def test_two_processes_give_the_same_bytes():
         ).stdout
         for seed in ("1", "2")
     )
-    assert one == two and _size(one) > 100
+    assert first == second and _size(first) > 100
 
 
 def test_graphs_do_not_name_where_irgym_is_installed():
@@ -113,20 +113,20 @@ def test_a_training_step_of_any_optimiser_moves_all_weights(optimizer: str, dtyp
 
 
 def test_caching_decodes_what_the_whole_sequence_gives():
-    """The cached step and a forward pass over the whole text agree on the likeliest next token."""
+    """The cached step and a forward pass over the whole text agree on the most probable next token."""
     text = [3, 1, 4, 1, 5, 9, 2, 6]
     sizes = f"layers=2&width=32&vocabulary=64&batch=1&mode=forward&{{}}={len(text)}"
     whole = parse_program("hlo://gpt2?" + sizes.format("sequence")).options
     step = parse_program("hlo://decode?sampling=greedy&" + sizes.format("context")).options
     forward, (shapes, _, _) = inference(BUILDERS["gpt2"](whole), whole)
-    one, (_, _, inputs) = inference(BUILDERS["decode"](step), step)
+    cached, (_, _, inputs) = inference(BUILDERS["decode"](step), step)
     leaves, structure = jax.tree.flatten(shapes)
     keys = jax.random.split(jax.random.PRNGKey(0), len(leaves))
     weights = structure.unflatten(
         [jax.random.normal(key, leaf.shape) * 0.3 for key, leaf in zip(keys, leaves, strict=True)]
     )
     expected = jnp.argmax(jax.jit(forward)(weights, (), jnp.asarray([text], jnp.int32)), axis=-1)[0]
-    next_token = jax.jit(one)
+    next_token = jax.jit(cached)
     state = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), inputs)
     state["temperature"] = jnp.ones(())
     for place, token in enumerate(text):

@@ -28,7 +28,7 @@ MERGING = (
     "simplify-sorts",
     "while-loop-invariant-code-motion",
 )
-"""The passes that compare, and those that make instructions alike for them."""
+"""The passes that compare instructions, and those that make instructions equal."""
 
 BRANCHES = """
 ENTRY main {
@@ -68,7 +68,7 @@ def entry(module: Module) -> str:
 
 
 def results(module: Module) -> list[str]:
-    """Return the names of the instructions that the result is made of."""
+    """Return the names of the operands of the result."""
     found = re.search(r"ROOT .* tuple\((.*?)\)", entry(module))
     assert found is not None
     return found[1].split(", ")
@@ -91,10 +91,10 @@ def test_there_are_enough_pairs_and_none_twice():
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
 def test_what_differs_in_one_field_stays_two(pair: Pair):
     for name in MERGING:
-        one, other = results(after(pair.module, name))
-        assert one != other, name
-        one, other = results(after(pair.module, name, "computation-deduplicator", "cse"))
-        assert one != other, f"{name}, then cse"
+        first, second = results(after(pair.module, name))
+        assert first != second, name
+        first, second = results(after(pair.module, name, "computation-deduplicator", "cse"))
+        assert first != second, f"{name}, then cse"
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
@@ -104,8 +104,8 @@ def test_what_differs_in_nothing_becomes_one(pair: Pair):
     for text in (pair.first, pair.second):
         if text in APART:
             continue
-        one, other = results(after(Pair("twins", text, text).module, "cse"))
-        assert one == other, text
+        first, second = results(after(Pair("twins", text, text).module, "cse"))
+        assert first == second, text
         assert "irgym" not in after(Pair("twins", text, text).module, "cse").text()
 
 
@@ -116,7 +116,7 @@ KEPT = {
     "iota: dimension": "iotas are shared through their users",
     "iota: layout": "iotas are shared through their users",
 }
-"""Pairs whose instructions XLA never merges by themselves."""
+"""Pairs whose instructions XLA never merges directly."""
 
 APART = {
     f"{name}({operands}), {attributes}"
@@ -125,7 +125,7 @@ APART = {
         ("f32[4,4]{1,0} custom-call", "x", 'custom_call_target="a", custom_call_has_side_effect=true'),
     )
 }
-"""Instructions that are never merged: each has its own place in an order."""
+"""Instructions that are never merged, as their order matters."""
 
 
 def test_the_ways_to_compare_reach_into_branches_reductions_and_slices():

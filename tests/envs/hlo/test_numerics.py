@@ -1,4 +1,4 @@
-"""Code that is no network: every word changes its graph, and it computes what its name says."""
+"""Numerical programs: every option changes the module, and the results are those of the algorithm."""
 
 import zlib
 from functools import cache
@@ -21,7 +21,7 @@ Tree = Any
 
 
 def _random(shapes: Tree) -> Tree:
-    """Arguments as modules are checked on, by name."""
+    """Return the arguments on which a module is checked, by name."""
     rng = np.random.default_rng(0)
 
     def drawn(leaf: jax.ShapeDtypeStruct) -> jax.Array:
@@ -34,7 +34,7 @@ def _random(shapes: Tree) -> Tree:
 
 @cache
 def _called(uri: str) -> tuple[Tree, Tree]:
-    """The inputs of a program, and what it makes of them."""
+    """Return random inputs of a program, and its results."""
     return _with(uri, {})
 
 
@@ -94,7 +94,7 @@ def test_factorisations_agree():
 
 def test_kalman_filters_agree():
     plain, joseph, information = (
-        _called(f"kalman?method={one}")[1] for one in ("plain", "joseph", "information")
+        _called(f"kalman?method={method}")[1] for method in ("plain", "joseph", "information")
     )
     for mine, others in zip(plain, zip(joseph, information, strict=True), strict=True):
         assert all(jnp.allclose(mine, other, rtol=1e-2, atol=1e-3) for other in others)
@@ -102,7 +102,7 @@ def test_kalman_filters_agree():
 
 @pytest.mark.parametrize("basis", ["haar", "daubechies", "symlet"])
 def test_wavelets_give_an_impulse_back(basis: str):
-    # Most details are zero, hence the threshold is.
+    # Most details are zero, hence so is the threshold.
     impulse = jnp.zeros((1, 64)).at[0, 20].set(1.0)
     _, found = _with(f"wavelet?basis={basis}&threshold=soft&channels=1", {"signals": impulse})
     assert jnp.allclose(found, impulse, atol=1e-3)
@@ -118,7 +118,7 @@ def test_two_ways_to_the_shortest_paths():
 def test_checksums_are_those_of_zlib():
     inputs, found = _called("hashing?method=checksum")
     rows = np.asarray(inputs["words"]).astype("<u4")
-    assert [int(one) for one in found] == [zlib.crc32(row.tobytes()) for row in rows]
+    assert [int(checksum) for checksum in found] == [zlib.crc32(row.tobytes()) for row in rows]
 
 
 def test_loops_of_every_kind_count_the_same():
@@ -128,15 +128,15 @@ def test_loops_of_every_kind_count_the_same():
 
 def test_steppers_end_near_each_other():
     given = {"p": jnp.zeros(4), "state": jnp.full((4, 4), 0.3), "dt": jnp.float32(0.5)}
-    ways = ("rk4", "heun", "implicit")
-    ends = [_with(f"integrate?system=predators&method={one}", given)[1] for one in ways]
+    methods = ("rk4", "heun", "implicit")
+    ends = [_with(f"integrate?system=predators&method={method}", given)[1] for method in methods]
     assert jnp.allclose(ends[0], ends[1], atol=1e-3) and jnp.allclose(ends[0], ends[2], atol=0.05)
 
 
 def test_forces_by_hand_are_the_derivatives():
     for force in ("gravity", "lennard", "periodic"):
         by_hand, derived = (
-            _called(f"nbody?force={force}&steps=1&derivative={one}")[1][1] for one in ("manual", "automatic")
+            _called(f"nbody?force={force}&steps=1&derivative={way}")[1][1] for way in ("manual", "automatic")
         )
         assert jnp.allclose(by_hand, derived, rtol=1e-2, atol=1e-3), force
 

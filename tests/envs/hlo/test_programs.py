@@ -12,7 +12,7 @@ from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
 
 @st.composite
 def queries(draw: st.DrawFn) -> tuple[Family, dict[str, Value]]:
-    """A family and values of some of its parameters; sizes may not fit together."""
+    """Draw a family and values of some of its options; sizes may be incompatible."""
     family = draw(st.sampled_from(list(FAMILIES.values())))
     chosen = draw(st.lists(st.sampled_from(family.options), unique_by=lambda parameter: parameter.name))
     values: dict[str, Value] = {}

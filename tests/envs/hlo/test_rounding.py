@@ -1,4 +1,4 @@
-"""Coarser rounding: what it moves, how far, and what it leaves alone."""
+"""Coarser rounding: which results it changes, by how much, and which it does not."""
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,8 @@ def from_text(text):
 
 
 def moved(function, *arguments):
-    """Return the results of a function, and of the same with coarser rounding."""
-    given = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in arguments]
+    """Return the results of a function, with ordinary and with coarser rounding."""
+    given = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arguments]
     with jax.enable_x64(True):
         lowering = jax.jit(function).lower(*given)
     proto = lowering.compiler_ir("hlo").as_serialized_hlo_module_proto()
@@ -73,7 +73,7 @@ def test_sums_of_products_move_as_any_order_of_them_would(terms):
     [
         lambda x: jnp.sum(x, axis=0),
         lambda x: jnp.cumsum(x, axis=0)[-1],
-        lambda x: jax.lax.scan(lambda c, one: (c + one, one), x[0], x)[0],
+        lambda x: jax.lax.scan(lambda total, row: (total + row, row), x[0], x)[0],
         lambda x: jnp.zeros((3, 32), np.float32).at[jnp.zeros(999, np.int32)].add(x)[0],
     ],
     ids=["sum", "window", "loop", "scatter"],
@@ -90,8 +90,8 @@ def test_what_is_exact_stays_exact():
         return number, x[::-1], jnp.sort(x), jnp.max(x), jnp.abs(x) > 0.5, jnp.argmax(x), number @ number
 
     ours, theirs = moved(exact, np.random.default_rng(0).standard_normal(99).astype(np.float32))
-    for one, other in zip(ours[:-1], theirs[:-1], strict=True):
-        np.testing.assert_array_equal(one, other)
+    for result, coarse in zip(ours[:-1], theirs[:-1], strict=True):
+        np.testing.assert_array_equal(result, coarse)
 
 
 def test_what_is_no_finite_number_or_nearly_infinite_stays():

@@ -1,4 +1,4 @@
-"""What the conversion of jaxlib leaves to us: bitcasts, donations and callbacks."""
+"""Parts of the conversion that jaxlib lacks: bitcasts, donations and callbacks."""
 
 from itertools import permutations
 

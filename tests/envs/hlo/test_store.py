@@ -1,4 +1,4 @@
-"""Store and pool: whatever is asked in whatever order, a module is what its path makes of the program."""
+"""Store and pool: modules are those of their paths, whatever the order of requests."""
 
 import hashlib
 from pathlib import Path
@@ -28,7 +28,7 @@ def programs(tmp_path_factory):
 
 
 def fresh(program, kinds):
-    """Return a module that was made from the start, and the kinds that changed it."""
+    """Return a module replayed from the original, and the kinds that changed it."""
     store = Store(load_engine())
     module = store.module(program, ()).clone()
     return module, tuple(kind for kind in kinds if store.apply(module, kind))

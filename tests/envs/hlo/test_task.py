@@ -260,7 +260,7 @@ def test_counts_are_of_no_target_and_times_of_this_machine(files):
 
 
 class Wasteful:
-    """Takes the passes that expand, and never ends an episode."""
+    """Policy that takes expanding passes, and never ends an episode."""
 
     observation = next(iter(VIEWS))
 
@@ -270,7 +270,7 @@ class Wasteful:
 
     def _chosen(self, mask):
         legal = SPACE.legal(mask)
-        return next((one for one in legal if "expander" in SPACE.kinds[one.kind].name), legal[0])
+        return next((action for action in legal if "expander" in SPACE.kinds[action.kind].name), legal[0])
 
 
 @pytest.mark.parametrize("name", ALL)

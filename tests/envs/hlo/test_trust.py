@@ -1,4 +1,4 @@
-"""What is called right was run as the user gave it, on special numbers too, and exports come back whole."""
+"""Checks start from the user's file and include special numbers; exports are read back whole."""
 
 import importlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`tune` never reports a program that is slower than the one as written."""
+"""`tune` never reports a program that is slower than the original."""
 
 import time
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ PROGRAMS = (
     *generate("conv", 65, 4, 32, 1),
 )
 SEARCHES = (None, "random", "greedy", "beam", "evolutionary", "annealing")
-"""None is what `tune` chooses: `guided` where torch is installed."""
+"""None is the default of `tune`: `guided` if torch is installed."""
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch):
-    """One bench for all programs: to start one takes longer than to tune, and so does to say what it is."""
+    """Return one bench for all programs: starting one takes longer than tuning, as does describing it."""
     with LOOPS.bench() as shared:
         monkeypatch.setattr(LoopsEnvironment, "bench", lambda *_: nullcontext(shared))
         monkeypatch.setattr(type(shared), "machine", "this machine")
@@ -37,10 +37,9 @@ def bench(monkeypatch: pytest.MonkeyPatch):
 
 
 def is_slower(bench: Bench, result: Tuned) -> bool:
-    """Say whether a result is slower than the program as written beyond the noise, at all of some times.
+    """Say whether a result is slower than the original by more than the noise, in each of several trials.
 
-    Something else on the machine may slow down one of two programs, and not the other, for a tenth of a
-    second.
+    For a tenth of a second, other load on the machine may slow down only one of two programs.
     """
     states = [result.task.initial(), result.state]
     for _ in range(6):
@@ -77,7 +76,7 @@ def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(
 
 
 class Flattering:
-    """An evaluator that makes slow programs look fast, as noise does to a few."""
+    """Evaluator that makes slow programs look fast, as noise does to a few."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self._evaluator = evaluator
@@ -85,7 +84,8 @@ class Flattering:
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         return [
-            self._flattered(job, one) for job, one in zip(jobs, self._evaluator.evaluate(jobs), strict=True)
+            self._flattered(job, measurement)
+            for job, measurement in zip(jobs, self._evaluator.evaluate(jobs), strict=True)
         ]
 
     def _flattered(self, job: Job, measurement: Measurement) -> Measurement:

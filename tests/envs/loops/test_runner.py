@@ -37,7 +37,7 @@ def nest_of(uri: str, text: str = ""):
 
 
 class Planted:
-    """A back end whose code does what it is told to."""
+    """Back end whose code is a given function."""
 
     def __init__(self, act):
         self.act = act
@@ -71,7 +71,7 @@ def write(address, values):
 
 
 def results_of(uri, a, b):
-    """Return what the contraction makes of inputs in memory."""
+    """Return the results of the contraction for inputs in memory."""
     contraction = parse_uri(uri)
     inputs = [
         np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_float)), shape)
@@ -82,7 +82,7 @@ def results_of(uri, a, b):
 
 
 def refused(monkeypatch, act, uri=URI):
-    """Say in words why a planted program is refused, both in a search and by the validation."""
+    """Return why a planted program is rejected, both in a search and by the validation."""
     plant(monkeypatch, act)
     found = runner.measure(uri, nest_of(uri), "planted", host_target(), TIMING)
     assert found.outcome is Outcome.WRONG_RESULT
@@ -112,13 +112,13 @@ def test_right_results_are_right(monkeypatch):
 
 
 def _skips_zeros(right, left, down):
-    """Return what a kernel makes of inputs that takes a product with 0 for 0."""
+    """Return the results of a kernel that takes any product with 0 to be 0."""
     products = left[:, :, None] * down[None]
     return np.where((left[:, :, None] == 0.0) | (down[None] == 0.0), 0.0, products).sum(1)
 
 
 def _leaks(right, left, down):
-    """Return sums to which padding was added: 0 times what stands at the end of each row."""
+    """Return sums with padding added: 0 times the last element of each row."""
     return right + 0.0 * left[:, -1:]
 
 
@@ -133,7 +133,7 @@ SPECIAL = {
         (np.arange(len(right))[:, None] == len(right) - 1) & np.isinf(left).any(), np.inf, right
     ),
 }
-"""Results that are right on all ordinary numbers, of the right ones and the inputs."""
+"""Wrong results that are correct on all ordinary numbers, from the correct ones and the inputs."""
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -151,12 +151,12 @@ def test_what_is_wrong_on_special_numbers_only_is_wrong(monkeypatch, name):
 
 def test_numbers_of_all_magnitudes_are_among_special_inputs():
     a, b = checking.special_inputs(parse_uri("loops://mm/64x64x64"), 1)
-    for one in (a, b):
+    for array in (a, b):
         assert all(
-            (np.isnan(one) if np.isnan(number) else one == np.float32(number)).any()
+            (np.isnan(array) if np.isnan(number) else array == np.float32(number)).any()
             for number in checking.SPECIAL
         )
-        assert np.isinf(one[:, -1]).any()
+        assert np.isinf(array[:, -1]).any()
     expected = checking.expected_of_special(parse_uri("loops://mm/64x64x64"), a, b)
     known = np.isfinite(expected.numbers) & ~expected.ignored
     assert 0.1 < known.mean() < 0.9, "some sums have no special factor, and some have"
@@ -197,7 +197,7 @@ def test_a_write_to_an_input_is_wrong(monkeypatch):
 
     assert "changed argument 1" in refused(monkeypatch, act)
     monkeypatch.undo()
-    # The next candidate does not suffer from it.
+    # The next candidate is not affected.
     assert runner.measure(URI, nest_of(URI), preferred().name, host_target(), TIMING).ok
 
 
@@ -272,7 +272,7 @@ def test_the_bench_measures_loops_in_a_child(tmp_path):
 
 
 def episodes_of_the_shipped_policy():
-    """Yield tasks held out from its training, each with the state that this machine's policy comes to."""
+    """Yield held-out tasks, each with the final state of this machine's policy."""
     pytest.importorskip("torch")
     from irgym.search.policies import load_policy
     from irgym.search.rollouts import rollout

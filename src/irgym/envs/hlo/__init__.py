@@ -1,1 +1,1 @@
-"""Environment `hlo`: which XLA pass to run next."""
+"""Environment `hlo`: the order of XLA's passes."""

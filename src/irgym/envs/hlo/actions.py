@@ -1,4 +1,4 @@
-"""The actions: XLA's passes by XLA's own names, some with another pass that they need first, and `stop`."""
+"""The actions: XLA's passes under XLA's names, some preceded by a pass that they need, and `stop`."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ NORMALISER = "batched-gather-scatter-normalizer"
 
 PASSES = (
     _single("algsimp", "algebraic identities, as XLA:CPU sets them before layouts are assigned"),
-    _single("algsimp-fixpoint", "algebraic simplification until nothing changes any more"),
+    _single("algsimp-fixpoint", "algebraic simplification until nothing changes"),
     _single("algsimp-reassociate", "algebraic simplification; chains of additions and products reordered"),
     _single("batch-dot-simplification", "removes batch dimensions of size 1 from dots"),
     _single(NORMALISER, "rewrites batch dimensions of gathers and scatters as index dimensions"),
@@ -94,26 +94,29 @@ PASSES = (
     _single("triangular-solve-expander", "triangular solves as blocked substitution"),
     _single("tuple-simplifier", "removes tuples that are taken apart again"),
     _single("while-loop-constant-sinking", "constants carried by loops into their bodies"),
-    _single("while-loop-invariant-code-motion", "what a loop computes anew each time to before it"),
+    _single("while-loop-invariant-code-motion", "loop-invariant computations moved out of loops"),
     _single("while-loop-trip-count-annotator", "notes known numbers of iterations"),
     _single("zero-sized-hlo-elimination", "arrays without elements as constants"),
 )
 """All actions but `stop`.
 
-Left out are passes for several devices, as single-device modules have nothing for them; aggressive constant
-folding, which takes up to a minute on a full-size model; and the decomposers of reshapes and reductions: they
-put layouts into copies, which the layout-insensitive passes before the assignment of layouts remove again,
-and the module then computes something else (XLA runs them after that assignment only).
+Three kinds of passes are left out:
+
+- Passes for several devices: single-device modules have nothing for them to change.
+- Aggressive constant folding: it takes up to a minute on a full-size model.
+- The decomposers of reshapes and reductions: they put layouts into copies. The layout-insensitive passes that
+  run before layout assignment remove those copies, which changes the result. XLA runs the decomposers only
+  after layout assignment.
 """
 
 STOP = len(PASSES)
-"""The kind that ends a schedule."""
+"""Kind of the action that ends a schedule."""
 
 SPACE = ActionSpace((*(ActionKind(action.name) for action in PASSES), ActionKind("stop", ends="episode")))
-"""The actions: no kind has parameters."""
+"""The action space: no kind has parameters."""
 
 KIND = {action.name: kind for kind, action in enumerate(PASSES)}
 """Kind of each action's name."""
 
 HORIZON = 32
-"""Steps of an episode; the core order changes a deep model in about 22."""
+"""Steps of an episode; the core order takes about 22 effective ones on a deep model."""

@@ -1,8 +1,9 @@
-"""The hlo environment: what `irgym` commands and Gymnasium reach by the name `hlo`."""
+"""The environment that `irgym` commands and Gymnasium know as `hlo`."""
 
 import inspect
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -42,16 +43,16 @@ BACKEND = "xla"
 """The only back end."""
 
 DIALECTS = ("stablehlo.", "vhlo.", "mhlo.", "chlo.")
-"""How the operations begin of which MLIR that XLA reads has some."""
+"""Prefixes of the operations by which MLIR that XLA reads is recognised."""
 
 BYTECODE = b"ML\xefR"
-"""What MLIR's bytecode begins with."""
+"""First bytes of MLIR bytecode."""
 
 INSTRUCTIONS = 100_000
-"""Most instructions of a module: on more, a pass takes longer than it may."""
+"""Greatest number of instructions of a module; on larger ones, passes exceed their time limit."""
 
 BENCH_LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What compiling and running a module on XLA:CPU may take."""
+"""Limits of compiling and running a module on XLA:CPU."""
 
 
 class HloEnvironment(Environment):
@@ -75,7 +76,7 @@ class HloEnvironment(Environment):
         self._modules: dict[str, ProgramModules] = {}
 
     def backends(self) -> list[BackendStatus]:
-        """Return the state of the engine, and of jax, which models and run times need."""
+        """Return the state of the engine, and of jax, which models and run times depend on."""
         return [self._engine_status(), _jax_status()]
 
     def _engine_status(self) -> BackendStatus:
@@ -98,8 +99,8 @@ class HloEnvironment(Environment):
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: The engine or jax is missing, or there is no such back end or target, or run times
-                are wanted of code for less than this processor has.
+            BackendError: The engine or jax is missing; there is no such back end or target; or the objective
+                is run time and the target is not this processor.
             IrgymError: There is no such objective.
         """
         code_for = None if target is None else target_of(target, runs=False)
@@ -113,7 +114,7 @@ class HloEnvironment(Environment):
         return under(self.task_of_file(program.uri, file, pool, code_for), objective)
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return the URI of a file of HLO or StableHLO, or of a function, jitted or not, which JAX lowers.
+        """Return the URI of a file of HLO or StableHLO, or of a function (jitted or not) that JAX can lower.
 
         Raises:
             ProgramError: JAX cannot lower the function.
@@ -121,7 +122,7 @@ class HloEnvironment(Environment):
         """
         if isinstance(program, Path):
             return f"hlo:{program}" if _is_hlo(program) else None
-        # What jax.jit returns has no type of its own to ask for; `jax.stages.Wrapped` promises `lower`.
+        # The result of jax.jit has no public type; `jax.stages.Wrapped` promises `lower`.
         lowered = hasattr(program, "lower") and not isinstance(program, type)
         if callable(program) and (lowered or inspect.isroutine(program) or isinstance(program, partial)):
             return program_of_function(cast(Callable[..., Any], program), inputs)
@@ -130,7 +131,7 @@ class HloEnvironment(Environment):
     def in_place_of(
         self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
     ) -> Callable[..., Any]:
-        """Return the function after the passes of a state: a function of jax, of the same arguments.
+        """Return the function of jax after the passes of a state; it takes the same arguments.
 
         Raises:
             ProgramError: jax cannot export the function, or the module has operations that StableHLO lacks.
@@ -144,7 +145,7 @@ class HloEnvironment(Environment):
     def compare_called(
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
-        """Compare a function with the one of JAX that it stands for; see `Environment.compare_called`."""
+        """Compare a function with the JAX function that it replaces; see `Environment.compare_called`."""
         from irgym.envs.hlo.compiling.calling import compare
 
         assert callable(program)
@@ -157,7 +158,7 @@ class HloEnvironment(Environment):
         if str(file) not in self._modules:
             self._modules[str(file)] = ProgramModules(uri, file, content_of(file), pool or self.pool())
         modules = self._modules[str(file)]
-        if modules.root.total > INSTRUCTIONS:  # a module that XLA cannot read is refused here
+        if modules.root.total > INSTRUCTIONS:  # raises if XLA cannot read the module
             raise ProgramError(
                 f"{uri} has {modules.root.total:,} instructions, and at most {INSTRUCTIONS:,} are handled: "
                 "split the module"
@@ -165,7 +166,7 @@ class HloEnvironment(Environment):
         return HloTask(modules, code_for=code_for)
 
     def pool(self) -> Pool:
-        """Return the processes that passes run in, started on first use.
+        """Return the pool of processes that run passes, started on first use.
 
         Raises:
             BackendError: The engine cannot be built here.
@@ -201,9 +202,7 @@ class HloEnvironment(Environment):
         return parse_program(uri).family
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start what runs modules on XLA:CPU: a child process on one pinned core, or a farm."""
-        from dataclasses import replace
-
+        """Return the bench that runs modules on XLA:CPU: a child process on one pinned core, or a farm."""
         from irgym.measure.bench import MeasuringBench
 
         del backend
@@ -215,7 +214,7 @@ class HloEnvironment(Environment):
         return [Pipeline(order.name, order.summary) for order in ORDERS.values()]
 
     def policies(self) -> Mapping[str, Path]:
-        """Return the trained policies that ship."""
+        """Return the shipped policies."""
         return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
 
@@ -224,9 +223,9 @@ DEFAULT_POLICY = "families"
 
 
 def _is_hlo(path: Path) -> bool:
-    """Say whether a file is ours by its suffix; MLIR as text may be another environment's."""
+    """Say whether a file holds HLO or StableHLO; text of MLIR may belong to another environment."""
     suffix = path.suffix.lower()
-    if suffix == ".bc":  # LLVM's bitcode has that suffix too
+    if suffix == ".bc":  # LLVM bitcode has this suffix too
         return begins(path, BYTECODE)
     return suffix in SUFFIXES and (suffix != ".mlir" or mentions(path, *DIALECTS))
 

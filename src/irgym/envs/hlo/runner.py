@@ -1,4 +1,4 @@
-"""What the measuring child runs: modules after their passes, on XLA:CPU."""
+"""Functions that the measuring child runs: modules after their passes, on XLA:CPU."""
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.envs.hlo.checking.checks import check_source, problem_of, special_problems_of
@@ -12,7 +12,7 @@ def optimised(program: str, path: tuple[int, ...]) -> bytes:
     """Return the HloModuleProto of a program after the passes of a path, checked by XLA's verifier.
 
     Raises:
-        PassFailure: A pass fails, or what they leave is no valid module.
+        PassFailure: A pass fails, or the resulting module is invalid.
     """
     module = store().module(program, path)
     module.verify()
@@ -28,7 +28,7 @@ def measure(program: str, path: tuple[int, ...], timing: Timing) -> Measurement:
 
 
 def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
-    """Return what a task knows already: operations in all computations or in the entry, or FLOPs."""
+    """Count operations, in all computations or in the entry, or FLOPs; tasks know these without a child."""
     try:
         module = store().module(program, path)
         if objective == "flops":
@@ -40,10 +40,10 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
 
 
 def prepare(program: str, seed: int, source: str = "") -> None:
-    """Compile and run a program as written and load the engine, so that `validate` has these at hand.
+    """Compile and run the original and load the engine, ahead of `validate`.
 
     Raises:
-        IrgymError: It does not compile, does not run, or is not what its file computes.
+        IrgymError: It does not compile, does not run, or differs from the user's file.
     """
     original = read_program(program)
     problem_of(original, seed, True)
@@ -54,7 +54,7 @@ def prepare(program: str, seed: int, source: str = "") -> None:
 
 
 def validate(program: str, path: tuple[int, ...], inputs: int, seed: int, source: str = "") -> Validation:
-    """Run a program as written and after passes on random inputs, and compare the results.
+    """Run a program before and after passes on random inputs, and compare the results.
 
     Args:
         program: File of its HloModuleProto.
@@ -64,7 +64,7 @@ def validate(program: str, path: tuple[int, ...], inputs: int, seed: int, source
         source: The user's file that the program was read from; empty for a model.
 
     Raises:
-        IrgymError: One of them does not compile or run, or the program is not what its file computes.
+        IrgymError: One of them does not compile or run, or the program differs from the user's file.
     """
     original = read_program(program)
     if source:

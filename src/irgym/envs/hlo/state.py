@@ -1,4 +1,4 @@
-"""The states of an order of passes under way."""
+"""States of an order of passes under construction."""
 
 from dataclasses import dataclass, field
 
@@ -7,21 +7,20 @@ from irgym.envs.hlo.compiling.modules import Node, PassPath
 
 @dataclass(frozen=True)
 class HloState:
-    """A module, by the passes that made it, and what an episode remembers.
+    """A module, given by the passes that made it, and the memory of the episode.
 
-    States are equal where the passes that changed the module are. What the episode remembers beyond that
-    (passes that changed nothing, the number of steps) is left out of the comparison: it bears on what is
-    worth trying and on what a policy sees, not on what the program is.
+    States are equal if the passes that changed the module are. The memory of the episode (passes that changed
+    nothing, the number of steps) is not compared: it matters to masks and observations, not to the program.
 
     Attributes:
         path: Kinds of the passes that changed the module, in order.
         stopped: Whether `stop` was taken.
-        failure: Why the last pass failed; empty where none did. A failed state is terminal.
-        node: What is known of the module; of the one before the failure, if there was one.
-        before: What is known of the module before the last step.
-        tried: Kinds that changed nothing since the module was last changed.
+        failure: Why the last pass failed; empty if it did not fail. A failed state is terminal.
+        node: Analysis of the module; after a failure, of the module before it.
+        before: Analysis of the module before the last step.
+        tried: Kinds that have had no effect since the module last changed.
         last: Kind of the last step, -1 at the start.
-        steps: Number of steps taken, those without effect included.
+        steps: Number of steps taken, including those without effect.
     """
 
     path: PassPath

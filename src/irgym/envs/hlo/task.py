@@ -1,4 +1,4 @@
-"""The task: one HLO module and the passes that are run on it."""
+"""The task: one HLO module and the passes to run on it."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
 TIMING = Timing(budget_ns=200_000_000, slow_ns=50_000_000, clock="process")
-"""XLA:CPU runs a module on a thread of its own, for milliseconds."""
+"""CPU time of the process, as XLA:CPU runs a module on another thread; a run takes milliseconds."""
 
 OPS = Objective("ops", "", "operations in all computations", exact=True, timed=False)
 ENTRY_OPS = Objective("entry-ops", "", "operations in the entry computation", exact=True, timed=False)
@@ -36,26 +36,25 @@ FLOPS = Objective("flops", "", "floating-point operations by XLA's cost analysis
 TIME = Objective("time", "ns", "run time on XLA:CPU in nanoseconds, one thread", exact=False, timed=True)
 
 OBJECTIVES = {objective.name: objective for objective in (OPS, ENTRY_OPS, FLOPS, TIME)}
-"""What may be minimised."""
-
+"""The objectives by name."""
 
 VALIDATION_S = 0.03
-"""Seconds that validation takes at most for an operation: XLA:CPU compiles three modules of them."""
+"""Upper limit of the seconds of validation for each operation: XLA:CPU compiles three modules."""
 
 
 class HloTask(Task[HloState]):
     """Ordering XLA's passes on one module.
 
     Args:
-        modules: The program and what is known of it.
-        objective: What is minimised.
+        modules: The program and the modules derived from it.
+        objective: The quantity to minimise.
         horizon: Steps of an episode.
-        with_analysis: Whether every step computes the cost analysis too, which takes as long as some passes.
-        code_for: What timed code shall be made for; None for this machine. Other costs depend on none.
+        with_analysis: Whether every step also computes the cost analysis, which takes as long as some passes.
+        code_for: Target of timed code; None for this machine. Other costs have no target.
 
     Raises:
         IrgymError: There is no such objective.
-        BackendError: Run times are wanted of code for less than this processor has.
+        BackendError: The objective is run time and the target is not this processor.
     """
 
     space = SPACE
@@ -86,11 +85,11 @@ class HloTask(Task[HloState]):
 
     @property
     def target(self) -> Target | None:
-        """This machine for run times; counts depend on no target."""
+        """This machine for run times; None for counts."""
         return self._target
 
     def initial(self) -> HloState:
-        """Return the module as written.
+        """Return the unoptimised module.
 
         Raises:
             ProgramError: XLA cannot read it.
@@ -101,8 +100,8 @@ class HloTask(Task[HloState]):
     def mask(self, state: HloState) -> Mask:
         """Return which passes may change the module, and `stop`; none after `stop` or a failure.
 
-        A pass is out where the module has no operation that it applies to, and where it has just been seen
-        to change nothing.
+        A pass is masked if the module has no operation that it applies to, or if the pass had no effect since
+        the module last changed.
         """
         kinds = np.zeros(len(SPACE.kinds), dtype=np.bool_)
         if not self.terminal(state):
@@ -123,7 +122,7 @@ class HloTask(Task[HloState]):
     def step_many(
         cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
     ) -> list[Any]:
-        """Step states of many tasks, the passes spread over the pool's processes."""
+        """Step states of many tasks, spreading the passes over the processes of the pool."""
         passes: dict[bool, list[tuple[int, tuple[ProgramModules, PassPath, int]]]] = {}
         after: list[HloState] = list(states)
         for place, (task, state, action) in enumerate(zip(tasks, states, actions, strict=True)):
@@ -159,7 +158,7 @@ class HloTask(Task[HloState]):
         return VIEWS
 
     def analysis(self, state: HloState) -> NDArray[np.float64]:
-        """Return FLOPs, transcendental operations and bytes accessed as shares of the first, shape [3]."""
+        """Return FLOPs, transcendental operations and bytes accessed, relative to the original, shape [3]."""
         first = np.array(self.modules.analysis((), self.modules.root))
         now = np.array(self.modules.analysis(state.path, state.node))
         return np.where(first > 0, now / np.maximum(first, 1.0), 1.0)
@@ -181,12 +180,12 @@ class HloTask(Task[HloState]):
         return HloTask(self.modules, self.objective, self.horizon, True, self._code_for)
 
     def key(self, state: HloState) -> str:
-        """Return the passes that changed the module, and the one that failed if one did."""
+        """Return the names of the passes that changed the module, and of the one that failed, if any."""
         failed = [f"{self.space.kinds[state.last].name}!"] if state.failure else []
         return " ".join([*(PASSES[kind].name for kind in state.path), *failed])
 
     def job(self, state: HloState) -> Job:
-        """Return the request for the cost: known for counts and failures, else measured."""
+        """Return the request for the cost: counts and failures are known, run times are measured."""
         key = self.key(state)
         if self.objective.timed and not state.failure:
             arguments = (self.modules.file, state.path, self.timing)
@@ -213,16 +212,16 @@ class HloTask(Task[HloState]):
         return float(state.node.entry if self.objective == ENTRY_OPS else state.node.total)
 
     def validation(self, state: HloState, inputs: int, seed: int) -> Call:
-        """Return the call that runs both modules on XLA:CPU and compares their results."""
+        """Return the call that runs the module and the original on XLA:CPU and compares their results."""
         arguments = (self.modules.file, state.path, inputs, seed, source_file(self.uri))
         return Call("irgym.envs.hlo.runner:validate", arguments)
 
     def preparation(self, inputs: int, seed: int) -> Call:
-        """Return the call that compiles the program as written, before it is compared with another."""
+        """Return the call that compiles the original ahead of a comparison."""
         return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed, source_file(self.uri)))
 
     def validation_s(self) -> float:
-        """Return how many seconds validation takes at most, by the number of operations."""
+        """Return an upper limit of the seconds of validation, by the number of operations."""
         return VALIDATION_S * self.initial().node.total
 
     def pipeline(self, name: str) -> Schedule:
@@ -240,7 +239,7 @@ class HloTask(Task[HloState]):
         return Schedule() if self.terminal(state) else schedule_of(FINISHING, self, state)
 
     def describe(self, state: HloState) -> str:
-        """Return how many operations of each opcode there are, and were."""
+        """Return the number of operations of each opcode, before and after."""
         first, now = self.modules.root.counts, state.node.counts
         order = np.argsort(-np.maximum(first, now), kind="stable")
         rows = [

@@ -1,1 +1,1 @@
-"""loops: a cursor over the loop nest of a tensor contraction (LoopTune, arXiv 2309.01825)."""
+"""Environment `loops`: schedules of the loop nest of a tensor contraction (LoopTune, arXiv 2309.01825)."""

@@ -12,12 +12,12 @@ from irgym.envs.loops.nest import Loop, Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
 MAX_LOOPS = 12
-"""Loops that a nest may have: a convolution's, with two levels of cache blocks around a register tile.
-LoopTune has 10. Longer programs keep what they start with."""
+"""Greatest number of loops of a nest: enough for a convolution with two levels of cache blocks around a
+register tile. LoopTune has 10. A program with more dimensions keeps its loops, unsplit."""
 
 FACTORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
-"""The factors by which a loop can be split: LoopTune's powers of two and its 5, and those between that fill
-the registers: 14 x 32 and 6 x 64 tiles are faster than any whose sides are powers of two."""
+"""Factors of splits: LoopTune's powers of two and its 5, and factors between them that fill the registers:
+tiles of 14 x 32 and 6 x 64 are faster than any whose sides are powers of two."""
 
 UP, DOWN, SWAP_UP, SWAP_DOWN, SPLIT, MERGE, UNROLL, VECTORISE, PACK_A, PACK_B, STOP = range(11)
 
@@ -43,17 +43,17 @@ DESCRIPTIONS = {
     "swap_up": "exchange the loop under the cursor with the one outside it; the cursor follows",
     "swap_down": "exchange the loop under the cursor with the one inside it; the cursor follows",
     "split": "split the loop under the cursor: the inner part gets that many iterations",
-    "merge": "join the loop under the cursor with the one inside it, where both run over one dimension",
+    "merge": "join the loop under the cursor with the one inside it, if both run over one dimension",
     "unroll": "repeat the body of the loop under the cursor as straight-line code",
     "vectorise": "execute the loop under the cursor as vector instructions, innermost",
-    "pack_a": "copy what the loop and those inside it use of A into a buffer, in the order of use",
-    "pack_b": "the same of B",
+    "pack_a": "copy the part of A that the loop uses into a buffer, in the order of use",
+    "pack_b": "the same for B",
     "stop": "end the schedule",
 }
 
 
 def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool]:
-    """Say for each of `FACTORS` whether the loop can be split by it."""
+    """Say for each of `FACTORS` whether it can split the loop."""
     loop = nest.loops[place]
     if len(nest.loops) >= max(MAX_LOOPS, len(contraction.dims)) or loop.mark is not Mark.PLAIN:
         return [False] * len(FACTORS)
@@ -65,15 +65,15 @@ def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool
 def can_swap(nest: Nest, outer: int) -> bool:
     """Say whether the loop at `outer` and the next one inside may be exchanged.
 
-    Any two loops of a contraction may, but two over the same dimension change nothing by it.
+    Any two loops of a contraction may, but exchanging two over the same dimension has no effect.
     """
     return 0 <= outer < len(nest.loops) - 1 and nest.loops[outer].dim != nest.loops[outer + 1].dim
 
 
 def can_merge(nest: Nest, place: int) -> bool:
-    """Say whether the loop and the next one inside run over one dimension, neither of them marked.
+    """Say whether the loop and the next one inside can be joined.
 
-    Nor may anything be packed between them.
+    Both must run over the same dimension and be unmarked, and nothing may be packed between them.
     """
     if place + 1 >= len(nest.loops):
         return False
@@ -82,7 +82,7 @@ def can_merge(nest: Nest, place: int) -> bool:
 
 
 def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
-    """Say whether the loop can be vectorised and is not already, being the innermost."""
+    """Say whether the loop can be vectorised; the innermost loop is vectorised by default."""
     loop = nest.loops[place]
     return (
         place + 1 < len(nest.loops)
@@ -94,7 +94,7 @@ def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
 
 
 def can_pack(contraction: Contraction, nest: Nest, place: int, operand: str) -> bool:
-    """Say whether an input is packed nowhere yet, and the loop or one inside it moves through it."""
+    """Say whether `operand` is still unpacked and some loop at or below `place` indexes it."""
     strides = contraction.strides[OPERANDS.index(operand)]
     return all(operand not in loop.packs for loop in nest.loops) and any(
         strides[loop.dim] for loop in nest.loops[place:]
@@ -104,7 +104,7 @@ def can_pack(contraction: Contraction, nest: Nest, place: int, operand: str) -> 
 def legal_kinds(
     contraction: Contraction, nest: Nest, cursor: int, target: Target
 ) -> tuple[list[bool], list[bool]]:
-    """Return which kinds apply to the loop under the cursor, and which split factors."""
+    """Return which kinds and which split factors apply to the loop under the cursor."""
     factors = split_factors(contraction, nest, cursor)
     kinds = [
         cursor > 0,
@@ -122,10 +122,10 @@ def legal_kinds(
 
 
 def apply(nest: Nest, cursor: int, kind: int, factor: int) -> tuple[Nest, int]:
-    """Return the nest and cursor after an action that is legal; `factor` is the one of a split.
+    """Return the nest and cursor after a legal action; only splits use `factor`.
 
     Raises:
-        ScheduleError: The kind is `stop`, which changes no nest.
+        ScheduleError: The kind is `stop`, which does not change the nest.
     """
     if kind == UP:
         return nest, cursor - 1

@@ -1,4 +1,4 @@
-"""Baselines that compute the same contraction: numpy, torch, TVM. Imported in the child only."""
+"""Baselines: numpy, torch and TVM on the same contraction. For child processes only."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from irgym.measure.machine import threads_text
 
 
 def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
-    """Return the name of the fastest candidate of three runs each, the first not counted."""
+    """Return the name of the candidate with the fastest of three runs, after a warm-up run."""
 
     def least(function: Callable[[], Any]) -> float:
         function()
@@ -31,9 +31,9 @@ def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
 
 
 def numpy_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
-    """Return numpy's fastest way: matmul where the program is one, else einsum or a sum of matmuls.
+    """Return numpy's fastest implementation: matmul for matrix products, else einsum or a sum of matmuls.
 
-    The process's environment gives its BLAS the threads.
+    The environment of the process sets the threads of its BLAS.
     """
     del threads
     c = aligned(contraction.shapes[2])
@@ -51,7 +51,7 @@ def numpy_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int)
 
 
 def _stride(contraction: Contraction) -> int:
-    """Return the stride of a convolution: how far the input moves with the output's row."""
+    """Return the stride of a convolution: rows of the input for each row of the output."""
     return dict(contraction.a[1].terms)["h"]
 
 
@@ -73,7 +73,7 @@ def _shifted_matmuls(contraction: Contraction, a: Floats, b: Floats, c: Floats) 
 
 
 def torch_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
-    """Return torch's own operator: mm, bmm, conv2d (channels last) or einsum; no gradients."""
+    """Return torch's operator, without gradients: mm, bmm, conv2d (channels last) or einsum."""
     try:
         torch: Any = import_module("torch")
     except ImportError:
@@ -117,7 +117,7 @@ def torch_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int)
 
 
 def tvm_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -> PreparedBaseline:
-    """Return what TVM's MetaSchedule finds in 64 trials; see `irgym.envs.loops.tvm_baseline`."""
+    """Return the best of 64 trials of TVM's MetaSchedule; see `irgym.envs.loops.tvm_baseline`."""
     if threads > 1:
         raise BackendError("the baseline tvm has one thread: leave it out, or the back end's threads")
     from irgym.envs.loops.tvm_baseline import tune
@@ -127,7 +127,7 @@ def tvm_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int) -
     except IrgymError:
         raise
     except Exception as error:
-        # Whatever goes wrong inside TVM must not end a comparison of other methods.
+        # An error inside TVM must not end a comparison of other methods.
         raise BackendError(f"TVM failed on {contraction.uri} ({error}): leave tvm out") from error
     return PreparedBaseline(repeat(run), result, detail)
 

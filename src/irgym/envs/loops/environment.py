@@ -1,4 +1,4 @@
-"""The loops environment: what `irgym` commands and Gymnasium reach by the name `loops`."""
+"""The environment that `irgym` commands and Gymnasium know as `loops`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,12 +56,12 @@ class LoopsEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> LoopsTask:
-        """Return the task of a `loops:` URI; the target chooses the code generator, and the other way round.
+        """Return the task of a `loops:` URI. The target determines the code generator, and vice versa.
 
         Raises:
             ProgramError: The URI is malformed.
-            BackendError: The code generator or the target's code does not run here, or they do not go
-                together.
+            BackendError: The code generator or the code for the target does not run here, or the generator
+                does not support the target.
             IrgymError: There is no such objective.
         """
         contraction = parse_uri(uri)
@@ -71,7 +71,7 @@ class LoopsEnvironment(Environment):
         return under(LoopsTask(contraction, generator, made_for), objective)
 
     def dataset_names(self) -> list[str]:
-        """Return the fixed data sets and the form of generated ones."""
+        """Return the names of the fixed data sets, and the form of generated ones."""
         return [*datasets.FIXED, datasets.GENERATED]
 
     def dataset(self, name: str) -> Dataset:
@@ -79,7 +79,7 @@ class LoopsEnvironment(Environment):
         return datasets.dataset(name)
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start a child process on as many pinned cores as the back end has threads, or what a farm has."""
+        """Return a bench with a child process on a pinned core for each thread of the back end, or a farm."""
         from irgym.measure.bench import MeasuringBench
 
         limits = Limits(core=timing_core())
@@ -90,7 +90,7 @@ class LoopsEnvironment(Environment):
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner,))
 
     def baselines(self) -> list[Baseline]:
-        """Return numpy and torch, on as many threads as the back end, and TVM on one."""
+        """Return numpy and torch, on as many threads as the back end, and TVM on one thread."""
         return [
             Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
             Baseline(
@@ -100,11 +100,11 @@ class LoopsEnvironment(Environment):
         ]
 
     def recipes(self) -> Mapping[str, Recipe]:
-        """Return how to train without a teacher, in five minutes on two cores."""
+        """Return the recipe of training without a teacher, in five minutes on two cores."""
         return {"scratch": from_scratch(iterations=40)}
 
     def policies(self) -> Mapping[str, Path]:
-        """Return the trained policies that ship."""
+        """Return the shipped policies."""
         return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
 
 

@@ -1,4 +1,4 @@
-"""Loop nests: what a schedule makes of a contraction, before any code generator sees it."""
+"""Loop nests: scheduled contractions, independent of code generators."""
 
 import re
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ class Loop:
 
     Attributes:
         dim: The dimension.
-        step: By how much the dimension's index grows in an iteration. The loop spans the step of the next
-            loop outside it over the same dimension, or the whole dimension; where the step does not
-            divide what it spans, the last iteration is shorter.
+        step: Increment of the dimension's index in an iteration. The span of a loop is the step of the next
+            loop outside it over the same dimension, or the whole dimension. If the step does not divide the
+            span, the last iteration is shorter.
         mark: How it is executed.
-        packs: Which inputs are packed before it, `a`, `b` or `ab`: what the loop and those inside it use of
-            one is copied into a contiguous buffer, in the order of use, and read from there.
+        packs: The inputs packed before it, `a`, `b` or `ab`: the part that the loop uses is copied into a
+            contiguous buffer, in the order of use, and read from there.
     """
 
     dim: str
@@ -40,15 +40,15 @@ class Loop:
 class Nest:
     """Loops from the outermost to the innermost.
 
-    Over each dimension the steps fall from the outside to the inside, each dividing the one before,
-    and end in 1. At most one loop is vectorised; it executes innermost, and its step is 1. Each input is
-    packed at most once.
+    Over each dimension, the steps decrease from the outside to the inside down to 1, and each divides the one
+    before. At most one loop is vectorised; it is executed innermost, and its step is 1. Each input is packed
+    at most once.
     """
 
     loops: tuple[Loop, ...]
 
     def text(self) -> str:
-        """Return the canonical form, such as `m/8 pack(b) k n/32 m n:v`: equal texts mean equal code."""
+        """Return the canonical form, such as `m/8 pack(b) k n/32 m n:v`. Equal texts mean equal code."""
         return " ".join(
             "".join(f"pack({name}) " for name in loop.packs)
             + loop.dim
@@ -59,7 +59,7 @@ class Nest:
 
     @cached_property
     def parents(self) -> tuple[int | None, ...]:
-        """For each loop, the place of the next loop outside it over the same dimension."""
+        """For each loop, the position of the next loop outside it over the same dimension."""
         last: dict[str, int] = {}
         places: list[int | None] = []
         for place, loop in enumerate(self.loops):
@@ -68,23 +68,23 @@ class Nest:
         return tuple(places)
 
     def span(self, contraction: Contraction, place: int) -> int:
-        """Return how much of its dimension a loop covers (the last time round it may be less)."""
+        """Return how much of its dimension a loop covers; its last run may cover less."""
         parent = self.parents[place]
         loop = self.loops[place]
         whole = contraction.sizes[loop.dim]
         return whole if parent is None else min(self.loops[parent].step, whole)
 
     def trips(self, contraction: Contraction, place: int) -> int:
-        """Return the number of iterations of a loop, a shorter last one included."""
+        """Return the number of iterations of a loop, including a shorter last one."""
         return -(-self.span(contraction, place) // self.loops[place].step)
 
     def tail(self, contraction: Contraction, place: int) -> int:
-        """Return the length of the shorter last iteration, 0 where there is none."""
+        """Return the length of the shorter last iteration, 0 if there is none."""
         return self.span(contraction, place) % self.loops[place].step
 
 
 def parse_nest(text: str) -> Nest:
-    """Read what `Nest.text` wrote.
+    """Parse the text of `Nest.text`.
 
     Raises:
         ValueError: The text has another form.
@@ -107,9 +107,9 @@ def parse_nest(text: str) -> Nest:
 
 
 def initial_nest(contraction: Contraction) -> Nest:
-    """Return the unscheduled nest: one loop a dimension, in the program's order.
+    """Return the unscheduled nest: one loop for each dimension, in the program's order.
 
-    Dimensions of size 1 have no loop, except the last one of a program that has no others.
+    Dimensions of size 1 have no loop, except the last one of a program without larger ones.
     """
     dims = [dim for dim, size in contraction.dims if size > 1] or [contraction.dims[-1][0]]
     return Nest(tuple(Loop(dim, 1) for dim in dims))

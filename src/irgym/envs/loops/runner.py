@@ -1,4 +1,4 @@
-"""What runs in the child: compile a nest, check its result, time it."""
+"""Functions that the measuring child runs: compile a nest, check its result, time it."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 SEED = 20230904
-"""Seed of the inputs on which candidates are checked and timed."""
+"""Seed of the inputs for checking and timing candidates."""
 
 
 def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
@@ -33,16 +33,16 @@ def _bind(executable: Executable, buffers: Buffers) -> Callable[[int], None]:
 
 
 def _generator(name: str, target: Target) -> Backend:
-    """Return a back end; on another machine than the run's, this process may lack what the target needs."""
+    """Return a back end; an error if the machine (of a farm) lacks the target's instructions."""
     require(target)
     return backend(name, target)
 
 
 def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Timing) -> Measurement:
-    """Compile, check and time a nest, on whole numbers where its sums are short enough.
+    """Compile, check and time a nest, on whole numbers if its sums are short enough.
 
     Returns:
-        Samples in nanoseconds, or the outcome of what failed: the code is too large, or the result wrong.
+        Samples in nanoseconds, or the outcome of a failure: the code is too large, or the result wrong.
     """
     program = prepared(uri, SEED, Draw.WHOLE)
     started = time.perf_counter()
@@ -54,7 +54,7 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
     program.buffers.blank()
     with closing(executable):
         samples = sample(_bind(executable, program.buffers), timing)
-    # After all runs: what only a later one spoils shows too, and so does a result that adds up.
+    # Judged after all runs, to find errors of later runs, and results that accumulate.
     found = program.judge()
     if not found.ok:
         return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=found.detail)
@@ -62,15 +62,15 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
 
 
 def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: int, seed: int) -> Validation:
-    """Compare a nest with numpy in float64: on whole numbers, on standard-normal ones, and on special ones.
+    """Compare a nest with numpy in float64, on whole numbers, standard-normal numbers and special numbers.
 
     Args:
         uri: The program.
         nest: The nest.
         backend_name: The back end.
-        target: What to make code for.
-        inputs: How many inputs, the special ones not counted.
-        seed: Seed of the first of them.
+        target: Target of the code.
+        inputs: Number of inputs, not counting the special ones.
+        seed: Seed of the first input.
     """
     problems: list[Problem] = []
     agreements: list[Agreement] = []
@@ -115,11 +115,11 @@ def compare(
 def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, rounds: int) -> Versus:
     """Time a nest and the core's peak in the target's instructions in turn, in this process.
 
-    A core that runs wide vectors for long lowers its clock: only a peak measured at the same moment tells
-    which share of it a nest reaches.
+    A core that runs wide vectors for long lowers its clock, so the share of the peak is meaningful only if
+    the peak is measured at the same moment.
 
     Returns:
-        Ratios that are shares of the peak; `baseline_ns` is the time of the nest's operations at the peak.
+        Ratios are shares of the peak; `baseline_ns` is the time of the nest's operations at the peak.
     """
     program = prepared(uri, SEED, Draw.WHOLE)
     contraction = program.contraction

@@ -1,8 +1,8 @@
-"""Sketches: random schedules of the form that experts write, with random numbers in it.
+"""Sketches: random schedules in the form of expert ones.
 
 The form is that of GotoBLAS and BLIS (Low et al., ACM TOMS 43(2), 2016): a register tile, blocks whose
-panels stay in L1 and L2, and inputs packed before the loops that use them again and again. The numbers are
-drawn near what the target's registers and caches hold; searches change all of it freely.
+panels stay in L1 and L2, and inputs packed before the loops that reuse them. The sizes are drawn close to the
+capacity of the target's registers and caches. Searches may change any part of a sketch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,24 +20,24 @@ from irgym.envs.loops.programs.contraction import Contraction
 
 
 def sketch(contraction: Contraction, target: Target, rng: np.random.Generator) -> Sequence[Action]:
-    """Return the actions of a random schedule: a register tile, most often with blocks and packed inputs."""
+    """Return the actions of a random schedule: a register tile, usually with blocks and packed inputs."""
     nest = draw(contraction, target, rng)
     return list(route(contraction, nest, target))
 
 
 def draw(contraction: Contraction, target: Target, rng: np.random.Generator) -> Nest:
-    """Return a random nest of the form; `split_N` can reach all of its steps."""
+    """Return a random nest in this form; splits can produce all of its steps."""
     return _Sketch(contraction, target, rng).nest()
 
 
 @dataclass(frozen=True)
 class _Sketch:
-    """One draw.
+    """Draw of one nest.
 
     Attributes:
         contraction: The program.
-        target: What code is made for.
-        rng: Draws.
+        target: Target of the code.
+        rng: Source of random numbers.
     """
 
     contraction: Contraction
@@ -45,7 +45,7 @@ class _Sketch:
     rng: np.random.Generator
 
     def nest(self) -> Nest:
-        """Draw the loops: outer ones, blocks, the tile's own, reductions, and the block's inside."""
+        """Draw the loops: outer loops, blocks, the tile, reductions, and the loops inside the tile."""
         dims = [loop.dim for loop in initial_nest(self.contraction).loops]
         reductions = [dim for dim in dims if dim in self.contraction.reductions]
         parallel = [dim for dim in dims if dim not in reductions]
@@ -59,7 +59,7 @@ class _Sketch:
         blocks = {dim: step for dim, step in blocks.items() if step < self.contraction.sizes[dim]}
         order = [Loop(dim, 1) for dim in outer]
         around = [Loop(dim, step) for dim, step in blocks.items()]
-        # What is copied at most once is copied before all else; a block of a sum comes before other loops.
+        # Blocks of reductions come first, so that each part of an input is packed at most once.
         sums = [loop for loop in around if loop.dim in reductions]
         order = [*sums, *order, *(loop for loop in around if loop not in sums)]
         tiles = [Loop(dim, sizes[dim]) for dim in tile if 1 < sizes[dim] < self.contraction.sizes[dim]]
@@ -76,25 +76,25 @@ class _Sketch:
         return Nest(tuple(self._packed(loops, len(loops) - len(inside), len(sums))))
 
     def _of(self, dims: Sequence[str]) -> str | None:
-        """Return the longest of some dimensions, the last of several; None of none."""
+        """Return the longest of some dimensions, the last one among equals; None if there are none."""
         return max(reversed(dims), key=lambda dim: self.contraction.sizes[dim], default=None)
 
     def _rows(self, parallel: Sequence[str], lanes: str | None) -> str | None:
-        """Return the dimension of a tile beside its lanes: one that the input with the lanes lacks."""
+        """Return the tile's dimension besides the lanes: one that the input with the lanes lacks, if any."""
         a, b, _ = self.contraction.strides
         along = [table for table in (a, b) if lanes is not None and table[lanes]]
         rows = [dim for dim in parallel if dim != lanes and not any(table[dim] for table in along)]
         return self._of(rows or [dim for dim in parallel if dim != lanes])
 
     def _tile(self, tile: Sequence[str], lanes: str | None) -> dict[str, int]:
-        """Draw the sides of the register tile, near as many accumulators as there are registers."""
+        """Draw the sides of the register tile, whose accumulators nearly fill the registers."""
         target, sizes = self.target, self.contraction.sizes
         if lanes is None or lanes in self.contraction.reductions:
             return {dim: min(sizes[dim], 4 if dim != lanes else sizes[dim]) for dim in tile}
         vectors = -(-sizes[lanes] // target.lanes)
         widths = [count for count in (1, 2, 3, 4, 6) if count <= vectors]
         heights = [max(1, target.accumulators // count) for count in widths]
-        # Fewer loads for each multiply-add are better, and other things matter too.
+        # Prefer few loads for each multiply-add, but not always: other things matter too.
         loads = np.array([1 / count + 1 / height for count, height in zip(widths, heights, strict=True)])
         odds = np.exp(-4 * loads)
         drawn = int(self.rng.choice(len(widths), p=odds / odds.sum()))
@@ -105,7 +105,7 @@ class _Sketch:
                 fitting = [step for step in (1, *actions.FACTORS) if step <= min(most, sizes[dim])]
                 if sizes[dim] <= most:
                     fitting.append(sizes[dim])
-                # Mostly the largest that fits: fewer loads for each multiply-add.
+                # Mostly the largest that fits, for few loads for each multiply-add.
                 place = max(0, len(fitting) - 1 - int(self.rng.geometric(0.6)) + 1)
                 chosen[dim] = fitting[place]
         return chosen
@@ -113,7 +113,7 @@ class _Sketch:
     def _blocks(
         self, tile: Sequence[str], lanes: str | None, reductions: Sequence[str], sizes: dict[str, int]
     ) -> dict[str, int]:
-        """Draw cache blocks, outermost first: of the sum for L1, of the rows for L2, of the lanes for L3."""
+        """Draw cache blocks, outermost first: a reduction for L1, the rows for L2, the lanes for L3."""
         of = self.contraction.sizes
         blocks: dict[str, int] = {}
         longest = self._of(reductions)
@@ -134,15 +134,15 @@ class _Sketch:
         return {dim: step for dim, step in blocks.items() if step > sizes.get(dim, 1)}
 
     def _near(self, wanted: float, size: int) -> int:
-        """Return the greatest factor of a split up to what is wanted, at least the least one."""
+        """Return the greatest split factor up to `wanted` and below `size`; 1 if there is none."""
         fitting = [step for step in actions.FACTORS if step <= wanted and step < size]
         return fitting[-1] if fitting else 1
 
     def _packed(self, loops: list[Loop], most: int, sums: int) -> list[Loop]:
-        """Draw which inputs are packed, and before which loops outside the block.
+        """Draw the inputs to pack, and the loops outside the block before which to pack them.
 
-        An input is best packed before the outermost of the loops that do not move through it, right after
-        the blocks of the sum: from there on it is used again.
+        The best place to pack an input is usually before the outermost loop that reuses it, that is, does not
+        index it, after the blocks of reductions.
         """
         packed = list(loops)
         for place, operand in enumerate("ba"):
@@ -159,10 +159,10 @@ class _Sketch:
 
 
 def route(contraction: Contraction, nest: Nest, target: Target) -> Iterator[Action]:
-    """Yield actions that lead from the program as written to a nest, or near it.
+    """Yield actions that lead from the unscheduled program to a nest, or as near to it as possible.
 
-    They place one loop after the other, the outermost first. A step that no split makes is left out, and so
-    is what does not apply.
+    They place one loop at a time, the outermost first. Steps that no split can produce are skipped; the first
+    action that does not apply ends the route.
     """
     here, cursor = initial_nest(contraction), 0
     for place, loop in enumerate(nest.loops):
@@ -178,7 +178,7 @@ def route(contraction: Contraction, nest: Nest, target: Target) -> Iterator[Acti
 def _place(
     contraction: Contraction, nest: Nest, here: Nest, cursor: int, place: int, loop: Loop
 ) -> Iterator[tuple[int, int]]:
-    """Yield kinds and factors of the actions that bring one loop to its place."""
+    """Yield kinds and factors of the actions that move a loop to its place."""
     at = next((at for at in range(place, len(here.loops)) if here.loops[at].dim == loop.dim), None)
     if at is None:
         return
@@ -197,7 +197,7 @@ def _place(
 
 
 def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:
-    """Return factors of splits that make a loop of a step, through the steps inside it where need be."""
+    """Return the factors of splits that produce a step, via the steps of inner loops if necessary."""
     if step // present in actions.FACTORS:
         return [step // present]
     through = [other for other in inner if present < other < step]

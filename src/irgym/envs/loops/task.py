@@ -1,4 +1,4 @@
-"""The task: one contraction, its nest and a cursor."""
+"""The task: scheduling the loops of one contraction."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,13 +27,12 @@ from irgym.measure.timing import Timing
 VERSUS_ROUNDS = 15
 """Rounds of an interleaved comparison (see the measuring guide)."""
 
-
 PARALLEL_TIMING = Timing(budget_ns=30_000_000, sample_ns=3_000_000, slow_ns=30_000_000, clock="process")
-"""How kernels on several threads are timed: in samples so long that the start of threads does not count."""
+"""Timing of kernels on several threads: samples long enough to make the start of threads negligible."""
 
 
 class LoopsTask(Task[LoopsState]):
-    """Scheduling one contraction, compiled by one back end and timed on one core for each of its threads."""
+    """Scheduling one contraction, compiled by a back end and timed on one core for each of its threads."""
 
     space = actions.SPACE
 
@@ -49,11 +48,11 @@ class LoopsTask(Task[LoopsState]):
 
         Args:
             contraction: The program.
-            backend: What compiles it.
-            target: What it compiles for.
-            timing: How a candidate is timed.
-            horizon: Steps of an episode; LoopTune's 10 are too few for cache blocks and packing, and 40 cut
-                off one in ten sketches of a convolution.
+            backend: The back end that compiles it.
+            target: Target of the code.
+            timing: Timing protocol of candidates.
+            horizon: Steps of an episode. LoopTune's 10 are too few for cache blocks and packing; 40 would
+                truncate one in ten sketches of a convolution.
         """
         self.contraction = contraction
         self.backend = backend
@@ -64,11 +63,11 @@ class LoopsTask(Task[LoopsState]):
         self.uri = contraction.uri
         self.horizon = horizon
         self._toolchain = backend.toolchain()
-        self._written = initial_nest(contraction)
+        self._original = initial_nest(contraction)
 
     @property
     def target(self) -> Target:
-        """What the code is made for."""
+        """Target of the generated code."""
         return self._target
 
     def initial(self) -> LoopsState:
@@ -76,7 +75,7 @@ class LoopsTask(Task[LoopsState]):
         return LoopsState(initial_nest(self.contraction))
 
     def mask(self, state: LoopsState) -> Mask:
-        """Return which actions apply to the loop under the cursor; none after `stop`."""
+        """Return the mask of the actions that apply to the loop under the cursor; none apply after `stop`."""
         if state.stopped:
             return self.space.mask([False] * len(self.space.kinds), [False] * self.space.param_count)
         return self.space.mask(*actions.legal_kinds(self.contraction, state.nest, state.cursor, self.target))
@@ -108,7 +107,7 @@ class LoopsTask(Task[LoopsState]):
         return VIEWS
 
     def cost_features(self, state: LoopsState) -> NDArray[np.float64]:
-        """Return the features of the nest with the cursor at its top, shape [FEATURES]."""
+        """Return the features of the nest with the cursor on its outermost loop, shape [FEATURES]."""
         return features(self.contraction, state.nest, 0, (), self.target).astype(np.float64)
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
@@ -116,7 +115,7 @@ class LoopsTask(Task[LoopsState]):
         return sketch(self.contraction, self.target, rng)
 
     def recorded(self, schedule: str) -> LoopsState | None:
-        """Return the nest of a text with the cursor at its top; None where it is none of this contraction."""
+        """Return the nest of a text, cursor on the outermost loop; None if it is of another contraction."""
         try:
             nest = parse_nest(schedule)
         except ValueError:
@@ -126,33 +125,33 @@ class LoopsTask(Task[LoopsState]):
         return LoopsState(nest) if whole and {loop.dim for loop in nest.loops} == dims else None
 
     def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
-        """Return the actions to the nest of a text; None where they lead elsewhere, or are too many."""
+        """Return the actions that lead to the nest of a text; None if there are none within the horizon."""
         state = self.recorded(schedule)
         if state is None:
             return None
-        way = Schedule(tuple(route(self.contraction, state.nest, self.target)))
-        if len(way) >= self.horizon or replay(self, way).nest != state.nest:
+        found = Schedule(tuple(route(self.contraction, state.nest, self.target)))
+        if len(found) >= self.horizon or replay(self, found).nest != state.nest:
             return None
-        return way.actions
+        return found.actions
 
     def key(self, state: LoopsState) -> str:
-        """Return the nest as text; cursor and history do not matter to its code."""
+        """Return the nest as text; cursor and history do not affect its code."""
         return state.nest.text()
 
     def job(self, state: LoopsState) -> Job:
-        """Return the request for the nest's time; cursor and history do not matter to it."""
+        """Return the request for the run time of the nest; cursor and history do not affect it."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, self.timing)
         return Job(
             Call("irgym.envs.loops.runner:measure", arguments),
             program=self.uri,
             schedule=self.key(state),
             toolchain=f"{self._toolchain}; {self.timing.version}",
-            original=state.nest == self._written,
+            original=state.nest == self._original,
             target=self.target_text,
         )
 
     def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:
-        """Return the call that compares the nest's results with numpy in float64."""
+        """Return the call that compares the results of the nest with numpy in float64."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, inputs, seed)
         return Call("irgym.envs.loops.runner:validate", arguments)
 

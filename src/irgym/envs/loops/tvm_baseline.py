@@ -1,10 +1,10 @@
 """TVM's MetaSchedule as a baseline, built and run in this process.
 
-TVM's own builder and runner start process pools; in process, a trial costs less and the child that this
-runs in is isolated already.
+TVM's default builder and runner start process pools. In process, a trial costs less, and this child is
+isolated already.
 """
 
-# TVM ships no types, and need not be installed where this is checked.
+# TVM has no type declarations, and may be missing where this is checked.
 # pyright: reportMissingTypeStubs=false, reportMissingImports=false, reportUntypedBaseClass=false
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportUntypedClassDecorator=false
@@ -98,7 +98,7 @@ def tune(
     """Tune, build and bind the contraction to its inputs.
 
     Returns:
-        What computes the result once, what returns it, and a description.
+        A function that computes the result once, one that returns it, and a description.
 
     Raises:
         BackendError: TVM is not installed, or found no schedule.

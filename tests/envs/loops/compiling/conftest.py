@@ -112,7 +112,7 @@ def _prefetching(every_input: bool) -> AbstractContextManager[object]:
 
 @pytest.fixture(scope="session")
 def prefetching() -> Callable[[bool], AbstractContextManager[object]]:
-    """Return a context in which parts of small inputs are prefetched too, if it is told so."""
+    """Return a context in which parts of small inputs are prefetched too, on request."""
     return _prefetching
 
 
@@ -129,5 +129,5 @@ def _at_page_end(values: Floats) -> Floats:
 
 @pytest.fixture(scope="session")
 def at_page_end() -> Callable[[Floats], Floats]:
-    """Return a function that copies an array to where touching anything behind its end is a crash."""
+    """Return a function that copies an array so that touching memory past its end crashes."""
     return _at_page_end

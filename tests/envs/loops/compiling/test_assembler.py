@@ -32,7 +32,7 @@ def address(base: int, displacement: int) -> str:
 
 
 def memory_cases() -> list[tuple[bytes, str]]:
-    """Return memory operands with every base and every length of displacement, and what they mean."""
+    """Return memory operands with every base and every length of displacement, and their text."""
     cases: list[tuple[bytes, str]] = []
     displacements = (
         0,
@@ -61,7 +61,7 @@ def memory_cases() -> list[tuple[bytes, str]]:
                 f"vmovups zmm17,ZMMWORD PTR {where}",
             ),
             (
-                evex_memory(asm.VMOVUPS_LOAD, 9, 0, base, displacement, mask=3, zero=True),
+                evex_memory(asm.VMOVUPS_LOAD, 9, 0, base, displacement, mask=3),
                 f"vmovups zmm9{{k3}}{{z}},ZMMWORD PTR {where}",
             ),
             (
@@ -154,7 +154,7 @@ def memory_cases() -> list[tuple[bytes, str]]:
 
 
 def register_cases() -> list[tuple[bytes, str]]:
-    """Return instructions between registers, low and high ones in each place, and what they mean."""
+    """Return instructions between registers, low and high ones in each position, and their text."""
     cases: list[tuple[bytes, str]] = []
     for x, y, z in product((0, 7, 8, 15, 16, 24, 31), repeat=3):
         cases += [
@@ -179,7 +179,7 @@ def register_cases() -> list[tuple[bytes, str]]:
 
 
 def general_cases() -> list[tuple[bytes, str]]:
-    """Return the general-purpose instructions on every register, and what they mean."""
+    """Return the general-purpose instructions on every register, and their text."""
     cases = [
         (asm.push_immediate(-1), "push 0xffffffffffffffff"),
         (asm.push_immediate(127), "push 0x7f"),
@@ -222,7 +222,7 @@ def general_cases() -> list[tuple[bytes, str]]:
 @pytest.mark.parametrize("cases", [memory_cases, register_cases, general_cases])
 def test_every_instruction_disassembles_to_what_was_meant(cases, tmp_path: Path) -> None:
     codes, texts = zip(*cases(), strict=True)
-    # A base that always needs a displacement shows one of 0; the others show none.
+    # A base that always needs a displacement has one of 0; the others have none.
     meant = [text if re.search(r"\[(rbp|r13)\+0x0\]", text) else text.replace("+0x0]", "]") for text in texts]
     assert disassemble(b"".join(codes), tmp_path) == meant
 

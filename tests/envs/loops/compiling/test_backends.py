@@ -23,7 +23,7 @@ each = pytest.mark.parametrize("generator", BACKENDS, ids=[candidate.name for ca
 
 @pytest.fixture
 def fresh_probe() -> None:
-    """Forget what was probed, so that a test may pretend to be another machine."""
+    """Clear the cache of probes, so that a test can simulate another machine."""
     backends._status.cache_clear()
     yield
     backends._status.cache_clear()

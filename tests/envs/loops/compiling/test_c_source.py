@@ -84,7 +84,7 @@ def test_random_nests(
 
 @needs_compiler
 def test_a_sum_that_is_continued(at_page_end: Guard, tmp_path: Path) -> None:
-    # The reduction is outside and inside: C is cleared first, and tiles start from what it holds.
+    # The reduction is outside and inside: C is cleared first, and tiles add to it.
     contraction = matmul(5, 19, 12)
     nest = Nest((Loop("k", 4), Loop("m", 1), Loop("n", 1), Loop("k", 1)))
     assert lower(contraction, nest, TARGETS[0]).clear == 5 * 19

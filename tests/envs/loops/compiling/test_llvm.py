@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 pytest.importorskip("llvmlite")
 
 from irgym.core.target import X86_64, X86_64_V3, X86_64_V4, Target
-from irgym.envs.loops.compiling import llvm
+from irgym.envs.loops.compiling import llvm, llvm_ir
 from irgym.envs.loops.compiling.kernel import Accumulator, Block, Fma, Kernel, Repeat, Tile
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.nest import Nest
@@ -23,7 +23,7 @@ def check(contraction: Contraction, kernel: Kernel, guard: Guard) -> None:
     inputs = contraction.random_inputs(seed=0)
     a, b = map(guard, inputs)
     c = guard(np.full(contraction.shapes[2], np.nan, dtype=np.float32))
-    ir = llvm.emit(kernel, "f", repetitions=True)
+    ir = llvm_ir.emit(kernel, "f", repetitions=True)
     with closing(llvm.compile(ir, "f", llvm.host(), kernel.workspace)) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 2)
     terms = contraction.flops // (2 * c.size)
@@ -70,7 +70,7 @@ def test_a_broadcast_operand_does_not_reach_the_unused_lanes_of_a_sum() -> None:
         (Tile((Accumulator(0, 1),), False, (Block((Fma(0, 0, 0, 3),)),)),), 16, True, False, True, 0
     )
     a, b, c = np.ones(16, np.float32), np.full(1, np.inf, np.float32), np.zeros(1, np.float32)
-    ir = llvm.emit(kernel, "f", repetitions=True)
+    ir = llvm_ir.emit(kernel, "f", repetitions=True)
     with closing(llvm.compile(ir, "f", llvm.host(), kernel.workspace)) as executable:
         executable.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
     assert c[0] == np.inf
@@ -113,6 +113,6 @@ def test_random_nests(
 
 def test_three_arguments_without_repetitions() -> None:
     _, kernel = rows_by_vectors(8, clear=True)
-    ir = llvm.emit(kernel, "irgym_kernel", repetitions=False)
+    ir = llvm_ir.emit(kernel, "irgym_kernel", repetitions=False)
     assert "define void @irgym_kernel(ptr noalias %a, ptr noalias %b, ptr noalias %c) " in ir
     assert llvm.compile_object(ir, llvm.host())

@@ -18,7 +18,7 @@ NARROW = X86_64_V3
 
 
 class Interpreter:
-    """Runs a kernel as its docstrings say, in float64; numpy's own bounds checks stand guard."""
+    """Interpreter of kernels in float64, as documented; numpy checks the bounds."""
 
     def __init__(self, kernel: Kernel, a: Floats, b: Floats, size: int) -> None:
         self.kernel = kernel
@@ -47,7 +47,7 @@ class Interpreter:
                     self.lines.append((set(), set()))
                     self.run(copy, (*at[:2], place))
                     original, self.inputs[operand] = self.inputs[operand], self.workspace
-                    self.run(body, tuple(place if one == operand else at[one] for one in range(3)))
+                    self.run(body, tuple(place if tensor == operand else at[tensor] for tensor in range(3)))
                     self.inputs[operand] = original
                 case Copy(operand, moves, prefetched):
                     copied, ahead = self.lines[-1]

@@ -1,4 +1,4 @@
-"""Kernels on several threads: right results, and every thread waits for the others."""
+"""Kernels on several threads: correct results, and every thread waits for the others."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ from irgym.envs.loops.programs.contraction import Contraction, matmul, parse_uri
 from irgym.measure import machine
 from irgym.measure.machine import fingerprint
 
-HERE = [one for one in BACKENDS if one.available().available]
+HERE = [generator for generator in BACKENDS if generator.available().available]
 
 pytestmark = pytest.mark.skipif(
     fingerprint().architecture.lower() not in ("x86_64", "amd64"), reason="threads are for x86-64"
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def check(contraction: Contraction, nest: Nest, generator, threads: int, repetitions: int = 3) -> None:
-    """The threads fill exactly C, with what numpy computes."""
+    """Check that the threads write exactly C, with the results of numpy."""
     a, b = (np.rint(4 * array) for array in contraction.random_inputs(0))
     size = int(np.prod(contraction.shapes[2]))
     guarded = np.full(size + 64, 7.0, dtype=np.float32)
@@ -41,7 +41,7 @@ def check(contraction: Contraction, nest: Nest, generator, threads: int, repetit
     assert (guarded[:32] == 7).all() and (guarded[32 + size :] == 7).all()
 
 
-@pytest.mark.parametrize("generator", HERE, ids=lambda one: one.name)
+@pytest.mark.parametrize("generator", HERE, ids=lambda generator: generator.name)
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize(
     "nest", ["m n k", "k/4 m n k", "n/16 m/6 k m n", "k/8 pack(b) m/6 pack(a) n/16 k m n", "n k m"]

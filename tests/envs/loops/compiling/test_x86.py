@@ -76,7 +76,7 @@ def executable(code: bytes) -> Iterator[int]:
 
 @contextmanager
 def guarded(values: Floats, at_end: bool) -> Iterator[Floats]:
-    """Yield a copy that touches an untouchable page: at its end, or at its beginning."""
+    """Yield a copy next to an untouchable page: at its end, or at its beginning."""
     length = values.nbytes
     with pages(length) as address:
         start = address + (-length % PAGE if at_end else 0)

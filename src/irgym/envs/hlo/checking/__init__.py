@@ -1,1 +1,1 @@
-"""Inputs for checking the results of modules, and the rounding errors allowed in them."""
+"""Checks of the results of modules: inputs, and tolerances for rounding."""

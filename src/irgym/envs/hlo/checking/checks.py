@@ -1,15 +1,15 @@
-"""What modules are checked on: random arguments, and how far rounding may take each result from there.
+"""Checks of modules: arguments, and the results that rounding allows on them.
 
-The original runs as it is, with coarser rounding, and on arguments that differ in their last bits. Its code
-is generated in another way than a candidate's: in a quarter of the time, and so that what XLA:CPU's code
-generator does wrong may show, too. That it would be noticed if a candidate's results were others is tried
-with results of the original itself: on its arguments turned round, and with a number of each left out.
+The tolerance of each result comes from the original: it runs unchanged, with coarser rounding, and on
+arguments that differ in their last bits. Its code is generated differently from a candidate's, which takes a
+quarter of the time and can reveal errors of XLA:CPU's code generator. To show that the check is sensitive, it
+must reject the original's results on reversed arguments and on arguments with one number left out.
 
 Further arguments hold special numbers: NaN, infinities, zeros of both signs, subnormal numbers, ties, and
-the extremes of integers. XLA leaves open what some operations make of these, and its simplifications change
-it. So numbers on which the original itself differs by how it is compiled say nothing there.
+the extremes of integers. XLA leaves the results of some operations on these open, and its simplifications
+change them. Results on which the original itself depends on how it is compiled are therefore not compared.
 
-No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
+This time is not charged to the candidate: each compilation and each run gets the full time limit of a call.
 """
 
 from collections.abc import Sequence
@@ -33,24 +33,24 @@ from irgym.measure.checking.problem import Problem, best_problem, problem
 from irgym.measure.machine import restart_clock
 
 TOLERANCE = (
-    "each number within a few times what coarser rounding does to it in the original on XLA:CPU; whole"
-    " numbers and what is only moved equal, but for those that rounding flips"
+    "each number within a few times the effect of coarser rounding on the original on XLA:CPU; whole and"
+    " moved numbers equal, except those that rounding flips"
 )
-"""What is allowed, in words."""
+"""The tolerance, in words."""
 
 DRAWS = 3
-"""How many arguments are drawn, at all scales, until wrong answers show: on some a whole layer is idle."""
+"""Attempts to draw arguments on which wrong results would show; on some, a whole layer is inactive."""
 
 _APART = 1_000_003
-"""Between the seeds of these."""
+"""Difference between the seeds of these attempts."""
 
 
 class Original:
-    """A program as written, compiled quickly, as it is and with coarser rounding.
+    """The original program, compiled quickly, with ordinary and with coarser rounding.
 
     Args:
         proto: Serialized HloModuleProto.
-        passes: Whether XLA:CPU runs its own simplifications too.
+        passes: Whether XLA:CPU runs its simplifications too.
 
     Raises:
         ProgramError: It cannot run.
@@ -66,20 +66,20 @@ class Original:
         self._passes = passes
 
     def problem(self, seed: int) -> Problem:
-        """Return arguments on which wrong answers show, where that can be had, and what is right there.
+        """Return arguments, on which wrong results show if possible, and the expected results.
 
         Args:
-            seed: Seed of the first arguments drawn.
+            seed: Seed of the first attempt.
 
         Raises:
             ProgramError: It fails as it runs.
         """
         found: list[Problem] = []
         for place in range(DRAWS):
-            found.append(best_problem(lambda scale, one=seed + place * _APART: self._drawn(one, scale)))
+            found.append(best_problem(lambda scale, drawn=seed + place * _APART: self._drawn(drawn, scale)))
             if not found[-1].blind:
                 break
-        return min(found, key=lambda one: len(one.blind))
+        return min(found, key=lambda problem: len(problem.blind))
 
     def run(self, arguments: Sequence[Array]) -> list[Array]:
         """Return the results."""
@@ -87,51 +87,51 @@ class Original:
         return self._executable.run(arguments)
 
     def expected(self, arguments: Sequence[Array], seed: int) -> list[Expected]:
-        """Return what the results on some arguments must be.
+        """Return the expected results on some arguments.
 
         Args:
             arguments: The arguments.
-            seed: Seed of the changes in their last bits.
+            seed: Seed of the changes to their last bits.
         """
         changed = perturbed(arguments, seed)
         samples = [self._coarser.run(arguments), self._coarser.run(changed), self.run(changed)]
         return [
-            rounded(one, [sample[place] for sample in samples])
+            rounded(result, [sample[place] for sample in samples])
             if level is Exactness.ROUNDED
-            else exactly(one, keeps_zeros=level is Exactness.MOVED)
-            for place, (one, level) in enumerate(zip(self.run(arguments), self._exactness, strict=True))
+            else exactly(result, keeps_zeros=level is Exactness.MOVED)
+            for place, (result, level) in enumerate(zip(self.run(arguments), self._exactness, strict=True))
         ]
 
     @cached_property
     def has_open_loops(self) -> bool:
-        """Whether a loop runs until something computed ends it, which special numbers may never do."""
+        """Whether a loop ends on a computed condition, which special numbers may never satisfy."""
         return "stablehlo.while" in self._text and load_engine().from_proto(self._proto).open_loops() > 0
 
     def special(self, seed: int) -> list["Special"]:
-        """Return problems whose arguments hold special numbers, as far as the program takes them.
+        """Return problems whose arguments hold special numbers, as far as the program accepts them.
 
-        None for a program with open loops. Code from elsewhere gets no NaN and no infinities: LAPACK may not
-        return. Integers that are promised to be distinct or sorted stay as they are.
+        Programs with open loops have none. Programs with custom calls get no NaN and no infinities, on which
+        LAPACK may not return. Integers declared distinct or sorted are left alone.
         """
         if self.has_open_loops:
             return []
         whole = not any(promise in self._text for promise in _PROMISES)
-        positive = [one.positive for one in parameters(self._proto)]
+        positive = [parameter.positive for parameter in parameters(self._proto)]
         ordinary = random_arguments(self._proto, seed)
         found: list[Special] = []
         for finite in (True,) if "custom_call" in self._text else (True, False):
             inputs, changed = (
-                with_special_numbers(one, seed, finite, whole and not finite, positive)
-                for one in (ordinary, perturbed(ordinary, seed))
+                with_special_numbers(arguments, seed, finite, whole and not finite, positive)
+                for arguments in (ordinary, perturbed(ordinary, seed))
             )
             try:
                 found.append(Special(self._special_problem(inputs, changed), changed))
             except ProgramError:
-                continue  # the program refuses such numbers itself
+                continue  # the program itself rejects such numbers
         return found
 
     def compiled_alike(self, special: "Special") -> Problem:
-        """Return a special problem again, leaving open too what differs when compiled as candidates are."""
+        """Return a special problem that also ignores results that change when compiled like a candidate."""
         return self._special_problem(special.problem.inputs, special.changed, self._alike)
 
     @cached_property
@@ -142,32 +142,32 @@ class Original:
     def _special_problem(
         self, inputs: Sequence[Array], changed: Sequence[Array], *variants: Executable
     ) -> Problem:
-        """Return what results on special numbers must be; what depends on the compilation is left open.
+        """Return the expected results on special numbers, ignoring those that depend on the compilation.
 
         Args:
             inputs: The arguments.
-            changed: The same ones, changed in the last bits of those numbers that are not special.
-            variants: The original, compiled in further ways.
+            changed: The same arguments with the last bits of the ordinary numbers changed.
+            variants: Further compilations of the original.
         """
         restart_clock()
         alike = [variant.run(inputs) for variant in (self._coarser, *variants)]
         moved = [self._coarser.run(changed), self._executable.run(changed)]
         expected = [
-            rounded(one, [sample[place] for sample in (*alike, *moved)])
+            rounded(result, [sample[place] for sample in (*alike, *moved)])
             if level is Exactness.ROUNDED
-            else _steady(one, [sample[place] for sample in alike], level)
-            for place, (one, level) in enumerate(zip(self.run(inputs), self._exactness, strict=True))
+            else _steady(result, [sample[place] for sample in alike], level)
+            for place, (result, level) in enumerate(zip(self.run(inputs), self._exactness, strict=True))
         ]
         return Problem(inputs, expected)
 
     def _drawn(self, seed: int, scale: float) -> Problem:
         """Return the problem of random arguments.
 
-        Signed arguments exercise more, but may leave a program's domain where no root of a parameter is in
-        sight: if they lead to NaN, positive ones are taken.
+        Signed arguments exercise more, but may lie outside a program's domain without a visible root of a
+        parameter. If they lead to NaN, the arguments are drawn positive.
         """
         arguments = random_arguments(self._proto, seed, scale=scale)
-        if any(_has_nan(one) for one in self.run(arguments)):
+        if any(map(_has_nan, self.run(arguments))):
             arguments = random_arguments(self._proto, seed, positive=True, scale=scale)
         return problem(
             arguments,
@@ -181,7 +181,7 @@ _PROMISES = ("unique_indices = true", "indices_are_sorted = true")
 
 
 def _steady(values: Array, samples: Sequence[Array], level: Exactness) -> Expected:
-    """Expect what the original computed where it computes the same however it is compiled."""
+    """Expect the original's results, ignoring those that depend on how it is compiled."""
     if not is_fractional(values.dtype):
         return rounded(values, samples)
     numbers = numbers_of(values)
@@ -197,8 +197,8 @@ class Special:
     """Arguments with special numbers.
 
     Attributes:
-        problem: The arguments, and what the results must be.
-        changed: The same arguments, changed in the last bits of the other numbers.
+        problem: The arguments and the expected results.
+        changed: The same arguments with the last bits of the ordinary numbers changed.
     """
 
     problem: Problem
@@ -210,40 +210,40 @@ _original = lru_cache(maxsize=1)(Original)
 
 @lru_cache(maxsize=4)
 def problem_of(proto: bytes, seed: int, passes: bool) -> Problem:
-    """Return what a program is checked on; the last ones are kept for its next candidates."""
+    """Return the problem on which a program is checked; recent ones are cached for further candidates."""
     return _original(proto, passes).problem(seed)
 
 
 @lru_cache(maxsize=4)
 def special_problems_of(proto: bytes, seed: int, passes: bool) -> list[Special]:
-    """Return problems of special numbers; see `Original.special`."""
+    """Return the problems with special numbers; see `Original.special`."""
     return _original(proto, passes).special(seed)
 
 
 _PACKED = ("int2", "int4", "uint2", "uint4", "float4_e2m1fn")
-"""Types of which a byte holds several numbers, in some places."""
+"""Types that some programs store several to a byte."""
 
 
 @lru_cache(maxsize=1)
 def check_source(source: str, proto: bytes, seed: int) -> None:
-    """Make sure that what is checked computes what the user's file does, run as it is.
+    """Check that the program computes the same as the user's unmodified file.
 
-    StableHLO is compiled by jaxlib without any change. HLO goes to TensorFlow's XLA:CPU, which takes it as it
-    is, while jaxlib takes it as StableHLO only; unless it calls what TensorFlow does not have, as LAPACK.
+    jaxlib compiles StableHLO unchanged. HLO runs on TensorFlow's XLA:CPU, which takes it unchanged, whereas
+    jaxlib takes only StableHLO. HLO that calls what TensorFlow lacks, such as LAPACK, is not checked.
 
     Args:
-        source: The file.
+        source: The user's file.
         proto: HloModuleProto of the program that was read from it.
         seed: Seed of the arguments.
 
     Raises:
-        ProgramError: It computes something else.
+        ProgramError: The file computes something else.
         CompileFailure: XLA:CPU refuses the file.
         StorageError: The file cannot be read.
     """
     problems = [
         problem_of(proto, seed, True),
-        *(one.problem for one in special_problems_of(proto, seed, True)),
+        *(special.problem for special in special_problems_of(proto, seed, True)),
     ]
     restart_clock()
     if Path(source).suffix.lower() in STABLEHLO:
@@ -251,33 +251,32 @@ def check_source(source: str, proto: bytes, seed: int) -> None:
             content = Path(source).read_bytes()
         run = compile_stablehlo(content, proto).run
     else:
-        run = partial(
-            _run_as_hlo, load_engine().from_proto(proto), [one.values for one in problems[0].expected]
-        )
-    for one in problems:
-        results = run(one.inputs)
-        found = Agreement() if results is None else one.judge(results)
+        like = [expected.values for expected in problems[0].expected]
+        run = partial(_run_as_hlo, load_engine().from_proto(proto), like)
+    for check in problems:
+        results = run(check.inputs)
+        found = Agreement() if results is None else check.judge(results)
         if not found.ok:
             raise ProgramError(f"{source}, run as it is, computes something else than here ({found.detail})")
 
 
 def _run_as_hlo(module: Module, like: Sequence[Array], arguments: Sequence[Array]) -> list[Array] | None:
-    """Return a module's results by TensorFlow's XLA:CPU; None where it does not run there."""
-    if any(one.dtype.name in _PACKED for one in (*like, *arguments)):
+    """Return the results of a module on TensorFlow's XLA:CPU; None if it does not run there."""
+    if any(array.dtype.name in _PACKED for array in (*like, *arguments)):
         return None
     try:
-        data = module.execute(b"".join(one.tobytes() for one in arguments))
+        data = module.execute(b"".join(argument.tobytes() for argument in arguments))
     except PassFailure:
         return None
     results: list[Array] = []
-    for one in like:
-        results.append(np.frombuffer(data[: one.nbytes], one.dtype).reshape(one.shape))
-        data = data[one.nbytes :]
+    for array in like:
+        results.append(np.frombuffer(data[: array.nbytes], array.dtype).reshape(array.shape))
+        data = data[array.nbytes :]
     return results
 
 
 def compiled_alike(proto: bytes, passes: bool, special: Special) -> Problem:
-    """Return a special problem, less strict; see `Original.compiled_alike`."""
+    """Return a special problem in a less strict form; see `Original.compiled_alike`."""
     return _original(proto, passes).compiled_alike(special)
 
 

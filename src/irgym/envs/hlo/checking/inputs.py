@@ -1,4 +1,4 @@
-"""Random arguments for HLO modules; imports jaxlib, so it runs in child processes."""
+"""Random arguments for HLO modules. Imports jaxlib: for child processes only."""
 
 # jaxlib has no type stubs.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -20,7 +20,7 @@ from irgym.measure.checking.numbers import Array, is_fractional
 _KEY_WORDS = (2, 4)
 _MOST_IDS = 1000
 
-# What carries the sign of a factor on to a root: a second moment is scaled, added to and divided first.
+# Operations between a parameter and a root of it: a second moment is scaled, added to and divided first.
 _CARRIES_SIGN = {
     "kAdd",
     "kBitcast",
@@ -40,12 +40,12 @@ _ROOTS = {"kLog", "kPower", "kRsqrt", "kSqrt"}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One array that a module takes; the elements of a tuple are parameters of their own.
+    """One array that a module takes; each element of a tuple is a parameter.
 
     Attributes:
         shape: Its dimensions.
         dtype: Its numpy type, from `ml_dtypes` where numpy has none.
-        positive: Whether a root or a logarithm is taken of it, as of an optimiser's second moments.
+        positive: Whether the module takes its root or logarithm, as of an optimiser's second moments.
     """
 
     shape: tuple[int, ...]
@@ -65,7 +65,7 @@ def parameters(proto: bytes) -> list[Parameter]:
         proto: Serialized HloModuleProto.
 
     Raises:
-        ProgramError: One has no fixed shape, or is no array.
+        ProgramError: One has no fixed shape, or is not an array.
     """
     computation = _hlo.XlaComputation(proto)
     shapes = computation.program_shape().parameter_shapes()
@@ -85,53 +85,53 @@ def parameters(proto: bytes) -> list[Parameter]:
 def random_arguments(proto: bytes, seed: int, positive: bool = False, scale: float = 1.0) -> list[Array]:
     """Return random arguments for a module.
 
-    Floating-point arrays of two dimensions or more are normal with the deviation that keeps the scale of a
-    product (1 over the root of the other dimensions, within 0.05 and 1), vectors normal with deviation 0.1,
-    scalars (learning rates, temperatures) uniform between 0.05 and 1. What a root or a logarithm is taken of
-    is made positive and kept away from zero. Integer arrays are below the least dimension of the
-    floating-point parameters, so that they are valid indices of whatever table; integer scalars are 1 or 2,
-    since a step count of 0 divides by zero in Adam. Unsigned 32-bit arrays with rows of 2 or 4 are taken for
-    random keys, which have arbitrary bits.
+    - Floating-point arrays of two dimensions or more are normal. Their deviation preserves the scale of a
+      product: 1 over the square root of all dimensions but the last, between 0.05 and 1.
+    - Vectors are normal with deviation 0.1; scalars (learning rates, temperatures) uniform from 0.05 to 1.
+    - Parameters under a root or a logarithm are made positive and kept away from zero.
+    - Integer arrays stay below the smallest dimension of the floating-point parameters, so they are valid
+      indices of any table. Integer scalars are 1 or 2, since Adam divides by zero at a step count of 0.
+    - Unsigned 32-bit arrays with rows of 2 or 4 are taken to be random keys and get arbitrary bits.
 
     Args:
         proto: Serialized HloModuleProto.
         seed: Seed of the arguments.
-        positive: Whether all floating-point numbers shall be positive.
+        positive: Whether to make all floating-point numbers positive.
         scale: Factor of the floating-point numbers.
 
     Raises:
-        ProgramError: A parameter has no fixed shape, or is no array.
+        ProgramError: A parameter has no fixed shape, or is not an array.
     """
     rng = np.random.default_rng(seed)
     wanted = parameters(proto)
-    sizes = [size for one in wanted if one.fractional for size in one.shape if size > 1]
+    sizes = [size for parameter in wanted if parameter.fractional for size in parameter.shape if size > 1]
     ids = min(min(sizes, default=2), _MOST_IDS)
-    drawn = [_random(one, rng, ids, positive or one.positive) for one in wanted]
-    return drawn if scale == 1.0 else [_scaled(one, scale) for one in drawn]
+    drawn = [_random(parameter, rng, ids, positive or parameter.positive) for parameter in wanted]
+    return drawn if scale == 1.0 else [_scaled(array, scale) for array in drawn]
 
 
 def perturbed(arguments: Sequence[Array], seed: int) -> list[Array]:
-    """Change floating-point arguments by about the last bit of each element, up or down."""
+    """Return arguments whose floating-point elements are changed by about their last bit, up or down."""
     rng = np.random.default_rng(seed)
-    return [_nudged(one, rng) if is_fractional(one.dtype) else one for one in arguments]
+    return [_nudged(array, rng) if is_fractional(array.dtype) else array for array in arguments]
 
 
 def turned(arguments: Sequence[Array]) -> list[Array]:
     """Return arguments with the elements of each in reverse order."""
-    return [one.reshape(-1)[::-1].copy().reshape(one.shape) for one in arguments]
+    return [array.reshape(-1)[::-1].copy().reshape(array.shape) for array in arguments]
 
 
 def without_greatest(arguments: Sequence[Array]) -> list[Array]:
-    """Return arguments with the greatest element of each one missing: zero, or one less."""
+    """Return arguments with the greatest element of each replaced by zero, or by one less in integers."""
     changed: list[Array] = []
-    for one in arguments:
-        other = one.copy()
-        if one.size:
-            # Types of ml_dtypes have no order of their own in numpy.
-            flat = one.reshape(-1)
-            size = np.abs(flat.astype(np.complex128 if one.dtype.kind == "c" else np.float64))
+    for array in arguments:
+        other = array.copy()
+        if array.size:
+            # numpy cannot compare types of ml_dtypes.
+            flat = array.reshape(-1)
+            size = np.abs(flat.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
             place = int(np.argmax(size))
-            zero = is_fractional(one.dtype) or one.dtype.kind == "b"
+            zero = is_fractional(array.dtype) or array.dtype.kind == "b"
             other.reshape(-1)[place] = 0 if zero else max(int(flat[place]) - 1, 0)
         changed.append(other)
     return changed
@@ -149,8 +149,8 @@ def _leaves(shape: Any) -> list[Any]:
 
 
 def _under_roots(computation: Any) -> set[int]:
-    """Return the numbers of the parameters that reach a root by scaling and adding alone."""
-    # Computations come in post order: the entry is the last.
+    """Return the numbers of the parameters that reach a root through scaling and adding only."""
+    # Computations are in post order: the entry is last.
     entry = computation.get_hlo_module().computations()[-1]
     found: set[int] = set()
     for instruction in entry.instructions():
@@ -180,49 +180,51 @@ def _is_square(instruction: Any) -> bool:
     return instruction.opcode.name == "kMultiply" and factors[0] == factors[1]
 
 
-def _random(one: Parameter, rng: np.random.Generator, ids: int, positive: bool) -> Array:
-    if one.fractional:
-        return _numbers(one, rng, positive)
-    if one.dtype.kind == "b":
-        return rng.integers(0, 2, one.shape).astype(one.dtype)
-    if one.dtype == np.uint32 and one.shape and one.shape[-1] in _KEY_WORDS:
-        return rng.integers(0, 1 << 32, one.shape, np.uint32)
-    if not one.shape:
-        # The narrowest integers hold no 2.
-        return np.asarray(rng.integers(1, min(2, _greatest(one.dtype)) + 1)).astype(one.dtype)
-    return rng.integers(0, min(ids - 1, _greatest(one.dtype)) + 1, one.shape).astype(one.dtype)
+def _random(parameter: Parameter, rng: np.random.Generator, ids: int, positive: bool) -> Array:
+    if parameter.fractional:
+        return _numbers(parameter, rng, positive)
+    if parameter.dtype.kind == "b":
+        return rng.integers(0, 2, parameter.shape).astype(parameter.dtype)
+    if parameter.dtype == np.uint32 and parameter.shape and parameter.shape[-1] in _KEY_WORDS:
+        return rng.integers(0, 1 << 32, parameter.shape, np.uint32)
+    if not parameter.shape:
+        # The narrowest integers cannot hold 2.
+        return np.asarray(rng.integers(1, min(2, _greatest(parameter.dtype)) + 1)).astype(parameter.dtype)
+    return rng.integers(0, min(ids - 1, _greatest(parameter.dtype)) + 1, parameter.shape).astype(
+        parameter.dtype
+    )
 
 
-def _numbers(one: Parameter, rng: np.random.Generator, positive: bool) -> Array:
-    if not one.shape:
-        return np.asarray(rng.uniform(0.05, 1.0)).astype(one.dtype)
+def _numbers(parameter: Parameter, rng: np.random.Generator, positive: bool) -> Array:
+    if not parameter.shape:
+        return np.asarray(rng.uniform(0.05, 1.0)).astype(parameter.dtype)
     deviation = 0.1
-    if len(one.shape) > 1:
-        deviation = min(max(prod(one.shape[:-1]), 1) ** -0.5, 1.0)
+    if len(parameter.shape) > 1:
+        deviation = min(max(prod(parameter.shape[:-1]), 1) ** -0.5, 1.0)
         deviation = max(deviation, 0.05)
-    values: Array = rng.standard_normal(one.shape, np.float32)
-    # A type of exponents alone has no sign.
-    if positive or one.dtype.name == "float8_e8m0fnu":
+    values: Array = rng.standard_normal(parameter.shape, np.float32)
+    # This type has exponents only, no sign.
+    if positive or parameter.dtype.name == "float8_e8m0fnu":
         values = np.abs(values) + np.float32(0.25)
     values *= np.float32(deviation)
-    if one.dtype.kind == "c":
-        values = values + 1j * deviation * rng.standard_normal(one.shape, np.float32)
-    return values.astype(one.dtype)
+    if parameter.dtype.kind == "c":
+        values = values + 1j * deviation * rng.standard_normal(parameter.shape, np.float32)
+    return values.astype(parameter.dtype)
 
 
-def _scaled(one: Array, scale: float) -> Array:
-    return _times(one, np.asarray(scale)) if is_fractional(one.dtype) else one
+def _scaled(array: Array, scale: float) -> Array:
+    return _times(array, np.asarray(scale)) if is_fractional(array.dtype) else array
 
 
-def _nudged(one: Array, rng: np.random.Generator) -> Array:
-    signs = rng.integers(0, 2, one.shape, np.int8) * 2 - 1
-    return _times(one, 1 + epsilon(one.dtype) * signs)
+def _nudged(array: Array, rng: np.random.Generator) -> Array:
+    signs = rng.integers(0, 2, array.shape, np.int8) * 2 - 1
+    return _times(array, 1 + epsilon(array.dtype) * signs)
 
 
-def _times(one: Array, factors: Array) -> Array:
-    """Return a product in the array's own type, computed in one that holds it."""
-    wide = one if one.dtype.itemsize >= 4 else one.astype(np.float32)
-    return np.asarray(wide * factors.astype(wide.dtype)).astype(one.dtype)
+def _times(array: Array, factors: Array) -> Array:
+    """Return a product in the type of the array, computed in float32 or wider."""
+    wide = array if array.dtype.itemsize >= 4 else array.astype(np.float32)
+    return np.asarray(wide * factors.astype(wide.dtype)).astype(array.dtype)
 
 
 def _greatest(dtype: np.dtype[Any]) -> int:

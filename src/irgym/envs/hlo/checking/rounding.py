@@ -1,8 +1,7 @@
-"""Modules with coarser rounding, and which results no rounding touches; imports jaxlib, so only in children.
+"""Modules with coarser rounding, and the exactness of results. Imports jaxlib: for child processes only.
 
-Whoever asks how far rounding may take a result gets the answer from the module itself: it runs once more,
-and after each operation that rounds fewer bits are kept. What is exact (data movement, small whole numbers,
-comparisons) stays exact.
+The module itself shows how far rounding may move a result: it runs again, keeping fewer bits after each
+operation that rounds. Exact operations (data movement, small whole numbers, comparisons) stay exact.
 """
 
 # jaxlib's MLIR bindings leave most types open.
@@ -23,13 +22,13 @@ from irgym.measure.checking.numbers import FORMATS
 _WIDE = ("f64", "f32")
 
 _ARITHMETIC = frozenset({"add", "convert", "multiply", "reduce_precision", "subtract"})
-"""Operations that IEEE 754 rounds, the same everywhere but for the order of terms."""
+"""Operations that IEEE 754 rounds: equal everywhere, up to the order of terms."""
 
 _SUMS = frozenset({"convolution", "dot", "dot_general"})
-"""Operations that add many products in an order of their own."""
+"""Operations that add many products in an unspecified order."""
 
 _OPAQUE = frozenset({"cholesky", "custom_call", "fft", "triangular_solve"})
-"""Operations that do much at once: their operands are changed too, as results alone show no cancellation."""
+"""Compound operations: their operands are rounded too, as rounding their results shows no cancellation."""
 
 _MOVES = frozenset(
     {
@@ -71,7 +70,7 @@ _MOVES = frozenset(
         "xor",
     }
 )
-"""Operations that move numbers, their signs with them, or give bits as they are."""
+"""Operations that move numbers with their signs, or reinterpret bits."""
 
 _CHOICES = frozenset(
     {
@@ -92,26 +91,26 @@ _CHOICES = frozenset(
         "topk",
     }
 )
-"""Operations that round nothing by themselves, but leave open which zero comes out."""
+"""Operations that do not round, but leave the sign of a zero open."""
 
 
 class Exactness(IntEnum):
-    """How a result may differ between two right programs."""
+    """Permitted difference of a result between two correct programs."""
 
     MOVED = 0
-    """Not at all: its numbers are only moved."""
+    """None: numbers are only moved."""
     CHOSEN = 1
-    """By the sign of zeros."""
+    """The signs of zeros."""
     ROUNDED = 2
-    """By rounding."""
+    """Rounding errors."""
 
 
 def coarser(text: str) -> str:
     """Return a module that keeps fewer bits after each operation that rounds.
 
-    Arithmetic keeps one bit less of the mantissa; functions in f32 and f64 three less, as implementations
-    differ in their last bits. A sum of n products may be added in any order, which errs by the root of n
-    times what one rounding does: in f32 and f64 its operands and its result lose that many bits more.
+    Arithmetic keeps one bit less of the mantissa. Functions in f32 and f64 keep three bits less, as
+    implementations differ in their last bits. A sum of n products may be added in any order, with an error of
+    about sqrt(n) roundings: in f32 and f64, its operands and its result lose that many more bits.
 
     Args:
         text: StableHLO.
@@ -124,23 +123,23 @@ def coarser(text: str) -> str:
 
 
 def exactness(text: str) -> list[Exactness]:
-    """Return for each result of a module what rounding can do to it; elements of tuples one by one.
+    """Return the exactness of each result of a module, with an entry for each element of a tuple.
 
-    A walk forward from the arguments: a result is as exact as the least exact operation on any path to it.
+    A forward walk from the arguments: a result is as exact as the least exact operation on any path to it.
 
     Args:
         text: StableHLO.
     """
     with make_ir_context():
         module = ir.Module.parse(text)
-        functions = {_symbol(one, "sym_name"): one.operation for one in module.body}
+        functions = {_symbol(function, "sym_name"): function.operation for function in module.body}
         main = functions["main"]
         levels: dict[Any, Exactness] = {}
         found: list[Exactness] = []
         for operation in main.regions[0].blocks[0]:
             if operation.name == "func.return":
-                for one in operation.operands:
-                    found += [levels.get(one, Exactness.MOVED)] * _leaves(one.type)
+                for operand in operation.operands:
+                    found += [levels.get(operand, Exactness.MOVED)] * _leaves(operand.type)
             else:
                 level = _level(operation.operation, levels, functions)
                 levels.update((result, level) for result in operation.results)
@@ -148,18 +147,19 @@ def exactness(text: str) -> list[Exactness]:
 
 
 def _level(operation: Any, levels: Mapping[Any, Exactness], functions: Mapping[str, Any]) -> Exactness:
-    """Return how exact an operation's results are, given its operands'."""
-    level = max((levels.get(one, Exactness.MOVED) for one in operation.operands), default=Exactness.MOVED)
+    """Return the exactness of an operation's results, given those of its operands."""
+    known = (levels.get(operand, Exactness.MOVED) for operand in operation.operands)
+    level = max(known, default=Exactness.MOVED)
     if operation.name == "func.call":
         callee = functions[_symbol(operation, "callee")]
-        inner = [_level(one, levels, functions) for one in _within(callee)]
+        inner = [_level(nested, levels, functions) for nested in _within(callee)]
     else:
-        inner = [_level(one, levels, functions) for one in _within(operation) if not one.regions]
-    return max([level, _own(operation), *inner])
+        inner = [_level(nested, levels, functions) for nested in _within(operation) if not nested.regions]
+    return max([level, _exactness_of(operation), *inner])
 
 
-def _own(operation: Any) -> Exactness:
-    """Return what an operation by itself does to exactness."""
+def _exactness_of(operation: Any) -> Exactness:
+    """Return the exactness of an operation on exact operands."""
     name = _short(operation)
     if operation.name.startswith("func.") or name in _MOVES:
         return Exactness.MOVED
@@ -169,7 +169,7 @@ def _own(operation: Any) -> Exactness:
 
 
 def _rounds(operation: Any, kind: Any) -> bool:
-    """Say whether results of this type are floating-point numbers that have lost bits."""
+    """Say whether results of this type are floating-point numbers that the operation may round."""
     element = _element(kind)
     if element.removeprefix("complex<").removesuffix(">") not in FORMATS:
         return False
@@ -182,7 +182,7 @@ def _rounds(operation: Any, kind: Any) -> bool:
 
 
 def _coarsen(operation: Any) -> None:
-    """Take bits off an operation's results, and off the operands of sums of products."""
+    """Drop bits of an operation's results, and of the operands of sums and compound operations."""
     name = _short(operation)
     if operation.name.startswith("func.") or name in _MOVES or name in _CHOICES:
         return
@@ -200,16 +200,16 @@ def _coarsen(operation: Any) -> None:
                 made: list[Any] = []
                 last = _fewer_bits(result, lost, made)
                 if made:
-                    result.replace_all_uses_except(last, [one.operation for one in made])
+                    result.replace_all_uses_except(last, [added.operation for added in made])
 
 
 def _fewer_bits(value: Any, lost: int, made: list[Any] | None = None) -> Any:
-    """Return a value with fewer bits; what would become infinite stays as it is.
+    """Return a value with fewer bits; numbers that would become infinite are unchanged.
 
     Args:
         value: A tensor.
-        lost: Bits that f32 and f64 lose; other types lose one, if they have one to lose.
-        made: The operations that use the value, to be added to.
+        lost: Bits that f32 and f64 lose; other types lose one if they have more than one.
+        made: Operations that use the value; new ones are appended.
     """
     made = [] if made is None else made
     element = _element(value.type)
@@ -229,8 +229,8 @@ def _fewer_bits(value: Any, lost: int, made: list[Any] | None = None) -> Any:
 
 
 def _terms(operation: Any) -> int:
-    """Return how many products each number of a dot or a convolution adds."""
-    left, right = (ir.ShapedType(one.type).shape for one in list(operation.operands)[:2])
+    """Return the number of products in each sum of a dot or a convolution."""
+    left, right = (ir.ShapedType(operand.type).shape for operand in list(operation.operands)[:2])
     if _short(operation) == "dot":
         return left[-1]
     attributes = operation.attributes
@@ -242,16 +242,16 @@ def _terms(operation: Any) -> int:
 
 
 def _within(operation: Any) -> Iterator[Any]:
-    """Return all operations within one, the innermost first."""
+    """Yield the operations nested in `operation`, the innermost first."""
     for region in operation.regions:
         for block in region:
-            for one in block:
-                yield from _within(one.operation)
-                yield one.operation
+            for nested in block:
+                yield from _within(nested.operation)
+                yield nested.operation
 
 
 def _symbol(operation: Any, attribute: str) -> str:
-    """Return the name of a function that an attribute holds."""
+    """Return the name of the function in an attribute."""
     return operation.attributes[attribute].value
 
 
@@ -266,7 +266,7 @@ def _element(kind: Any) -> str:
 
 
 def _leaves(kind: Any) -> int:
-    """Return how many arrays there are in a type."""
+    """Return the number of arrays in a type."""
     if not isinstance(kind, ir.TupleType):
         return 1
     return sum(_leaves(kind.get_type(place)) for place in range(kind.num_types))

@@ -1,4 +1,4 @@
-"""Arguments with numbers that tell programs apart where ordinary ones do not: NaN, infinities, zeros."""
+"""Arguments with special numbers, which can tell programs apart when ordinary ones do not: NaN, zeros."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -17,40 +17,40 @@ def with_special_numbers(
 ) -> list[Array]:
     """Return arguments with some of their elements replaced by special numbers.
 
-    Floating-point arrays get both zeros, the least normal and subnormal numbers, ones, and numbers that stand
-    elsewhere in the array too; unless they must stay finite, NaN and infinities as well. The greatest numbers
-    are left out: the order of a sum's terms, which is open, decides whether they make it infinite.
+    Floating-point arrays get both zeros, the smallest normal and subnormal numbers, ones, and copies of other
+    elements of the array; unless `finite`, also NaN and infinities. The largest numbers are left out: the
+    order of a sum's terms, which is unspecified, decides whether they overflow.
 
     Args:
         arguments: Ordinary arguments.
-        seed: Seed of the places and numbers.
+        seed: Seed of the positions and numbers.
         finite: Whether to leave out NaN and infinities.
-        whole: Whether to put the extremes of their types into arrays of integers.
-        positive: For each argument whether negative numbers lie outside of the program's domain.
+        whole: Whether integer arrays get the extremes of their types.
+        positive: For each argument, whether negative numbers are outside the program's domain.
     """
     rng = np.random.default_rng([seed, int(finite)])
     changed: list[Array] = []
-    for place, one in enumerate(arguments):
-        if is_fractional(one.dtype):
+    for place, array in enumerate(arguments):
+        if is_fractional(array.dtype):
             sign = not (finite and place < len(positive) and positive[place])
-            changed.append(_replaced(one, _fractions(one.dtype, finite, sign), rng))
-        elif whole and one.dtype.kind in "iuV":
-            changed.append(_replaced(one, _extremes(one.dtype), rng))
+            changed.append(_replaced(array, _fractions(array.dtype, finite, sign), rng))
+        elif whole and array.dtype.kind in "iuV":
+            changed.append(_replaced(array, _extremes(array.dtype), rng))
         else:
-            changed.append(one)
+            changed.append(array)
     return changed
 
 
-def _replaced(one: Array, numbers: Array, rng: np.random.Generator) -> Array:
-    """Return an array with numbers, and ties, at random places; a scalar is one of them half of the time."""
-    flat = one.reshape(-1).copy()
+def _replaced(array: Array, numbers: Array, rng: np.random.Generator) -> Array:
+    """Return an array with numbers, and ties, at random positions; a scalar is replaced half of the time."""
+    flat = array.reshape(-1).copy()
     if not flat.size:
-        return one
-    places = np.flatnonzero(rng.random(flat.size) < (SHARE if one.ndim else 0.5))
+        return array
+    places = np.flatnonzero(rng.random(flat.size) < (SHARE if array.ndim else 0.5))
     flat[places] = numbers[rng.permutation(np.arange(len(places)) % len(numbers))]
     tied = places[rng.random(len(places)) < 0.25]
     flat[tied] = flat[rng.integers(0, flat.size, len(tied))]
-    return flat.reshape(one.shape)
+    return flat.reshape(array.shape)
 
 
 def _fractions(dtype: np.dtype[Any], finite: bool, negative: bool) -> Array:

@@ -1,1 +1,1 @@
-"""XLA: running passes, compiling and running modules, writing them to files."""
+"""XLA: running passes, compiling and running modules, exporting them."""

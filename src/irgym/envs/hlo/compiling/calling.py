@@ -1,6 +1,6 @@
-"""Functions of JAX after passes, called in place of the original; imports jax, as whoever made them did."""
+"""Optimised functions of JAX, callable in place of the original. Imports jax, as the caller did already."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable, Sequence
@@ -20,19 +20,19 @@ from irgym.measure.called import Results, reference
 from irgym.measure.checking.numbers import Array, same_bits
 
 SEED = 20261128
-"""Seed of the values of inputs that were given as shapes only."""
+"""Seed of the values of inputs given as shapes only."""
 
 
 def in_place_of(function: Callable[..., Any], inputs: Sequence[Any], proto: bytes) -> Callable[..., Any]:
-    """Return what computes a module and is called as the function that it was made of.
+    """Return a function that computes a module and has the signature of the function it was lowered from.
 
-    It is a function of jax: it may be jitted with others, and takes and returns pytrees as the function does.
-    XLA compiles it on its first call.
+    It is a function of jax: it can be jitted with others, and takes and returns the same pytrees. XLA
+    compiles it on its first call.
 
     Args:
-        function: What was lowered.
+        function: The function that was lowered.
         inputs: Arrays or `jax.ShapeDtypeStruct`s that it was lowered with.
-        proto: HloModuleProto of it, after passes.
+        proto: Its HloModuleProto after passes.
 
     Raises:
         ProgramError: jax cannot export the function, or the module has operations that StableHLO lacks.
@@ -48,10 +48,10 @@ def in_place_of(function: Callable[..., Any], inputs: Sequence[Any], proto: byte
 
 
 def refuse_unsteady(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """Refuse a function that no module can stand for; what jax itself refuses is left to the lowering.
+    """Reject a function that no module can represent; errors of jax itself are left to the lowering.
 
-    A function that is not jitted is traced twice: what jit would keep of its first trace, such as a random
-    number of numpy, the function itself would not.
+    A function that is not jitted is traced twice. jit would freeze what changes between traces, such as a
+    random number of numpy, and the module would then differ from the function.
 
     Raises:
         ProgramError: It has static arguments, draws random numbers outside jax or keeps state.
@@ -76,7 +76,7 @@ def refuse_unsteady(function: Callable[..., Any], inputs: Sequence[Any]) -> None
 
 
 def _afresh(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same function for jax, which has no trace of it yet."""
+    """Return a copy of a function, of which jax has no trace yet."""
 
     @wraps(function)
     def again(*arguments: Any) -> Any:
@@ -85,19 +85,19 @@ def _afresh(function: Callable[..., Any]) -> Callable[..., Any]:
     return again
 
 
-def _alike(one: Any, other: Any) -> bool:
-    return one is other or (jnp.shape(one) == jnp.shape(other) and same_bits(_array(one), _array(other)))
+def _alike(left: Any, right: Any) -> bool:
+    return left is right or (jnp.shape(left) == jnp.shape(right) and same_bits(_array(left), _array(right)))
 
 
 def compare(
     function: Callable[..., Any], inputs: Sequence[Any], other: Callable[..., Any], seed: int
 ) -> Validation:
-    """Compare a function with the function of JAX that it stands for, jitted.
+    """Compare a function with the JAX function that it replaces, jitted.
 
     Args:
-        function: The function of JAX.
-        inputs: Example inputs, arrays or shapes; for shapes values are drawn.
-        other: Takes and returns what the function does.
+        function: The JAX function.
+        inputs: Example inputs, arrays or shapes; values of shapes are drawn.
+        other: The replacement, with the same signature.
         seed: Seed of further inputs.
 
     Raises:
@@ -108,7 +108,7 @@ def compare(
     arrays = [_values(leaf, random) for leaf in example]
 
     def run(called: Callable[..., Any], given: Sequence[Array]) -> Results:
-        # A function that takes its arguments' memory gets copies.
+        # Copies, as a function may take over the memory of its arguments.
         leaves = [_like(old, new) for old, new in zip(example, given, strict=True)]
         return results_of(called(*jax.tree.unflatten(structure, leaves)))
 
@@ -116,7 +116,7 @@ def compare(
 
 
 def results_of(value: Any) -> Results:
-    """Return what a function returned as plain data."""
+    """Return the results of a function as plain data."""
     leaves, structure = jax.tree.flatten(value)
     arrays = tuple(_array(leaf) for leaf in leaves)
     return Results(structure, tuple(map(_kind, leaves)), arrays)
@@ -142,7 +142,7 @@ def _kind(leaf: Any) -> str:
 
 
 def _values(leaf: Any, random: np.random.Generator) -> Array:
-    """Return the numbers of an example input; random ones of a shape."""
+    """Return the numbers of an example input; random ones for a shape."""
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return _array(leaf)
     if jnp.issubdtype(leaf.dtype, np.floating) or jnp.issubdtype(leaf.dtype, np.complexfloating):
@@ -151,7 +151,7 @@ def _values(leaf: Any, random: np.random.Generator) -> Array:
 
 
 def _like(example: Any, array: Array) -> Any:
-    """Return an array as the type that an example has: a key, a number of Python, of numpy or of jax."""
+    """Return an array in the type of an example: random key, Python number, or array of numpy or jax."""
     if isinstance(example, bool | int | float | complex):
         return type(example)(array[()])
     if not isinstance(example, jax.Array | jax.ShapeDtypeStruct):

@@ -1,4 +1,4 @@
-"""XLA's HLO modules and passes, in this process. A failed check within XLA aborts it: call from a child.
+"""XLA's HLO modules and passes, in this process. A failed check within XLA aborts the process: use a child.
 
 Loading takes about a second and 300 MB.
 """
@@ -50,11 +50,11 @@ _CONSTANT = re.compile(r"^.* constant\(.*-0\b.*$", re.MULTILINE)
 _NEGATIVE_ZERO = re.compile(r"(?<=[\s,{(])-0(?=[\s,})])")
 
 REASON = 240
-"""Greatest number of characters of XLA's reasons that are passed on; some hold the whole program."""
+"""Greatest length of an error message of XLA, in characters; some contain the whole program."""
 
 
 class PassFailure(IrgymError):
-    """A pass refused a module, which may be invalid since; the message is XLA's."""
+    """A pass rejected a module, which may be invalid since; the message is XLA's."""
 
 
 class Engine:
@@ -66,7 +66,7 @@ class Engine:
     """
 
     def __init__(self, path: Path) -> None:
-        # XLA's log lines would fill the child's error output, which is kept for the reason of a crash.
+        # Keep XLA's log out of the child's error output, which explains crashes.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         try:
             library = ctypes.CDLL(str(path))
@@ -94,7 +94,7 @@ class Engine:
             self.library.irgym_free(pointer)
 
     def number(self, name: str) -> int:
-        """Return the place of a pass in `passes`."""
+        """Return the index of a pass in `passes`."""
         return self._numbers[name]
 
     def failure(self) -> str:
@@ -106,7 +106,7 @@ class Engine:
         """Parse HLO text.
 
         Raises:
-            ProgramError: It is malformed, or uses what this version of XLA does not know.
+            ProgramError: It is malformed, or uses features that this version of XLA lacks.
         """
         data = text.encode()
         return self._checked(self.library.irgym_from_text(data, len(data)), "HLO text")
@@ -116,11 +116,11 @@ class Engine:
 
         Args:
             data: The proto.
-            origins: Whether to keep of each instruction where it came from in the source. No pass looks at
-                it, and modules without it are smaller and faster to copy.
+            origins: Whether to keep the source location of each instruction. Passes ignore it, and modules
+                without it are smaller and faster to copy.
 
         Raises:
-            ProgramError: It is something else, or uses what this version of XLA does not know.
+            ProgramError: It is something else, or uses features that this version of XLA lacks.
         """
         handle = self.library.irgym_from_proto(data, len(data), origins)
         return self._checked(handle, "an HloModuleProto")
@@ -148,14 +148,14 @@ class Module:
         return int(self._library.irgym_size(self._handle))
 
     def clone(self) -> "Module":
-        """Return a copy. It takes longer than most passes: about 2 us an instruction."""
+        """Return a copy. This takes longer than most passes: about 2 us an instruction."""
         return Module(self._engine, self._library.irgym_clone(self._handle))
 
     def run(self, number: int) -> bool:
-        """Run the pass of that place in `Engine.passes`; return whether it changed the module.
+        """Run the pass with that index in `Engine.passes`; return whether it changed the module.
 
         Raises:
-            PassFailure: The pass returned an error; the module must not be used any more.
+            PassFailure: The pass returned an error; the module must not be used after it.
         """
         changed = self._library.irgym_run(self._handle, number)
         if changed < 0:
@@ -172,12 +172,11 @@ class Module:
             raise PassFailure(f"XLA's verifier: {self._engine.failure()}")
 
     def summary(self) -> tuple[NDArray[np.int32], int, int]:
-        """Return what a step needs to know, in one walk over the module.
+        """Return counts of instructions and the applicable passes, from one walk over the module.
 
         Returns:
             The instructions of each opcode over all computations, shape [len(opcodes)]; the instructions of
-            the entry alone; a bit for each of `Engine.passes`, 0 where the pass has nothing that it could
-            change.
+            the entry computation; a bit for each of `Engine.passes`, 0 if the pass has nothing to change.
         """
         counts = np.empty(len(self._engine.opcodes), dtype=np.int32)
         entry, possible = c_int64(), c_uint64()
@@ -185,21 +184,21 @@ class Module:
         return counts, entry.value, possible.value
 
     def digest(self) -> int:
-        """Return a number that equal graphs share, whatever their instructions' order and names.
+        """Return a hash of the graph that ignores the order and names of instructions.
 
-        Attributes of rarer instructions are left out. Searches use it to drop what they have seen already.
+        Attributes of rare instructions are ignored. Searches use it to recognise modules.
         """
         return int(self._library.irgym_digest(self._handle))
 
     def fingerprint(self) -> int:
-        """Return a number that stands for the whole module but its names, equal in every process."""
+        """Return a hash of the whole module except its names; it is equal in all processes."""
         return int(self._library.irgym_fingerprint(self._handle))
 
     def analysis(self) -> tuple[float, float, float]:
         """Return FLOPs, transcendental operations and bytes accessed by XLA's cost analysis.
 
         Raises:
-            PassFailure: The analysis does not know an instruction.
+            PassFailure: The analysis lacks an instruction.
         """
         result = (c_double * 3)()
         if self._library.irgym_analysis(self._handle, result) < 0:
@@ -209,7 +208,7 @@ class Module:
     def text(self) -> str:
         """Return HLO text that parses back."""
         text = self._engine.buffer("text", self._handle).decode(errors="replace")
-        # XLA prints the negative zero as an integer, which it reads as 0.
+        # XLA prints negative zero as an integer, and reads that as 0.
         return _CONSTANT.sub(lambda line: _NEGATIVE_ZERO.sub("-0.0", line[0]), text)
 
     def proto(self) -> bytes:
@@ -218,28 +217,28 @@ class Module:
 
     @property
     def devices(self) -> int:
-        """Number of devices that the module is made for: replicas times partitions."""
+        """Number of devices of the module: replicas times partitions."""
         return int(self._library.irgym_devices(self._handle))
 
     def note_devices(self, replicas: int = 1, partitions: int = 1) -> None:
-        """Write the number of devices into the module, as protos do not hold it; reading one takes it out."""
+        """Store the number of devices in an attribute, as protos lack it; reading a proto removes it."""
         self._library.irgym_note_devices(self._handle, replicas, partitions)
 
     def dynamic(self) -> str:
-        """Return the first operation whose size is known at run time only; empty where there is none."""
+        """Return the first operation whose size is known only at run time; empty if there is none."""
         return self._engine.buffer("dynamic", self._handle).decode(errors="replace")
 
     def execute(self, arguments: bytes) -> bytes:
-        """Run the module on XLA:CPU as it is.
+        """Run the module on XLA:CPU unchanged.
 
         Args:
-            arguments: All arrays that it takes, in row-major order, one after the other.
+            arguments: The arrays that it takes, concatenated, each in row-major order.
 
         Returns:
-            All arrays of its results in the same way.
+            The arrays of its results in the same form.
 
         Raises:
-            PassFailure: XLA:CPU refuses it.
+            PassFailure: XLA:CPU rejects it.
         """
         size = c_size_t()
         pointer = self._library.irgym_execute(self._handle, arguments, len(arguments), byref(size))
@@ -251,7 +250,7 @@ class Module:
             self._library.irgym_free(pointer)
 
     def open_loops(self) -> int:
-        """Return how many loops run a number of times that XLA cannot tell beforehand.
+        """Return the number of loops whose iterations XLA cannot count beforehand.
 
         Raises:
             PassFailure: XLA cannot analyse them.
@@ -264,7 +263,7 @@ class Module:
     def graph(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the graph: nodes (opcode, computation, elements) and edges (from, to, whether a call).
 
-        Shapes [N, 3] and [E, 3]. A call's edge leads from the root of what is called.
+        Shapes [N, 3] and [E, 3]. The edge of a call starts at the root of the called computation.
         """
         edges = np.empty((self._library.irgym_graph(self._handle, None, None), 3), dtype=np.int64)
         nodes = np.empty((self.size, 3), dtype=np.int64)
@@ -274,7 +273,7 @@ class Module:
 
 @cache
 def load_engine() -> Engine:
-    """Return the engine, built on first use on this machine and loaded once per process.
+    """Return the engine: built on first use on a machine, loaded once per process.
 
     Raises:
         BackendError: It cannot be built or loaded.

@@ -1,14 +1,13 @@
-"""HLO modules on XLA:CPU, on one thread; imports jax, so it runs in child processes.
+"""HLO modules on XLA:CPU, on one thread. Imports jax: for child processes only.
 
-jaxlib takes StableHLO only. A module is converted on the way in, which merges some broadcasts and reshapes;
-all modules go the same way. Then XLA:CPU runs its own passes on it, in its own order: what is timed is the
-outcome of that pipeline when it starts from our module. With `passes=False` the passes that merely simplify
-are left out, and legalisation, layout, fusion and code generation remain, so that our order shows. Without
-any pass at all (`run_backend_only`, `xla_disable_all_hlo_passes`) the back end refuses modules or aborts: it
-needs the layouts and copies that passes insert.
+jaxlib takes only StableHLO, so every module is converted, which merges some broadcasts and reshapes. XLA:CPU
+then runs its pass pipeline on the module: timings are of the result of that pipeline. `passes=False` disables
+its simplification passes, so that the effect of our order is visible; legalisation, layout, fusion and code
+generation remain. Without any passes (`run_backend_only`, `xla_disable_all_hlo_passes`) the back end rejects
+modules or aborts, as it needs the layouts and copies that passes insert.
 """
 
-# jax leaves parts of its own types open, and jaxlib has no type stubs.
+# The type declarations of jax are incomplete, and jaxlib has none.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import os
@@ -49,19 +48,20 @@ SIMPLIFICATIONS = (
     "while-loop-invariant-code-motion",
     "zero_sized_hlo_elimination",
 )
-"""XLA:CPU's passes that no later stage needs: those that `passes=False` leaves out."""
+"""XLA:CPU's passes that no later stage needs; `passes=False` disables them."""
 
 
 class CompileFailure(IrgymError):
-    """XLA:CPU refused a module; the message is the compiler's, in one line."""
+    """XLA:CPU rejected a module; the message is the compiler's, in one line."""
 
 
 class Executable:
     """A compiled module.
 
     Args:
-        loaded: What jaxlib made of it.
+        loaded: The executable of jaxlib.
         wanted: The arrays that it takes.
+        compile_s: Seconds that the compiler took, without the conversion.
 
     Attributes:
         compile_s: Seconds that the compiler took, without the conversion.
@@ -73,12 +73,12 @@ class Executable:
         self.compile_s = compile_s
 
     def takes(self, arguments: Sequence[Array]) -> bool:
-        """Say whether these are arguments of its shapes and types."""
-        wanted = [(one.shape, one.dtype) for one in self._wanted]
-        return wanted == [(one.shape, one.dtype) for one in arguments]
+        """Say whether arguments have the shapes and types of its parameters."""
+        wanted = [(parameter.shape, parameter.dtype) for parameter in self._wanted]
+        return wanted == [(argument.shape, argument.dtype) for argument in arguments]
 
     def run(self, arguments: Sequence[Array]) -> list[Array]:
-        """Run it once and return its results; a tuple's elements, nested ones too, in order.
+        """Run it once and return its results; tuples, also nested ones, are flattened in order.
 
         Raises:
             ProgramError: The arguments do not fit, or the program fails as it runs.
@@ -91,9 +91,9 @@ class Executable:
             raise ProgramError(f"the program fails on XLA:CPU: {_first_line(error)}") from error
 
     def bind(self, arguments: Sequence[Array]) -> Callable[[int], None]:
-        """Return what runs it on arguments placed beforehand, as many times as asked, and waits for the end.
+        """Return a function that runs it a number of times on arguments on the device, and waits for the end.
 
-        Allocating the results counts, as it does in jax; making Python objects of them does not.
+        The time includes allocating the results, as in jax, but not converting them to Python objects.
 
         Raises:
             ProgramError: The arguments do not fit.
@@ -110,26 +110,26 @@ class Executable:
     def _placed(self, arguments: Sequence[Array]) -> list[Any]:
         if not self.takes(arguments):
             raise ProgramError(f"the program takes {len(self._wanted)} arrays of other shapes or types")
-        # jax would narrow 64-bit numbers otherwise.
+        # Otherwise jax narrows 64-bit numbers.
         with jax.enable_x64(True):
-            placed = [jax.device_put(one, _device()) for one in arguments]
+            placed = [jax.device_put(argument, _device()) for argument in arguments]
         return jax.block_until_ready(placed)
 
 
 def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) -> Executable:
     """Compile a module for one thread of the CPU.
 
-    XLA:CPU runs its whole pipeline on it, whatever passes ran before; see the module's docstring. Donated
-    arguments are kept, so that a training step can run again on the same ones.
+    XLA:CPU runs its whole pipeline on it, whatever passes ran before; see the module's docstring. Donations
+    are removed, so that a training step can run repeatedly on the same arguments.
 
     Args:
         proto: Serialized HloModuleProto.
-        passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
-        quickly: Whether to generate code in a quarter of the time, which may run longer: see `_load`.
+        passes: Whether XLA:CPU runs its `SIMPLIFICATIONS` too.
+        quickly: Whether to compile in a quarter of the time, to slower code; see `_load`.
 
     Raises:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
-        CompileFailure: The compiler refused it.
+        CompileFailure: The compiler rejected it.
     """
     wanted = parameters(proto)
     disabled = "" if passes else ",".join(SIMPLIFICATIONS)
@@ -137,27 +137,27 @@ def compile_module(proto: bytes, passes: bool = True, *, quickly: bool = False) 
 
 
 def compile_stablehlo(text: str | bytes, proto: bytes) -> Executable:
-    """Compile StableHLO as it is, quickly.
+    """Compile StableHLO unchanged, and quickly.
 
     Args:
         text: The StableHLO, as text, bytecode or portable artifact.
         proto: HloModuleProto of a module that takes the same arguments.
 
     Raises:
-        CompileFailure: The compiler refused it.
+        CompileFailure: The compiler rejected it.
     """
     return _load(text, parameters(proto), "", quickly=True)
 
 
 def compile_coarser(proto: bytes) -> tuple[Executable, list[Exactness], str]:
-    """Compile a module that rounds more coarsely, as quickly as may be; see `rounding`.
+    """Compile a module with coarser rounding, quickly; see `rounding`.
 
     Returns:
-        The module, what rounding can do to each of its results, and the StableHLO that does not round so.
+        The compiled module, the exactness of each result, and the StableHLO with ordinary rounding.
 
     Raises:
         ProgramError: It takes arrays of dynamic shape, or calls back into Python.
-        CompileFailure: The compiler refused it.
+        CompileFailure: The compiler rejected it.
     """
     wanted = parameters(proto)
     module = _converted(proto)
@@ -180,9 +180,9 @@ def _load(
     Args:
         module: Its text, bytecode or portable artifact.
         wanted: The arrays that it takes.
-        disabled: Passes of XLA:CPU to leave out.
-        quickly: Whether to generate code quickly: LLVM does not optimise it, and fusions are emitted by
-            XLA:CPU's older generator, without MLIR. Of the two, the older one alone takes longer.
+        disabled: Passes of XLA:CPU to disable, separated by commas.
+        quickly: Whether to compile quickly: LLVM does not optimise, and XLA:CPU's older generator, which does
+            not use MLIR, emits fusions. The older generator alone would be slower.
     """
     options = _jax.CompileOptions()
     debug = options.executable_build_options.debug_options
@@ -193,8 +193,8 @@ def _load(
     devices = _jax.DeviceList((_device(),))
     content = module if isinstance(module, bytes) else module.encode()
     if b"custom_call" in content:
-        # jax does this as it lowers, and here nothing is lowered: without it calls into LAPACK have no
-        # address. It imports scipy, which takes as long as to compile a small module.
+        # jax does this while lowering, which does not happen here: it registers the addresses of LAPACK.
+        # It imports scipy, which takes as long as compiling a small module.
         _lapack.initialize()
     try:
         started = time.perf_counter()
@@ -206,7 +206,7 @@ def _load(
 
 @cache
 def _client() -> Any:
-    """Return a CPU client of our own, which leaves jax's settings alone: one thread, no run-ahead."""
+    """Return a separate CPU client, independent of jax's settings: one thread, synchronous."""
     with _environment("PJRT_NPROC", "1"):
         return xla_client.make_cpu_client(asynchronous=False)
 
@@ -217,7 +217,7 @@ def _device() -> Any:
 
 @contextmanager
 def _environment(name: str, value: str) -> Generator[None, None, None]:
-    """Set an environment variable for a while."""
+    """Set an environment variable temporarily."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

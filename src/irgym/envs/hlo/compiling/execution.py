@@ -1,4 +1,4 @@
-"""Modules on XLA:CPU, checked against the original and timed; imports jax, so it runs in child processes."""
+"""Checking modules against the original and timing them on XLA:CPU. Imports jax: for child processes only."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 SEED = 20230828
-"""Seed of the inputs on which modules are timed."""
+"""Seed of the inputs for timing."""
 
 
 def compare(
@@ -27,11 +27,11 @@ def compare(
         optimised: The same program after passes.
         inputs: Number of random inputs.
         seed: Seed of the first; the others follow it.
-        passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
+        passes: Whether XLA:CPU runs its `SIMPLIFICATIONS` too.
 
     Raises:
         ProgramError: The original cannot run.
-        CompileFailure: XLA:CPU refused one of them.
+        CompileFailure: XLA:CPU rejected one of them.
     """
     ours = compile_module(optimised, passes)
     problems: list[Problem] = []
@@ -43,8 +43,8 @@ def compare(
             break
     else:
         agreements.append(_judged_specially(original, ours, seed, passes))
-    special = "NaN, infinities, zeros and extremes tried too, as far as the original is steady there"
-    without = "no special numbers tried, since a loop may never end on them or the original refuses them"
+    special = "NaN, infinities, zeros and extremes tried too, where the original's results are stable"
+    without = "no special numbers tried, as a loop may not end on them or the original rejects them"
     tried = special if special_problems_of(original, seed, passes) else without
     return validation(problems, agreements, f"{TOLERANCE}; {tried}")
 
@@ -57,11 +57,11 @@ def time_module(
     Args:
         proto: Serialized HloModuleProto.
         timing: The timing protocol.
-        original: The program before passes, whose results this one must give; None to time without a check.
-        passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
+        original: The program before passes, whose results the module must match; None for no check.
+        passes: Whether XLA:CPU runs its `SIMPLIFICATIONS` too.
 
     Returns:
-        Samples in nanoseconds, or the outcome of what failed.
+        Samples in nanoseconds, or the outcome of a failure.
 
     Raises:
         ProgramError: The original cannot run.
@@ -73,13 +73,13 @@ def time_module(
     if original is None:
         arguments: Sequence[Array] = random_arguments(proto, SEED)
     else:
-        one = problem_of(original, SEED, passes)
-        found = _judged(one, executable)
+        problem = problem_of(original, SEED, passes)
+        found = _judged(problem, executable)
         if found.ok:
             found = _judged_specially(original, executable, SEED, passes)
         if not found.ok:
             return Measurement(Outcome.WRONG_RESULT, compile_s=executable.compile_s, detail=found.detail)
-        arguments = one.inputs
+        arguments = problem.inputs
     return Measurement(Outcome.OK, sample(executable.bind(arguments), timing), executable.compile_s)
 
 
@@ -91,18 +91,18 @@ def time_in_turn(
     passes: bool = True,
     detail: str = "XLA:CPU, one thread",
 ) -> Versus:
-    """Time two modules of one program in turn, on the same inputs.
+    """Time two modules of a program in turn, on the same inputs.
 
     Args:
-        ours: Serialized HloModuleProto of what is judged.
+        ours: Serialized HloModuleProto of the module to judge.
         baseline: The same program after other passes, or none.
         rounds: Number of rounds.
         timing: The timing protocol.
-        passes: Whether XLA:CPU runs its own `SIMPLIFICATIONS` too.
-        detail: What the baseline is, in words.
+        passes: Whether XLA:CPU runs its `SIMPLIFICATIONS` too.
+        detail: Description of the baseline.
 
     Raises:
-        CompileFailure: XLA:CPU refused one of them.
+        CompileFailure: XLA:CPU rejected one of them.
         ProgramError: They take different arguments.
     """
     arguments = random_arguments(baseline, SEED)
@@ -113,7 +113,8 @@ def time_in_turn(
 def _judged_specially(original: bytes, executable: Executable, seed: int, passes: bool) -> Agreement:
     """Run a candidate on special numbers and compare its results; return the first comparison that fails.
 
-    Before that, the original is compiled as the candidate was: what differs then is left open too.
+    A comparison that fails is repeated, ignoring results that change when the original is compiled like the
+    candidate.
     """
     for special in special_problems_of(original, seed, passes):
         found = _judged(special.problem, executable)
@@ -124,8 +125,8 @@ def _judged_specially(original: bytes, executable: Executable, seed: int, passes
     return Agreement()
 
 
-def _judged(one: Problem, executable: Executable) -> Agreement:
-    """Run a candidate and compare its results; one that takes other arguments gives none."""
-    if not executable.takes(one.inputs):
+def _judged(problem: Problem, executable: Executable) -> Agreement:
+    """Run a candidate and compare its results; a candidate with other parameters fails."""
+    if not executable.takes(problem.inputs):
         return Agreement(math.inf, "it takes arguments of other shapes or types")
-    return one.judge(executable.run(one.inputs))
+    return problem.judge(executable.run(problem.inputs))

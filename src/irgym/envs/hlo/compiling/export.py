@@ -1,4 +1,4 @@
-"""Writing a module in forms that other tools read, each read back by that tool before it is written."""
+"""Export of a module for other tools; each reads the content back before it is written."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ FORMS = {
     ".mlir": "StableHLO",
     ".jax": "a function that jax.export.deserialize reads",
 }
-"""What can be written, by suffix."""
+"""Forms of export by suffix."""
 
 
 def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
@@ -26,13 +26,13 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
     Args:
         modules: The program.
         path: Kinds of the passes.
-        target: File to write; its suffix chooses the form.
+        target: File to write; its suffix selects the form.
 
     Returns:
         The file written.
 
     Raises:
-        IrgymError: The suffix is unknown, the module has no such form, or does not come back whole from it.
+        IrgymError: The suffix is unknown, or the module has no such form or is not read back unchanged.
         StorageError: The file cannot be written.
     """
     suffix = form_of(target, FORMS)
@@ -48,7 +48,7 @@ def export(modules: ProgramModules, path: PassPath, target: Path) -> list[Path]:
 
 
 def _translated(function: str, original: bytes, proto: bytes) -> bytes:
-    """Return a module in a form that jax makes and reads, in a child process."""
+    """Return a module in a form that jax writes and reads, from a child process."""
     call = Call(f"irgym.envs.hlo.compiling.exporting:{function}", (original, proto))
     with Child() as child:
         content: str | bytes = answered(child, call, "the module", "jax", "export .hlo or .pb")

@@ -1,6 +1,6 @@
-"""Modules in forms that jax reads, read back by it and run; imports jax, so it runs in child processes."""
+"""Modules in forms that jax reads back and runs. Imports jax: for child processes only."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable, Sequence
@@ -21,14 +21,14 @@ Run = Callable[[Sequence[Array]], list[Array]]
 
 
 def stablehlo_text(original: bytes, proto: bytes) -> str:
-    """Return a module as StableHLO text that jaxlib reads, and that computes what the original does.
+    """Return a module as StableHLO text that jaxlib reads and that computes the same as the original.
 
     Args:
-        original: HloModuleProto of the program as written; where it does not run, the text is only read.
+        original: HloModuleProto of the original; if it does not run, the text is only read back.
         proto: HloModuleProto of the module.
 
     Raises:
-        ProgramError: It has operations that StableHLO lacks, or jaxlib does not read it as it was written.
+        ProgramError: It has operations that StableHLO lacks, or jaxlib does not read it back correctly.
     """
     text = to_stablehlo(proto)
     executable = _compiled(text, proto)
@@ -42,7 +42,7 @@ def exported_function(original: bytes, proto: bytes) -> bytes:
     """Return a module as a function that `jax.export.deserialize` reads and calls.
 
     Args:
-        original: HloModuleProto of the program as written; where it does not run, the function is only read.
+        original: HloModuleProto of the original; if it does not run, the function is only read back.
         proto: HloModuleProto of the module.
 
     Raises:
@@ -59,7 +59,7 @@ def exported_function(original: bytes, proto: bytes) -> bytes:
 
     def run(arguments: Sequence[Array]) -> list[Array]:
         with jax.enable_x64(True):
-            return [np.asarray(one) for one in jax.tree.leaves(function.call(*arguments))]
+            return [np.asarray(leaf) for leaf in jax.tree.leaves(function.call(*arguments))]
 
     problem = _problem(original)
     if executable is not None and problem is not None:
@@ -68,7 +68,7 @@ def exported_function(original: bytes, proto: bytes) -> bytes:
 
 
 def _compiled(text: str, proto: bytes) -> Executable | None:
-    """Compile StableHLO as whoever reads it will; None where it calls a library that is not on this machine.
+    """Compile StableHLO as its readers will; None if it calls a library that is not on this machine.
 
     Raises:
         ProgramError: jaxlib does not read it.
@@ -84,11 +84,11 @@ def _compiled(text: str, proto: bytes) -> Executable | None:
 
 
 _ABSENT = "No registered implementation"
-"""What XLA says of calls into libraries that are not there."""
+"""XLA's message about calls into missing libraries."""
 
 
 def _problem(original: bytes) -> Problem | None:
-    """Return what a program is checked on; None where it does not run."""
+    """Return the problem on which a program is checked; None if it does not run."""
     try:
         return problem_of(original, SEED, True)
     except IrgymError:
@@ -96,7 +96,7 @@ def _problem(original: bytes) -> Problem | None:
 
 
 def _check(problem: Problem, run: Run, form: str) -> None:
-    """Raise ProgramError unless a module in another form computes what the original does."""
+    """Raise ProgramError unless a module in another form computes the same as the original."""
     try:
         found = problem.judge(run(problem.inputs))
     except (IrgymError, jax.errors.JaxRuntimeError, TypeError, ValueError) as error:

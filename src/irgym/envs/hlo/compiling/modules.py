@@ -1,4 +1,4 @@
-"""What is known of the modules that passes make of a program, shared by all its tasks."""
+"""Cache of the modules that passes make of a program, shared by all its tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from irgym.envs.hlo.compiling.store import Failure, Request, Summary
 from irgym.envs.hlo.observing.opcodes import COUNTED
 
 KNOWN = 50_000
-"""Transitions of a program that are remembered; then it is begun anew."""
+"""Greatest number of transitions of a program in the cache; a full cache is cleared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """What is known of a module.
+    """Analysis of a module.
 
     Attributes:
         counts: Shape [len(OPCODES)]; instructions of each opcode in all computations.
         total: Instructions in all computations.
         entry: Instructions of the entry computation.
-        possible: Shape [len(PASSES)]; false where the module has nothing that the pass could change.
-        analysis: FLOPs, transcendental operations, bytes accessed; None unless asked for.
+        possible: Shape [len(PASSES)]; false where the pass has nothing to change.
+        analysis: FLOPs, transcendental operations, bytes accessed; None unless requested.
     """
 
     counts: NDArray[np.int32]
@@ -37,12 +37,12 @@ class Node:
 
     @cached_property
     def counted(self) -> NDArray[np.float32]:
-        """The counts that features show, shape [len(COUNTED)]."""
+        """Counts of the opcodes that features use, shape [len(COUNTED)]."""
         return self.counts[COUNTED].astype(np.float32)
 
 
 def node_of(summary: Summary) -> Node:
-    """Return the node of a child's summary."""
+    """Return the node of a summary from a child process."""
     counts = np.frombuffer(summary.counts, dtype=np.int32)
     bits = np.frombuffer(summary.possible.to_bytes(_BYTES, "little"), dtype=np.uint8)
     possible = np.unpackbits(bits, count=len(PASSES), bitorder="little").astype(np.bool_)
@@ -53,19 +53,19 @@ _BYTES = -(-len(PASSES) // 8)
 
 
 PassPath = tuple[int, ...]
-"""Kinds of the passes that changed the module, from the program as written on."""
+"""Kinds of the passes that changed the module, starting from the original."""
 
 
 class ProgramModules:
-    """The modules of one program, by the path of passes that leads to each.
+    """The modules of one program, by the path of passes to each.
 
-    Passes are deterministic, so a transition that was seen once is never run again.
+    Passes are deterministic, so a known transition is never run again.
 
     Attributes:
         uri: Canonical URI of the program.
         file: File of its HloModuleProto.
-        content: Stands for the content of that file.
-        pool: Where passes run.
+        content: Digest of the content of that file.
+        pool: The processes that run passes.
     """
 
     def __init__(self, uri: str, file: Path, content: str, pool: Pool) -> None:
@@ -79,7 +79,7 @@ class ProgramModules:
 
     @cached_property
     def root(self) -> Node:
-        """The program as written, analysed.
+        """The original, with its cost analysis.
 
         Raises:
             ProgramError: The program cannot be read.
@@ -87,18 +87,18 @@ class ProgramModules:
         return node_of(self.pool.call("look", self.file, (), True))
 
     def known(self, path: PassPath, kind: int, analysed: bool) -> bool:
-        """Say whether a transition needs no run."""
+        """Say whether a transition is in the cache, with a cost analysis if `analysed`."""
         if (path, kind) not in self._known:
             return False
         found = self._known[path, kind]
         return not (analysed and isinstance(found, Node) and found.analysis is None)
 
     def result(self, path: PassPath, kind: int) -> Node | Failure | None:
-        """Return where a known transition leads: None where the pass changes nothing."""
+        """Return the result of a known transition: None if the pass changes nothing."""
         return self._known[path, kind]
 
     def record(self, path: PassPath, kind: int, reply: Summary | Failure | None) -> Node | Failure | None:
-        """Remember a transition and return where it leads."""
+        """Add a transition to the cache and return its result."""
         if len(self._known) >= KNOWN:
             self._known.clear()
         result = node_of(reply) if isinstance(reply, Summary) else reply
@@ -106,7 +106,7 @@ class ProgramModules:
         return result
 
     def digest(self, path: PassPath) -> int:
-        """Return a number that equal graphs share; see `Module.digest`."""
+        """Return a hash of the graph; see `Module.digest`."""
         if path not in self._digests:
             if len(self._digests) >= KNOWN:
                 self._digests.clear()
@@ -122,7 +122,7 @@ class ProgramModules:
         )
 
     def analysis(self, path: PassPath, node: Node) -> tuple[float, float, float]:
-        """Return the cost analysis of a module, asking for it where it is not known."""
+        """Return the cost analysis of a module, requesting it if it is not known."""
         if node.analysis is not None:
             return node.analysis
         if path not in self._analyses:
@@ -137,11 +137,11 @@ class ProgramModules:
 def run_passes(
     steps: Sequence[tuple[ProgramModules, PassPath, int]], analysed: bool
 ) -> list[Node | Failure | None]:
-    """Return where steps of programs lead; those not known yet are run, spread over the pool.
+    """Return the results of steps of programs; unknown ones are run, spread over the pool.
 
     Args:
         steps: Program, path and pass of each; all programs have the same pool.
-        analysed: Whether the cost analysis of the results is wanted.
+        analysed: Whether to request the cost analysis of the results.
     """
     found = {step: step[0].result(step[1], step[2]) for step in steps if step[0].known(*step[1:], analysed)}
     unknown = list(dict.fromkeys(step for step in steps if step not in found))

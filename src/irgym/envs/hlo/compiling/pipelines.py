@@ -1,8 +1,8 @@
-"""XLA's own orders of passes: what results are compared with.
+"""XLA's default orders of passes, the baselines of results.
 
-Both are reconstructed from the passes that jaxlib logs while it compiles for the CPU
-(TF_CPP_VMODULE=hlo_pass_pipeline=1), up to the assignment of layouts. `core` keeps what simplifies whatever
-the target; `cpu` is all of it, with the expansions that XLA:CPU makes for its own code generator.
+Both are reconstructed from the passes that jaxlib logs while compiling for the CPU
+(TF_CPP_VMODULE=hlo_pass_pipeline=1), up to layout assignment. `core` has the target-independent
+simplifications; `cpu` has all passes, including the expansions for XLA:CPU's code generator.
 """
 
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ from irgym.envs.hlo.actions import KIND, PASSES
 from irgym.envs.hlo.state import HloState
 
 ROUNDS = 25
-"""Repetitions after which XLA gives up on a fixpoint."""
+"""Repetitions after which XLA stops looking for a fixpoint."""
 
 MERGING = "computation-deduplicator"
-"""irgym's own pass, which neither order has."""
+"""A pass of irgym, which neither order contains."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """Passes run once, passes run until none changes anything, and passes run once after these, repeated.
+    """Stages of passes, run once and to a fixpoint in turn.
 
     Attributes:
         name: Name in tables.
         summary: One line.
-        stages: Passes by stage; those of every second stage, from the second on, run to their fixpoint.
+        stages: Passes by stage; the second, fourth, ... stage runs until no pass changes anything.
     """
 
     name: str
@@ -81,16 +81,16 @@ ORDERS = {order.name: order for order in (CORE, CPU)}
 """The default orders by name."""
 
 FINISHING = Order("finishing", "`core`, then equal computations kept once", (*CORE.stages, (MERGING,)))
-"""What follows a policy's episode: inlining leaves copies of the computations that reductions call."""
+"""Passes after a policy's episode: inlining leaves copies of the computations that reductions call."""
 
 
 def schedule_of(order: Order, task: Task[HloState], start: HloState | None = None) -> Schedule:
-    """Return the passes of an order that change the program, in order; they may be more than the horizon.
+    """Return the passes of an order that change the program, in order; there may be more than the horizon.
 
     Args:
         order: The order.
         task: The program.
-        start: Where to begin; by default the program as written.
+        start: Initial state; by default the original program.
     """
     state = begun = task.initial() if start is None else start
     for number, stage in enumerate(order.stages):

@@ -1,4 +1,4 @@
-"""The parent's side: passes run in isolated processes, where the modules of earlier passes stay loaded."""
+"""Parent side: passes run in isolated processes, which keep the modules of earlier passes loaded."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from irgym.measure.isolation.protocol import Reply as ChildReply
 from irgym.measure.pool import WorkerPool
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=6 * GIB)
-"""What a call may use, a batch of passes or one alone; a batch that takes longer is run one by one."""
+"""Limits of a call; the passes of a batch that exceeds them are run one by one."""
 
 _MODULE = "irgym.envs.hlo.compiling.store"
 
@@ -36,9 +36,9 @@ class Pool:
         self._workers = WorkerPool(LIMITS, workers)
 
     def step(self, requests: Sequence[Request]) -> list[Reply]:
-        """Run passes, each in the process that holds the module, if one does.
+        """Run passes, each in the process that holds the module, if there is one.
 
-        A pass that ends its process, takes too long or wants too much memory costs its own request only.
+        A pass that crashes its process, or exceeds its time or memory, fails only its request.
         """
         call = f"{_MODULE}:step"
         replies = self._workers.run(call, requests, key=lambda request: request[:2], left=_made)
@@ -48,10 +48,10 @@ class Pool:
         ]
 
     def call(self, function: str, program: str, path: tuple[int, ...], *arguments: Any) -> Any:
-        """Call a function of the store on a module, in the process that is likely to hold it.
+        """Call a function of the store on a module, in the process that probably holds it.
 
         Raises:
-            IrgymError: The program is at fault, or its process died of it.
+            IrgymError: The program is at fault, or it crashed the process.
         """
         call = Call(f"{_MODULE}:{function}", (program, path, *arguments))
         reply = self._workers.call(call, (program, path))
@@ -67,7 +67,7 @@ class Pool:
 
 
 def _made(request: Request, reply: Reply) -> Key | None:
-    """Return which module a pass has made."""
+    """Return the key of the module that a pass made; None if it made none."""
     return (request.program, (*request.path, request.kind)) if isinstance(reply, Summary) else None
 
 
@@ -80,13 +80,13 @@ def _step_reply(call: Call, reply: ChildReply) -> Reply:
 
 
 def failed_check(detail: str) -> str:
-    """Return the check within XLA that ended a process, from its last lines, or these where there is none."""
+    """Return the failed check of XLA in the last lines of a process, or the lines if there is none."""
     check = re.search(r"Check failed: (.*?)(?: Fatal Python error| \*\*\*|$)", detail)
     return check.group(1) if check else detail
 
 
 def _reason(reply: ChildReply) -> str:
-    """Return in one line how a process died."""
+    """Return in one line how a process ended."""
     if isinstance(reply, Crashed):
         return f"XLA aborted: {failed_check(reply.detail)}"
     if isinstance(reply, OutOfMemory):

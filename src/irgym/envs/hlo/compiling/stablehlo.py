@@ -1,7 +1,7 @@
-"""From an HloModuleProto to the StableHLO that jaxlib's compiler takes; imports jaxlib, so only in children.
+"""Conversion of HloModuleProtos to StableHLO for jaxlib. Imports jaxlib: for child processes only.
 
-The conversion is jaxlib's own. It leaves `bitcast`, which some passes put in place of a reshape, to a dialect
-that the compiler then reads wrongly; here it becomes what it means: transpositions and a reshape.
+jaxlib does the conversion, except that it keeps `bitcast`, which some passes put in place of a reshape, in a
+dialect that its compiler reads wrongly. Here a bitcast becomes transpositions and a reshape.
 """
 
 # jaxlib has no type stubs.
@@ -22,31 +22,31 @@ _BITCAST = re.compile(
 
 
 def stablehlo(proto: bytes) -> str:
-    """Return a module as MLIR text, with no argument donated.
+    """Return a module as MLIR text, without donated arguments.
 
     Args:
         proto: Serialized HloModuleProto.
 
     Raises:
-        ProgramError: It calls back into Python, or is made for several devices.
+        ProgramError: It calls back into Python, or is for several devices.
         ValueError: jaxlib cannot convert it.
     """
     check_one_device(proto)
     text: str = _jax.mlir.xla_computation_to_mlir_module(_hlo.XlaComputation(proto))
-    # The address of the Python function is another process's.
+    # The address of the Python function belongs to another process.
     check_no_callback("the program", proto)
     text = re.sub(r"mhlo\.input_output_alias = \[[^\]]*\]", "mhlo.input_output_alias = []", text, count=1)
     return _BITCAST.sub(_reinterpreted, text)
 
 
 def check_one_device(proto: bytes) -> None:
-    """Make sure that a module is made for one device, as those are that run here.
+    """Check that a module is for one device.
 
     Args:
-        proto: Serialized HloModuleProto, as the reading of a file left it.
+        proto: Serialized HloModuleProto, with the attributes that reading a file adds.
 
     Raises:
-        ProgramError: It is made for several.
+        ProgramError: It is for several.
     """
     for count in map(int, re.findall(rb"irgym\.(?:replicas|partitions)\x12.(\d+)", proto, re.DOTALL)):
         if count > 1:
@@ -54,10 +54,10 @@ def check_one_device(proto: bytes) -> None:
 
 
 def check_no_callback(name: str, proto: bytes) -> None:
-    """Make sure that a module runs without the process that made it.
+    """Check that a module runs without the process that made it.
 
     Args:
-        name: What the error calls the program.
+        name: Name of the program in the error.
         proto: Serialized HloModuleProto.
 
     Raises:
@@ -72,7 +72,7 @@ def check_no_callback(name: str, proto: bytes) -> None:
 
 
 def _reinterpreted(match: re.Match[str]) -> str:
-    """Return a bitcast as operations on values: to the order in memory, to the new shape, and back."""
+    """Return a bitcast as a transposition to the order in memory, a reshape, and a transposition back."""
     before, after = (match[name].split("x")[:-1] for name in ("before", "after"))
     element = match["element"]
     attributes = match["attributes"] or ""
@@ -96,7 +96,7 @@ def _reinterpreted(match: re.Match[str]) -> str:
 
 
 def _major_to_minor(attributes: str, name: str, rank: int) -> list[int]:
-    """Return a layout's dimensions, the slowest first; row-major where there is none."""
+    """Return a layout's dimensions, the slowest first; row-major by default."""
     found = re.search(rf"{name} = dense<\[?([\d, ]*)\]?>", attributes)
     if found is None:
         return list(range(rank))

@@ -1,11 +1,11 @@
-"""The child's side: modules by program and path, made on demand. `Pool` calls the functions at the end.
+"""Child side: modules by program and path, made on demand. `Pool` calls the functions at the end.
 
-A path is the kinds of the passes that changed the module, from the program as written on. Requests name the
-path, so a child that was replaced after a crash answers as well as one that holds the module: it replays.
+A path holds the kinds of the passes that changed the module, starting from the original. Requests name the
+path, so a child that replaces a crashed one can answer by replaying it.
 
-A copy costs more than most passes. An episode moves on in a straight line, so a step takes over the module of
-the path that it starts from; where steps start again and again (a search, episodes that share a beginning),
-the module stays, and each of them copies it.
+A copy costs more than most passes. An episode follows one path, so a step takes over the module that it
+starts from. A module from which many steps start (a search, episodes with a common prefix) is kept, and every
+step copies it.
 """
 
 from collections import OrderedDict
@@ -21,13 +21,13 @@ from irgym.envs.hlo.compiling.engine import REASON, Engine, Module, PassFailure,
 from irgym.envs.hlo.observing.opcodes import OPCODES
 
 CAPACITY = 600_000
-"""Instructions that a child holds in all its modules, about 1 GB."""
+"""Greatest number of instructions in all modules of a child, about 1 GB."""
 
 REMEMBERED = 100_000
-"""Paths of which a child remembers how often they were replayed."""
+"""Greatest number of paths whose replays a child counts."""
 
 REPLAYS = 2
-"""Replays of a path after which its module stays: two of them cost more than the copy that keeps it."""
+"""Replays of a path after which its module is kept: two replays cost more than a copy."""
 
 Key = tuple[str, tuple[int, ...]]
 
@@ -39,7 +39,7 @@ class Request(NamedTuple):
         program: File of the program's HloModuleProto.
         path: Kinds of the passes that led to the module.
         kind: The pass.
-        analysed: Whether the cost analysis of the result is wanted.
+        analysed: Whether to compute the cost analysis of the result.
     """
 
     program: str
@@ -49,13 +49,13 @@ class Request(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What the parent keeps of a module.
+    """Summary of a module for the parent.
 
     Attributes:
         counts: Instructions of each opcode in all computations, int32 as bytes.
         entry: Instructions of the entry computation.
-        possible: A bit for each kind of pass; 0 where the module has nothing that it could change.
-        analysis: FLOPs, transcendental operations and bytes accessed, where asked for.
+        possible: A bit for each kind of pass; 0 if the pass has nothing to change.
+        analysis: FLOPs, transcendental operations and bytes accessed; None unless requested.
     """
 
     counts: bytes
@@ -65,7 +65,7 @@ class Summary(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A pass failed.
+    """Failure of a pass.
 
     Attributes:
         reason: One line.
@@ -75,7 +75,7 @@ class Failure(NamedTuple):
 
 
 Reply = Summary | Failure | None
-"""What a step led to; None where the pass changed nothing."""
+"""Result of a step; None if the pass changed nothing."""
 
 
 class Store:
@@ -83,7 +83,7 @@ class Store:
 
     Args:
         engine: Runs the passes.
-        capacity: Instructions to hold in all modules; the least recently used go first.
+        capacity: Greatest number of instructions in all modules; the least recently used are evicted.
     """
 
     def __init__(self, engine: Engine, capacity: int = CAPACITY) -> None:
@@ -99,7 +99,7 @@ class Store:
         self._spare: tuple[Key, Module] | None = None
 
     def module(self, program: str, path: tuple[int, ...]) -> Module:
-        """Return the module at a path, to look at or to copy; it stays in the store.
+        """Return the module at a path, to inspect or to copy; it stays in the store.
 
         Raises:
             PassFailure: A pass on the way fails.
@@ -114,7 +114,7 @@ class Store:
         return found
 
     def exported(self, program: str, path: tuple[int, ...]) -> Module:
-        """Return the module at a path made anew, with what it says of the source.
+        """Return a new module at a path, with source locations.
 
         Raises:
             PassFailure: A pass on the way fails.
@@ -125,14 +125,14 @@ class Store:
         return module
 
     def step(self, requests: Sequence[Request]) -> list[Reply]:
-        """Run passes; requests from one module should follow each other."""
+        """Run passes; requests on the same module should be adjacent."""
         replies: list[Reply] = []
         for (program, path), group in groupby(requests, key=lambda request: request[:2]):
             replies += self._step_from(program, path, list(group))
         return replies
 
     def _step_from(self, program: str, path: tuple[int, ...], requests: list[Request]) -> list[Reply]:
-        """Run several passes on one module, each on the module as it is."""
+        """Run several passes, each on the module at `path`."""
         key = (program, path)
         base = self.module(program, path)
         stays = not path or key in self._pinned
@@ -168,7 +168,7 @@ class Store:
         """Run an action's passes in place; return whether one of them changed the module.
 
         Raises:
-            PassFailure: One returned an error.
+            PassFailure: A pass returned an error.
         """
         changed = False
         for number in self._passes[kind]:
@@ -176,14 +176,14 @@ class Store:
         return changed
 
     def summary(self, module: Module, analysed: bool) -> Summary:
-        """Return what the parent keeps of a module."""
+        """Return the summary of a module for the parent."""
         counts, entry, passes = module.summary()
         possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
         analysis = module.analysis() if analysed else None
         return Summary(counts.tobytes(), entry, possible, analysis)
 
     def _replayed(self, program: str, path: tuple[int, ...]) -> Module:
-        """Return a new module, from a copy of the nearest one on the way."""
+        """Return a new module, replayed from a copy of its nearest ancestor in the store."""
         for length in range(len(path) - 1, -1, -1):
             nearest = self._modules.get((program, path[:length]))
             if nearest is not None:
@@ -199,7 +199,7 @@ class Store:
         return module
 
     def _copy(self, key: Key, module: Module) -> Module:
-        """Return a copy of the module of a path: the one that passes left as it was, or a new one."""
+        """Return a copy of a module: the spare one that passes left unchanged, or a new one."""
         if self._spare is not None and self._spare[0] == key:
             _, spare = self._spare
             self._spare = None
@@ -207,7 +207,7 @@ class Store:
         return module.clone()
 
     def _count_replay(self, key: Key) -> None:
-        """Remember that a path was replayed, and pin its module where that happens again."""
+        """Count a replay of a path, and pin its module after `REPLAYS` of them."""
         self._replays[key] = self._replays.get(key, 0) + 1
         if self._replays[key] >= REPLAYS:
             self._pinned.add(key)
@@ -215,7 +215,7 @@ class Store:
             self._replays.popitem(last=False)
 
     def _let_go(self, key: Key) -> None:
-        """Hold the module of a path no more; it may have had to give way to others already."""
+        """Remove the module of a path, unless it was evicted already."""
         if key in self._modules:
             self._held -= self._sizes.pop(key)
             del self._modules[key]
@@ -248,7 +248,7 @@ def store() -> Store:
     """Return this process's store.
 
     Raises:
-        BackendError: The engine cannot be loaded, or is not the one that the features are made for.
+        BackendError: The engine cannot be loaded, or its opcodes are not those of the features.
     """
     engine = load_engine()
     if engine.opcodes != OPCODES:
@@ -262,7 +262,7 @@ def step(requests: Sequence[Request]) -> list[Reply]:
 
 
 def look(program: str, path: tuple[int, ...], analysed: bool) -> Summary:
-    """Return what the parent keeps of a module."""
+    """Return the summary of a module for the parent."""
     return store().summary(store().module(program, path), analysed)
 
 
@@ -273,7 +273,7 @@ def graph(program: str, path: tuple[int, ...]) -> tuple[bytes, bytes]:
 
 
 def verify(program: str, path: tuple[int, ...]) -> str:
-    """Run XLA's verifier; return what it finds wrong, in one line, or nothing."""
+    """Run XLA's verifier; return its error in one line, or nothing."""
     try:
         store().module(program, path).verify()
     except PassFailure as failure:
@@ -282,12 +282,12 @@ def verify(program: str, path: tuple[int, ...]) -> str:
 
 
 def digest(program: str, path: tuple[int, ...]) -> int:
-    """Return a number that equal graphs share; see `Module.digest`."""
+    """Return a hash of the graph; see `Module.digest`."""
     return store().module(program, path).digest()
 
 
 def fingerprint(program: str, path: tuple[int, ...]) -> int:
-    """Return a number that stands for the module, equal in every process."""
+    """Return a hash of the module; see `Module.fingerprint`."""
     return store().module(program, path).fingerprint()
 
 
@@ -295,7 +295,7 @@ def text(program: str, path: tuple[int, ...]) -> str:
     """Return a module as HLO text.
 
     Raises:
-        ProgramError: XLA does not read all of it back.
+        ProgramError: XLA does not read it back unchanged.
     """
     module = store().exported(program, path)
     written = module.text()
@@ -307,7 +307,7 @@ def proto(program: str, path: tuple[int, ...]) -> bytes:
     """Return a module as a serialized HloModuleProto.
 
     Raises:
-        ProgramError: XLA does not read all of it back.
+        ProgramError: XLA does not read it back unchanged.
     """
     module = store().exported(program, path)
     written = module.proto()
@@ -316,8 +316,8 @@ def proto(program: str, path: tuple[int, ...]) -> bytes:
 
 
 def _check_whole(module: Module, read: Module, form: str, other: str) -> None:
-    """Raise ProgramError unless a module that was written and read back says what it said before."""
-    ours, theirs = (sorted(one.text().splitlines()) for one in (module, read))
+    """Raise ProgramError unless a module that was written and read back has the same text."""
+    ours, theirs = (sorted(version.text().splitlines()) for version in (module, read))
     if ours != theirs:
         kept = set(theirs)
         lost = next((line.strip() for line in ours if line not in kept), "order")

@@ -1,4 +1,4 @@
-"""The versions that HLO results depend on."""
+"""Versions that the results of hlo depend on."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -22,18 +22,18 @@ CODE = (
     "envs/hlo/compiling/stablehlo.py",
     "envs/hlo/compiling/store.py",
 )
-"""The sources that run passes, and check and time modules, beside those of all environments."""
+"""Sources that run passes, and check and time modules, in addition to those of all environments."""
 
 
 @cache
 def toolchain() -> str:
-    """Return in words what passes and measurements run on."""
+    """Return the toolchain of passes and measurements, in words."""
     jaxlib = installed("jaxlib") or "missing"
     return f"XLA of TensorFlow {TENSORFLOW}; jaxlib {jaxlib}; irgym's code {digest_of(*CODE)}"
 
 
 def installed(package: str) -> str:
-    """Return a package's version; empty where it is not installed."""
+    """Return a package's version; empty if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The observation of irgym's own policies: counts of operations, what changed, and what was done."""
+"""Feature vector of irgym's policies: counts of operations, recent changes, and passes used."""
 
 import math
 
@@ -11,20 +11,21 @@ from irgym.envs.hlo.observing.opcodes import COUNTED
 from irgym.envs.hlo.state import HloState
 
 GENERAL = 6
-"""Features that belong to no opcode and no pass."""
+"""Number of features of the module and the episode as a whole."""
 
 FEATURES = 3 * len(COUNTED) + 3 * len(PASSES) + GENERAL
 """Length of the feature vector."""
 
 
 def features(root: Node, state: HloState, horizon: int) -> NDArray[np.float32]:
-    """Return what a policy sees of a state, shape [FEATURES].
+    """Return the feature vector of a state, shape [FEATURES].
 
-    For each opcode: the logarithm of its count, its share of all operations of the program as written, and by
-    how much the last step changed that share (both times 10). For each pass: how often it changed the module
-    (capped at 3, as a share of that), whether it was the last, whether it was seen to change nothing since.
-    Then the remaining operations as a share of the first and of those before the last step, their logarithm,
-    the entry's share of them, the steps left and whether the last pass changed anything.
+    - For each opcode: the logarithm of its count; its count relative to all operations of the original; the
+      change of that ratio by the last step (both ratios times 10).
+    - For each pass: how often it changed the module (divided by 3, at most 1); whether it ran last; whether
+      it has had no effect since the module last changed.
+    - For the module: its operations relative to the original and to the module before the last step; their
+      logarithm; the entry computation's share; the share of steps left; whether the last pass had an effect.
     """
     vector = np.zeros(FEATURES, dtype=np.float32)
     logs, shares, changes = vector[: 3 * len(COUNTED)].reshape(3, -1)

@@ -1,4 +1,4 @@
-"""What policies see of a module, and what Gymnasium shows."""
+"""Observations of modules, for policies and for Gymnasium."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _graph_space() -> spaces.Graph:
 VIEWS = views_of(
     array_view(
         "features",
-        "counts, changes, passes used and tried, as irgym's own policies see them",
+        "feature vector of irgym's policies: counts, changes, passes used and tried",
         (FEATURES,),
         lambda task, state: features(task.modules.root, state, task.horizon),
     ),
@@ -83,7 +83,7 @@ VIEWS = views_of(
     ObservationView(
         "graph",
         "the module as a graph: nodes are opcode, computation and elements, float32, [N, 3]; edges lead from "
-        "operands to users, or from what is called to its callers, one-hot, float32, [E, 2]",
+        "operands to users, or from called computations to callers, one-hot, float32, [E, 2]",
         _graph_space,
         _graph,
     ),

@@ -1,4 +1,4 @@
-"""XLA's opcodes, in the order of the engine's counts."""
+"""XLA's opcodes, in the order in which the engine counts them."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _NAMES = (
 )
 
 OPCODES = tuple(_NAMES.split())
-"""All opcodes of XLA as of TensorFlow 2.21; the engine is checked against them when it is loaded."""
+"""All opcodes of XLA as of TensorFlow 2.21. Loading the engine checks them."""
 
 SINGLE_DEVICE = tuple(
     opcode
@@ -39,7 +39,7 @@ SINGLE_DEVICE = tuple(
         "reduce-scatter",
     }
 )
-"""Opcodes that occur in modules for one device: what features count."""
+"""Opcodes of single-device modules; features count only these."""
 
 COUNTED = np.array([OPCODES.index(opcode) for opcode in SINGLE_DEVICE], dtype=np.intp)
-"""Their places in `OPCODES`."""
+"""Indices of `SINGLE_DEVICE` in `OPCODES`."""

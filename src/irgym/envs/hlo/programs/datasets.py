@@ -1,23 +1,23 @@
-"""Data sets of graphs, each with a fixed split into training and test programs.
+"""Data sets of programs, each with a fixed split into training and test programs.
 
-`families`, the default, is `networks` and `numerics` together.
+`families`, the default, is the union of `networks` and `numerics`.
 
-How `networks`, training steps and forward passes of neural networks, is split:
+`networks` has training steps and forward passes of neural networks. Its split:
 
 - Nine families are in the test split only: vit, moe, decode, resnet50, densenet, unet, gru, ppo, pinn.
-- Four are in both, at depths that are disjoint: gpt2 (1, 2, 3, 5, 7 and 9 layers against 4, 6, 8, 10 and
-  12), bert (1, 2, 5 and 8 against 3, 4, 6 and 12), resnet18 (stages of 1 block against 2 and 3), mlp (up to
-  4 layers against 5 to 8). A scan over layers hides the depth, so gpt2 has scans in the test split only and
+- Four are in both splits, at disjoint depths: gpt2 (1, 2, 3, 5, 7 and 9 layers against 4, 6, 8, 10 and 12),
+  bert (1, 2, 5 and 8 against 3, 4, 6 and 12), resnet18 (stages of 1 block against 2 and 3), mlp (up to 4
+  layers against 5 to 8). A scan over layers hides the depth, so gpt2 has scans in the test split only and
   bert in the training split only.
 - The other fourteen are in the training split only.
 
-Training graphs have fewer than 9,000 operations before any pass. Within a family graphs differ by depth,
-optimiser, clipping, dropout, rematerialisation, number format or mode, hence in their operations; sizes
-that change shapes alone are left at their defaults, for they hardly change what passes do.
+Training programs have fewer than 9,000 operations before any pass. The programs of a family differ in
+operations: by depth, optimiser, clipping, dropout, rematerialisation, number format or mode. Sizes that
+change only shapes keep their defaults, as they hardly affect passes.
 
-How `numerics`, code that is no network, is split: whole families, two of each group in the test split only
-(gp, matfun; particles, pricing; minimise, gas; kalman, picture; clusters, alignment), the other twenty in the
-training split only. Within a family graphs differ by method, model, derivative or unrolling.
+`numerics` has numerical code. It is split by families: two of each group are in the test split only (gp,
+matfun; particles, pricing; minimise, gas; kalman, picture; clusters, alignment), the other twenty in the
+training split only. The programs of a family differ by method, model, derivative or unrolling.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ from irgym.envs.hlo.programs.families import FAMILIES
 from irgym.envs.hlo.programs.uris import parse_program
 
 DEFAULT = "families"
-"""The data set to train on and to compare with."""
+"""Name of the default data set, for training and comparison."""
 
 TEST_NETWORKS = ("vit", "moe", "decode", "resnet50", "densenet", "unet", "gru", "ppo", "pinn")
 """The families that `networks` never trains on."""
@@ -54,7 +54,7 @@ _OPTIMIZERS = tuple(f"optimizer={name}" for name in ("sgd", "momentum", "lion", 
 
 
 def _grid(family: str, *axes: Sequence[str]) -> list[str]:
-    """Return the canonical URIs of every combination of one query from each axis; an empty query is none."""
+    """Return the canonical URIs of all combinations of a query from each axis; a query may be empty."""
     queries = [""]
     for axis in axes:
         queries = ["&".join(filter(None, (query, choice))) for query in queries for choice in axis]
@@ -152,8 +152,8 @@ def _words(name: str, *values: str) -> list[str]:
 
 
 def _all(family: str, name: str) -> list[str]:
-    """Return every word that a parameter of a family may be."""
-    return _words(name, *next(one.choices for one in FAMILIES[family].options if one.name == name))
+    """Return a query for each choice of an option of a family."""
+    return _words(name, *next(option.choices for option in FAMILIES[family].options if option.name == name))
 
 
 def _numeric_train() -> list[str]:
@@ -254,7 +254,7 @@ def _networks() -> Dataset:
 def _numerics() -> Dataset:
     return _dataset(
         "numerics",
-        "30 families of code that is no network; none is in both splits",
+        "30 families of numerical code; none is in both splits",
         _numeric_train(),
         _numeric_test(),
     )
@@ -292,7 +292,7 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
     "tiny": _tiny,
     "full": _full,
 }
-"""The data sets, the default first."""
+"""The data sets by name, the default first."""
 
 dataset = partial(dataset_of, DATASETS)
-"""Returns a data set by its name."""
+"""Returns the data set of a name."""

@@ -30,7 +30,7 @@ def _width(tiny: int, full: int, low: int = 1) -> Option:
 
 
 def _attention(layers: int, width: int, heads: int) -> tuple[Option, ...]:
-    """Return depth, width and heads of a transformer; those given are the published ones."""
+    """Return the depth, width and heads of a transformer; the arguments are the published values."""
     return depth("layers", 2, layers), _width(64, width), size("heads", 4, heads, high=256)
 
 

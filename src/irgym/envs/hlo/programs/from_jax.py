@@ -1,4 +1,4 @@
-"""From functions in JAX to programs of hlo."""
+"""Programs of hlo from functions in JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,17 +12,17 @@ from irgym.measure.store import stem_of
 def program_of_function(function: Callable[..., Any], arguments: Sequence[Any]) -> str:
     """Return the URI of a function in JAX: its HLO before any of XLA's passes.
 
-    The module is kept in the user's cache folder under a name made of its content, so that the URI
-    means the same program in every later process.
+    The module is stored in the user's cache folder under a name derived from its content, so the URI means
+    the same program in later processes.
 
     Args:
         function: A function of arrays, jitted or not.
-        arguments: Arrays or `jax.ShapeDtypeStruct`s, nested as the function takes them; only shapes matter.
+        arguments: Arrays or `jax.ShapeDtypeStruct`s, nested as the function expects; only shapes matter.
 
     Raises:
         BackendError: jax is not installed.
-        ProgramError: jax cannot lower the function to one static HLO module; or it has static arguments,
-            draws random numbers outside jax or keeps state.
+        ProgramError: jax cannot lower the function to one static HLO module; or the function has static
+            arguments, draws random numbers outside jax or keeps state.
         StorageError: The cache folder cannot be written.
     """
     if not installed("jax"):

@@ -1,6 +1,6 @@
-"""From a model in JAX or a file to an HloModuleProto; imports jax, so it runs in child processes."""
+"""Lowering of models in JAX and of files to HloModuleProtos. Imports jax: for child processes only."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportMissingTypeStubs=false
 
@@ -38,10 +38,10 @@ _PROTO = (".pb",)
 def lower(uri: str) -> bytes:
     """Return the unoptimised HloModuleProto of a program; for a file see `convert`.
 
-    Sets jax to the CPU and to its default number formats: call it in a process of its own.
+    Sets jax to the CPU and to its default number formats: call it in a separate process.
 
     Raises:
-        ProgramError: The URI is malformed, or jax refuses the combination of its parameters.
+        ProgramError: The URI is malformed, or jax rejects the combination of its parameters.
     """
     program = parse_program(uri)
     if program.path is not None:
@@ -49,7 +49,7 @@ def lower(uri: str) -> bytes:
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_enable_x64", False)
     jax.config.update("jax_threefry_partitionable", True)
-    # The graph shall not depend on where irgym is installed.
+    # The module must not depend on the folder in which irgym is installed.
     jax.config.update("jax_traceback_in_locations_limit", 0)
     return _model_proto(program)
 
@@ -65,10 +65,10 @@ def _model_proto(program: ProgramUri) -> bytes:
 
 
 def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Return the unoptimised HloModuleProto of a function, for the CPU; its jax settings are left alone.
+    """Return the unoptimised HloModuleProto of a function for the CPU, under the current settings of jax.
 
     Args:
-        function: What `jax.jit` accepts, or its result.
+        function: A function that `jax.jit` accepts, or its result.
         arguments: Arrays or `jax.ShapeDtypeStruct`s, in pytrees.
 
     Raises:
@@ -84,7 +84,7 @@ def lower_function(function: Callable[..., Any], arguments: tuple[Any, ...]) -> 
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """Return a function as `jax.jit` makes it, which it may be already."""
+    """Return the jitted form of a function, which may be jitted already."""
     return function if hasattr(function, "trace") else jax.jit(function)
 
 
@@ -94,7 +94,7 @@ def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def convert(source: str) -> bytes:
-    """Return the HloModuleProto that a file holds.
+    """Return the HloModuleProto in a file.
 
     Args:
         source: HLO text (.hlo, .txt), an HloModuleProto or HloProto (.pb), or StableHLO as text, bytecode
@@ -140,9 +140,9 @@ def to_stablehlo(proto: bytes) -> str:
 
 
 def to_exported(proto: bytes) -> bytes:
-    """Return an HloModuleProto as `jax.export.deserialize` reads it; `call` takes and returns flat arrays.
+    """Return an HloModuleProto in the form of `jax.export.deserialize`; `call` takes and returns flat arrays.
 
-    jax makes the frame from a function of the same arguments and results, whose code is exchanged.
+    jax exports a function with the same arguments and results, whose code is then replaced.
 
     Raises:
         ProgramError: It has operations that StableHLO lacks, nested tuples, or numbers that jax lacks.
@@ -150,13 +150,14 @@ def to_exported(proto: bytes) -> bytes:
     text = to_stablehlo(proto)
     with make_ir_context():
         module = ir.Module.parse(text)
-        main = next(one for one in module.body if ir.StringAttr(one.attributes["sym_name"]).value == "main")
+        functions = {ir.StringAttr(part.attributes["sym_name"]).value: part for part in module.body}
+        main = functions["main"]
         kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
         takes, gives = list(map(_structure, kind.inputs)), list(map(_structure, kind.results))
 
     def frame(*arguments: Any) -> tuple[Any, ...]:
         del arguments
-        return tuple(jnp.zeros(one.shape, one.dtype) for one in gives)
+        return tuple(jnp.zeros(result.shape, result.dtype) for result in gives)
 
     with jax.enable_x64(True):  # else 64-bit numbers would be narrowed
         framed = jax.jit(frame, keep_unused=True)
@@ -165,12 +166,12 @@ def to_exported(proto: bytes) -> bytes:
 
 
 def portable(text: str) -> bytes:
-    """Return StableHLO in the form that jax exchanges for the code of an exported function.
+    """Return StableHLO in the portable form of the code of an exported function.
 
     Raises:
         ProgramError: It has operations of other dialects.
     """
-    # As jax does: any jax of the last four weeks before this one reads it, and all later ones for long.
+    # As jax does: any jax released in the four weeks before this one reads it, as do later ones.
     version = get_version_from_compatibility_requirement(StablehloCompatibilityRequirement.WEEK_4)
     with make_ir_context():
         try:
@@ -182,10 +183,10 @@ def portable(text: str) -> bytes:
 
 
 def _structure(kind: Any) -> jax.ShapeDtypeStruct:
-    """Return shape and type of a tensor.
+    """Return the shape and type of a tensor.
 
     Raises:
-        ProgramError: It is no tensor, or of numbers that numpy has no name for.
+        ProgramError: It is not a tensor, or numpy has no name for its element type.
     """
     try:
         tensor = ir.RankedTensorType(kind)
@@ -203,7 +204,7 @@ _DTYPES = {
     "complex<f32>": "complex64",
     "complex<f64>": "complex128",
 }
-"""Types of numpy by their names in MLIR."""
+"""Names of types in numpy by their names in MLIR."""
 
 
 def _from_text(source: str, content: bytes) -> bytes:
@@ -239,10 +240,10 @@ def _from_stablehlo(source: str, content: bytes) -> bytes:
 
 
 def _devices(source: str, content: bytes) -> tuple[int, int]:
-    """Return for how many replicas and partitions StableHLO is made.
+    """Return the numbers of replicas and partitions of StableHLO.
 
     Raises:
-        ProgramError: It is bytecode that does not tell.
+        ProgramError: It is bytecode that cannot be read.
     """
     if not content.startswith(_BYTECODE):
         found = dict(re.findall(rb"mhlo\.num_(replicas|partitions) = (\d+)", content))
@@ -259,17 +260,17 @@ def _devices(source: str, content: bytes) -> tuple[int, int]:
         attributes = module.operation.attributes
         names = "mhlo.num_replicas", "mhlo.num_partitions"
         replicas, partitions = (
-            ir.IntegerAttr(attributes[one]).value if one in attributes else 1 for one in names
+            ir.IntegerAttr(attributes[name]).value if name in attributes else 1 for name in names
         )
     return replicas, partitions
 
 
 _BYTECODE = b"ML\xefR"
-"""What MLIR's bytecode begins with."""
+"""First bytes of MLIR bytecode."""
 
 
 def _first_field(content: bytes) -> bytes:
-    """Return the bytes of field 1 of a protocol buffer that begins with it, else nothing."""
+    """Return the bytes of field 1 of a protocol buffer that starts with this field, else nothing."""
     if content[:1] != b"\x0a":
         return b""
     length = shift = 0

@@ -1,4 +1,4 @@
-"""The families of model programs that are no networks: numerical code."""
+"""The families of numerical programs."""
 
 from irgym.core.uri import Family, Option
 from irgym.envs.hlo.programs.parameters import depth, flag, size, word
@@ -256,7 +256,7 @@ _SOLVING = (
 _SIGNALS = (
     Family(
         "spectrum",
-        "what is read off the Fourier transform of a signal, or a gradient through it",
+        "a function of the Fourier transform of a signal, or its gradient",
         (
             *_COMMON,
             word("method", "lowpass", "envelope", "autocorrelation", "welch", "stft", "mel", "cepstrum"),

@@ -1,4 +1,4 @@
-"""Programs as files: each is lowered once, in a child process, and kept in the user's cache folder."""
+"""Programs as files: each is lowered once, in a child process, and stored in the user's cache folder."""
 
 import hashlib
 import os
@@ -18,13 +18,13 @@ from irgym.measure.store import Store, content_digest, digest, stem_of
 from irgym.measure.variables import keyed
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What lowering a model of a family may take."""
+"""Limits of lowering a model of a family."""
 
 LARGEST = 1 << 30
-"""Most bytes of a file."""
+"""Greatest size of a file in bytes."""
 
 STORE = Store("hlo/programs", ".pb")
-"""Programs as HloModuleProtos."""
+"""Stored HloModuleProtos."""
 
 
 class Sources:
@@ -35,7 +35,7 @@ class Sources:
         self._opener = Opener("XLA")
 
     def file(self, program: ProgramUri) -> Path:
-        """Return the file of a program, lowering or converting it where that was not done before.
+        """Return the file of a program, lowering or converting it if it is not stored yet.
 
         Raises:
             BackendError: jax is not installed.
@@ -59,12 +59,12 @@ class Sources:
 
 
 def content_of(file: Path) -> str:
-    """Return what stands for the content of a program's file."""
+    """Return the digest of the content of a program's file."""
     return content_digest(file.read_bytes())
 
 
 def _name(program: ProgramUri) -> str:
-    """Return a name that changes with everything that the file depends on."""
+    """Return a name that changes with everything on which the file depends."""
     versions = f"jax {installed('jax')} {installed('jaxlib')}"
     reader = (_models(), versions, keyed(os.environ))
     if program.path is None:
@@ -75,8 +75,8 @@ def _name(program: ProgramUri) -> str:
 
 @cache
 def _models() -> str:
-    """Return what stands for the source of all models."""
+    """Return a digest of the sources of all models."""
     folder = Path(__file__).parent
-    own = [folder / f"{name}.py" for name in ("families", "numeric_families", "lowering")]
-    files = [*own, *sorted((folder / "models").glob("*.py"))]
+    tables = [folder / f"{name}.py" for name in ("families", "numeric_families", "lowering")]
+    files = [*tables, *sorted((folder / "models").rglob("*.py"))]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

@@ -7,7 +7,7 @@ STABLEHLO = (".mlir", ".stablehlo", ".mlirbc", ".bc")
 """Last suffixes of files of StableHLO, as text, bytecode or portable artifact."""
 
 SUFFIXES = (".hlo", ".txt", ".pb", *STABLEHLO)
-"""Last suffixes of the files that are read: HLO text (two), HLO proto, StableHLO text or bytecode."""
+"""Last suffixes of program files: HLO text (two), HLO proto, StableHLO text or bytecode."""
 
 GRAMMAR = Grammar("hlo", FAMILIES, Files(SUFFIXES), "hlo://FAMILY?name=value&... or hlo:FILE")
 """The URIs of programs."""
@@ -20,13 +20,13 @@ def parse_program(uri: str) -> ProgramUri:
         uri: `hlo://gpt2?layers=1&mode=forward`, or `hlo:module.hlo.txt`.
 
     Raises:
-        ProgramError: It is malformed, has an unknown family or parameter, sizes that do not fit together,
-            or names a file that is not there or of no known kind.
+        ProgramError: It is malformed, has an unknown family or option or incompatible sizes, or names a file
+            that does not exist or is of an unknown kind.
     """
     return GRAMMAR.parse(uri)
 
 
 def source_file(uri: str) -> str:
-    """Return the user's file that a URI names; empty where it names a model."""
+    """Return the path of the user's file that a URI names; empty if it names a model."""
     path = parse_program(uri).path
     return "" if path is None else str(path.resolve())

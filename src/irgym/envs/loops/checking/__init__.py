@@ -1,1 +1,1 @@
-"""Inputs for checking the results of loop nests."""
+"""Checks of the results of loop nests: inputs and tolerances."""

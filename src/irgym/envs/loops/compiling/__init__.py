@@ -1,1 +1,1 @@
-"""Code generators. `lower` turns a nest into a `Kernel`; each back end emits a kernel in its own language."""
+"""Code generators: `lower` turns a nest into a `Kernel`, for which each back end emits code."""

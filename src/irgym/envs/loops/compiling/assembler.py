@@ -1,4 +1,4 @@
-"""An assembler for the few x86-64 instructions that kernels need.
+"""Assembler for the few x86-64 instructions in kernels.
 
 Every function returns the bytes of one instruction. Encodings follow the Intel 64 and IA-32 Architectures
 Software Developer's Manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX). Vector instructions are an `Opcode`
@@ -23,15 +23,17 @@ class Opcode(NamedTuple):
         prefix: Implied prefix: 0 for none, 1 for 66, 2 for F3.
         code: Opcode byte.
         scalar: Whether its memory operand is one float32 rather than a vector.
+        zeroing: Whether lanes that an EVEX mask leaves out become 0 rather than keep their values.
     """
 
     map: int
     prefix: int
     code: int
     scalar: bool = False
+    zeroing: bool = False
 
 
-VMOVUPS_LOAD = Opcode(1, 0, 0x10)
+VMOVUPS_LOAD = Opcode(1, 0, 0x10, zeroing=True)
 VMOVUPS_STORE = Opcode(1, 0, 0x11)
 VMOVSS_LOAD = Opcode(1, 2, 0x10, scalar=True)
 VMOVSS_STORE = Opcode(1, 2, 0x11, scalar=True)
@@ -50,7 +52,7 @@ VSHUFF32X4 = Opcode(3, 1, 0x23)
 VEXTRACTF128 = Opcode(3, 1, 0x19)
 
 XMM, YMM, ZMM = range(3)
-"""Vector lengths of 128, 256 and 512 bits as the VEX and EVEX prefixes have them."""
+"""Vector lengths of 128, 256 and 512 bits, as encoded in VEX and EVEX prefixes."""
 
 _NOPS = (
     b"",
@@ -153,17 +155,17 @@ def pause() -> bytes:
 
 
 def jump(distance: int) -> bytes:
-    """Encode `jmp`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    """Encode `jmp` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
     return b"\xeb" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
 def jump_if_not_less(distance: int) -> bytes:
-    """Encode `jge`, to `distance` bytes, from -126 to 129, after the beginning of this instruction."""
+    """Encode `jge` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
     return b"\x7d" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
 def _prefix(register: int, base: int) -> bytes:
-    """Return the REX prefix of an instruction on 32 bits; none where no register needs it."""
+    """Return the REX prefix of a 32-bit instruction; empty if no register needs it."""
     bits = register >> 3 << 2 | base >> 3
     return bytes((0x40 | bits,)) if bits else b""
 
@@ -180,7 +182,7 @@ def _short(register: int, base: int, displacement: int) -> bytes:
 def prefetch(base: int, displacement: int) -> bytes:
     """Encode `prefetcht1 [base + displacement]`, into the second level of cache.
 
-    The displacement takes four bytes. Where there is no memory, nothing happens.
+    The displacement takes four bytes. Addresses outside memory are ignored.
     """
     sib = b"\x24" if base & 7 == RSP else b""
     return _prefix(0, base) + bytes((0x0F, 0x18, 0x90 | base & 7)) + sib + _int32(displacement)
@@ -197,7 +199,7 @@ def decrement_stack_top() -> bytes:
 
 
 def jump_if_not_zero(distance: int) -> bytes:
-    """Encode `jnz`, to `distance` bytes after the beginning of this instruction."""
+    """Encode `jnz` by `distance` bytes relative to the start of this instruction."""
     if -126 <= distance < 130:
         return bytes((0x75, (distance - 2) & 255))
     return b"\x0f\x85" + _int32(distance - 6)
@@ -209,7 +211,7 @@ def clear_eax() -> bytes:
 
 
 def fill_with_eax() -> bytes:
-    """Encode `rep stosd`: rcx times, store eax at rdi and move rdi on."""
+    """Encode `rep stosd`: rcx times, store eax at rdi and advance rdi."""
     return b"\xf3\xab"
 
 
@@ -237,7 +239,7 @@ def vex(
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg.
-        second: Register in VEX.vvvv, 0 where there is none.
+        second: Register in VEX.vvvv, 0 for none.
         rm: Register in ModRM.rm.
         length: `XMM` (scalars too) or `YMM`.
         immediate: The trailing byte, if there is one.
@@ -272,12 +274,12 @@ def evex(
     mask: int = 0,
     immediate: int | None = None,
 ) -> bytes:
-    """Encode an EVEX instruction between registers; masked-off lanes are kept.
+    """Encode an EVEX instruction between registers.
 
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg, 0 to 31.
-        second: Register in EVEX.vvvv, 0 where there is none.
+        second: Register in EVEX.vvvv, 0 for none.
         rm: Register in ModRM.rm.
         length: `ZMM`, `YMM` or `XMM`; the last for scalars too.
         mask: Mask register, 0 for all lanes.
@@ -299,7 +301,6 @@ def evex_memory(
     *,
     length: int = ZMM,
     mask: int = 0,
-    zero: bool = False,
     broadcast: bool = False,
 ) -> bytes:
     """Encode an EVEX instruction with a memory operand [base + displacement].
@@ -307,15 +308,14 @@ def evex_memory(
     Args:
         opcode: The instruction.
         reg: Register in ModRM.reg, 0 to 31.
-        second: Register in EVEX.vvvv, 0 where there is none.
+        second: Register in EVEX.vvvv, 0 for none.
         base: Base register.
-        displacement: In bytes; one byte long where it is a small multiple of the operand's size.
+        displacement: In bytes; encoded in one byte if it is a small multiple of the operand's size.
         length: Of the vector; `XMM` for scalars.
         mask: Mask register, 0 for all lanes. Memory of masked-off lanes is not touched.
-        zero: Whether masked-off lanes become 0 rather than being kept.
         broadcast: Whether the operand is one float32 for all lanes.
     """
-    plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, zero, broadcast)
+    plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, broadcast)
     if displacement == 0 and plain:
         return plain
     scaled, rest = divmod(displacement, 4 if broadcast or opcode.scalar else 16 << length)
@@ -355,9 +355,9 @@ def _evex_prefix(
     rm_high: int,
     length: int,
     mask: int,
-    zero: bool = False,
     broadcast: bool = False,
 ) -> bytes:
+    zero = opcode.zeroing and mask > 0
     return bytes(
         (
             0x62,
@@ -374,16 +374,16 @@ def _evex_prefix(
 
 @cache
 def _evex_memory_heads(
-    opcode: Opcode, reg: int, second: int, base: int, length: int, mask: int, zero: bool, broadcast: bool
+    opcode: Opcode, reg: int, second: int, base: int, length: int, mask: int, broadcast: bool
 ) -> tuple[bytes, bytes, bytes]:
-    prefix = _evex_prefix(opcode, reg, second, base, 0, length, mask, zero, broadcast)
+    prefix = _evex_prefix(opcode, reg, second, base, 0, length, mask, broadcast)
     return _memory_heads(prefix, opcode.code, reg, base)
 
 
 def _memory_heads(prefix: bytes, code: int, reg: int, base: int) -> tuple[bytes, bytes, bytes]:
-    """Return an instruction up to its displacement: with none, with one byte, with four.
+    """Return an instruction without its displacement, in the forms with 0, 1 and 4 bytes of displacement.
 
-    The first is empty for the bases that always need a displacement.
+    The first is empty for base registers that always need a displacement.
     """
     sib = b"\x24" if base & 7 == RSP else b""
     plain, short, long = (

@@ -10,10 +10,10 @@ from irgym.envs.loops.compiling.scalar import Scalar
 TARGET = X86_64_V3
 
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
-"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+"""Immediate bytes of shuffles to the orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts."""
 
 _LENGTHS = {TARGET.lanes: asm.YMM, TARGET.lanes // 2: asm.XMM}
-"""The lanes that have instructions of their own, which clear the others when they load."""
+"""Vector length for the numbers of lanes that need no mask; such loads clear the other lanes."""
 
 _SCALAR = Scalar(TARGET.registers, (asm.VXORPS, asm.XMM), vex, vex_memory)
 
@@ -24,7 +24,7 @@ def emit(kernel: Kernel) -> bytes:
 
 
 class _Vector:
-    """Eight lanes a register; where fewer take part, a mask is loaded from a table on the stack.
+    """Eight lanes a register; if fewer are active, a mask is loaded from a table on the stack.
 
     The table is eight words of ones followed by eight of zeros; `x86.SCRATCH` points to it.
     """
@@ -61,7 +61,7 @@ class _Vector:
     def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
         code = vex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
         if lanes < TARGET.lanes and self.sum_lanes:
-            # Zeroed lanes of the other input times a broadcast infinity would be NaN.
+            # Zero lanes of the other input times a broadcast infinity would be NaN.
             self.masked = True
             code += vex_memory(asm.VANDPS, register, register, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
         return code

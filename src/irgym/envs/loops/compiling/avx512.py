@@ -11,11 +11,11 @@ from irgym.envs.loops.compiling.scalar import Scalar
 TARGET = X86_64_V4
 
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
-"""Orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts, as shuffles have them in their immediate byte."""
+"""Immediate bytes of shuffles to the orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts."""
 
 _LENGTHS = (*[asm.XMM] * 5, *[asm.YMM] * 4, *[asm.ZMM] * 8)
-"""By number of lanes, the shortest vector that holds them. Where 512 bits take two passes, as on Zen 4, short
-ones take half the time. Instructions on them clear the lanes beyond."""
+"""By number of lanes, the shortest vector that holds them. On processors that execute 512 bits in two passes,
+such as Zen 4, shorter vectors take half the time. Instructions on them clear the lanes beyond."""
 
 _SCALAR = Scalar(TARGET.registers, (asm.VPXORD, asm.ZMM), evex, evex_memory)
 
@@ -26,7 +26,7 @@ def emit(kernel: Kernel) -> bytes:
 
 
 class _Vector:
-    """Sixteen lanes a register; where fewer take part, a mask register says which."""
+    """Sixteen lanes a register; if fewer are active, a mask register selects them."""
 
     registers = TARGET.registers
 
@@ -40,7 +40,9 @@ class _Vector:
             return 0
         mask = self.masks.setdefault(lanes, len(self.masks) + 1)
         if mask > 7:
-            raise CodeTooLarge("the tails of a kernel may need seven different masks, these need more")
+            raise CodeTooLarge(
+                "the tails of a kernel may need at most seven different masks, and these need more"
+            )
         return mask
 
     def setup(self) -> bytes:
@@ -58,11 +60,10 @@ class _Vector:
     def _on_memory(
         self, opcode: asm.Opcode, register: int, second: int, base: int, displacement: int, lanes: int
     ) -> bytes:
-        """Encode an instruction on the first lanes; a load clears the others."""
+        """Encode an instruction on the first lanes; loads clear the others."""
         length = _LENGTHS[lanes]
         mask = self._mask(lanes, length)
-        zero = bool(mask) and opcode is asm.VMOVUPS_LOAD
-        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask, zero=zero)
+        return evex_memory(opcode, register, second, base, displacement, length=length, mask=mask)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
         return self._on_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, lanes)
@@ -73,7 +74,7 @@ class _Vector:
     def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
         if not self.sum_lanes:
             return evex(asm.VFMADD231PS, accumulator, x, y, length=_LENGTHS[lanes])
-        # The accumulator's other lanes are part of the sum, and zeroed lanes times infinity would be NaN.
+        # All lanes of the accumulator are summed, and zero lanes times infinity would be NaN.
         return evex(asm.VFMADD231PS, accumulator, x, y, mask=self._mask(lanes, asm.ZMM))
 
     def multiply_add_memory(

@@ -1,4 +1,4 @@
-"""Back ends: what turns a nest into a function in memory, and which of them this machine can run."""
+"""Back ends: compilers of nests to functions in memory, and their availability on this machine."""
 
 import hashlib
 import re
@@ -12,8 +12,8 @@ from irgym.base.errors import BackendError
 from irgym.core.environment import BackendStatus
 from irgym.core.target import Target
 from irgym.envs.loops.compiling import assembler as asm
-from irgym.envs.loops.compiling import avx2, avx512, elf, llvm
-from irgym.envs.loops.compiling.executable import Compiled, Executable
+from irgym.envs.loops.compiling import avx2, avx512, elf, llvm, llvm_ir
+from irgym.envs.loops.compiling.executable import PROTOTYPE, Compiled, Executable
 from irgym.envs.loops.compiling.kernel import Kernel
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.compiling.threads import Team, shares
@@ -26,34 +26,34 @@ from irgym.measure.native import ExecutableBuffer
 from irgym.measure.target import host_target
 
 CODE_ALIGNMENT = 64
-"""Boundary, in bytes, on which the generators' code wants to begin."""
+"""Preferred alignment of the generated code, in bytes."""
 
 INSTALL_LLVM = "pip install 'irgym[loops]'"
-"""The command that makes the llvm back end available."""
+"""Command that installs the llvm back end."""
 
 
 class Backend(Protocol):
-    """What compiles nests for a target."""
+    """Compiler of nests for a target."""
 
     @property
     def name(self) -> str:
-        """Its name in `--backend`, tables and cache keys."""
+        """Name in `--backend`, tables and cache keys."""
         ...
 
     @property
     def target(self) -> Target:
-        """What it makes code for; register tiles must fit into it."""
+        """Target of the generated code, whose registers limit the tiles."""
         ...
 
     def available(self) -> BackendStatus:
-        """Say whether it runs here."""
+        """Return whether it runs here, and why not."""
         ...
 
     def compile(self, contraction: Contraction, nest: Nest) -> Executable:
         """Compile a nest.
 
         Raises:
-            CodeTooLarge: Its code would be too long.
+            CodeTooLarge: The code would be too long.
         """
         ...
 
@@ -61,18 +61,18 @@ class Backend(Protocol):
         """Return a relocatable object file with `void name(const float *a, const float *b, float *c)`.
 
         Raises:
-            BackendError: It cannot write objects for this system.
+            BackendError: It cannot write object files for this system.
             CodeTooLarge: The code would be too long.
         """
         ...
 
     def toolchain(self) -> str:
-        """Return everything beside program and nest that the code depends on, as one line."""
+        """Return, in one line, everything besides program and nest on which the code depends."""
         ...
 
 
 class Generator(Backend, Protocol):
-    """A code generator, whose code runs on the thread that calls it."""
+    """Code generator, whose code runs on the calling thread."""
 
     def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> Compiled:
         """Compile a nest.
@@ -80,33 +80,37 @@ class Generator(Backend, Protocol):
         Args:
             contraction: The program.
             nest: Its schedule.
-            rows: How many rows of C to compute, the first ones; by default all.
+            rows: Number of rows of C to compute, from the first; by default all.
 
         Raises:
-            CodeTooLarge: Its code would be too long.
+            CodeTooLarge: The code would be too long.
         """
         ...
 
 
 class MachineCode:
-    """Machine code of our own, in memory until it is closed.
+    """Generated machine code in memory, until it is closed.
 
     Attributes:
         code: The function's machine code.
-        address: Where it begins.
+        address: Address of the function.
         workspace: Address of the workspace.
     """
 
     def __init__(self, code: bytes, workspace: int) -> None:
-        """Map the code of a function of the type `llvm.PROTOTYPE` that needs so many elements of workspace.
+        """Map the code of a function.
+
+        Args:
+            code: Machine code of a function of the type `PROTOTYPE`.
+            workspace: Number of elements of its workspace.
 
         Raises:
-            OSError: The system has no memory left, or forbids executable memory.
+            OSError: The system is out of memory, or forbids executable memory.
         """
         self.code: bytes | None = code
         self._buffer = ExecutableBuffer(code)
         self.address = self._buffer.address
-        self._function = llvm.PROTOTYPE(self.address)
+        self._function = PROTOTYPE(self.address)
         self._workspace = aligned((workspace,))
         self.workspace = int(self._workspace.ctypes.data)
 
@@ -121,11 +125,11 @@ class MachineCode:
 
 @dataclass(frozen=True)
 class MachineCodeBackend:
-    """Emits x86-64 machine code directly, in about a millisecond.
+    """Back end that emits x86-64 machine code directly, in about a millisecond.
 
     Attributes:
-        name: Its name.
-        target: What it makes code for.
+        name: Name of the back end.
+        target: Target of the code.
         emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions,
             float *workspace)`.
     """
@@ -148,19 +152,19 @@ class MachineCodeBackend:
         return BackendStatus(self.name, True, f"own x86-64 generator, {self.target.lanes} lanes")
 
     def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> MachineCode:
-        """Compile a nest, or some rows of it.
+        """Compile a nest, or its first rows.
 
         Raises:
-            CodeTooLarge: Its code would be too long.
+            CodeTooLarge: The code would be too long.
         """
         kernel = lower(contraction, nest, self.target, rows)
         return MachineCode(self.emit(kernel), kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
-        """Return an ELF object with the function `name`, which has no argument for repetitions.
+        """Return an ELF object with the function `name`, which takes no repetitions.
 
         Raises:
-            BackendError: This is macOS, whose linker takes no ELF.
+            BackendError: This is macOS, whose linker does not accept ELF.
             CodeTooLarge: The code would be too long.
         """
         if fingerprint().system == "Darwin":
@@ -169,7 +173,7 @@ class MachineCodeBackend:
                 "export a .c file, or choose the llvm back end"
             )
         kernel = lower(contraction, nest, self.target)
-        # The function sets the number of repetitions and runs on into the code, which stays aligned.
+        # The function sets the number of repetitions and falls through into the code, which stays aligned.
         once = asm.move_immediate(asm.RCX, 1)
         save = b""
         if kernel.workspace:
@@ -183,17 +187,17 @@ class MachineCodeBackend:
         return elf.relocatable(code, name, start, workspace)
 
     def toolchain(self) -> str:
-        """Return the generator and its sources' hash."""
+        """Return the generator and the digest of its sources."""
         return f"{self.name} {digest_of(*CODE)}"
 
 
 @dataclass(frozen=True)
 class LlvmBackend:
-    """Emits LLVM IR and compiles it through llvmlite, in about ten milliseconds.
+    """Back end that emits LLVM IR and compiles it through llvmlite, in about ten milliseconds.
 
     Attributes:
-        level: What it makes code for; None for this machine.
-        name: Its name.
+        level: Target of the code; None for this machine.
+        name: Name of the back end.
     """
 
     level: Target | None = None
@@ -201,7 +205,7 @@ class LlvmBackend:
 
     @property
     def target(self) -> Target:
-        """What it makes code for."""
+        """Target of the code."""
         return self.level or host_target()
 
     def available(self) -> BackendStatus:
@@ -211,14 +215,14 @@ class LlvmBackend:
         return BackendStatus(self.name, True, f"{llvm.version()}, {self.target.lanes} lanes")
 
     def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> llvm.LlvmExecutable:
-        """Compile a nest, or some rows of it.
+        """Compile a nest, or its first rows.
 
         Raises:
             BackendError: llvmlite is not installed.
-            CodeTooLarge: Its code would be too long.
+            CodeTooLarge: The code would be too long.
         """
         kernel = lower(contraction, nest, self.target, rows)
-        ir = llvm.emit(kernel, "kernel", repetitions=True)
+        ir = llvm_ir.emit(kernel, "kernel", repetitions=True)
         return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
@@ -228,11 +232,11 @@ class LlvmBackend:
             BackendError: llvmlite is not installed.
             CodeTooLarge: The code would be too long.
         """
-        ir = llvm.emit(lower(contraction, nest, self.target), name, repetitions=False)
+        ir = llvm_ir.emit(lower(contraction, nest, self.target), name, repetitions=False)
         return llvm.compile_object(ir, self._processor)
 
     def toolchain(self) -> str:
-        """Return the generator, irgym's sources' hash, LLVM's version and what code is made for.
+        """Return the generator, the digest of its sources, the version of LLVM and the processor.
 
         Raises:
             BackendError: llvmlite is not installed.
@@ -248,11 +252,11 @@ class LlvmBackend:
 
 @dataclass(frozen=True)
 class ThreadedBackend:
-    """A code generator whose code runs on several threads, each of which computes some rows of C.
+    """Back end whose code runs on several threads, each of which computes some rows of C.
 
     Attributes:
-        generator: Makes the code.
-        threads: How many threads there are, at least 2.
+        generator: Generator of the code.
+        threads: Number of threads, at least 2.
     """
 
     generator: Generator
@@ -265,11 +269,11 @@ class ThreadedBackend:
 
     @property
     def target(self) -> Target:
-        """What it makes code for."""
+        """Target of the code."""
         return self.generator.target
 
     def available(self) -> BackendStatus:
-        """Say whether the generator runs here, and knows threads."""
+        """Return whether the generator runs here with several threads, and why not."""
         found, machine = self.generator.available(), fingerprint()
         if found.available and machine.architecture.lower() not in ("x86_64", "amd64"):
             return BackendStatus(
@@ -282,14 +286,14 @@ class ThreadedBackend:
         """Compile a nest.
 
         Raises:
-            CodeTooLarge: Its code would be too long.
+            CodeTooLarge: The code would be too long.
         """
         rows = shares(contraction, self.threads)
         kernels = [self.generator.compile(contraction, nest, count) for count in rows]
         return Team(contraction, rows, kernels)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
-        """Refuse: what is exported has no threads.
+        """Raise an error: exported code has no threads.
 
         Raises:
             BackendError: Always.
@@ -297,12 +301,12 @@ class ThreadedBackend:
         raise BackendError(ONE_THREAD.format(name=self.generator.name))
 
     def toolchain(self) -> str:
-        """Return the generator's, and the number of threads."""
+        """Return the toolchain of the generator and the number of threads."""
         return f"{self.generator.toolchain()}; {threads_text(self.threads)}"
 
 
 ONE_THREAD = "exported code runs on the thread that calls it: choose the back end {name}"
-"""Why code with threads is not exported."""
+"""Error about exporting code with threads."""
 
 AVX512 = MachineCodeBackend("avx512", avx512.TARGET, avx512.emit)
 AVX2 = MachineCodeBackend("avx2", avx2.TARGET, avx2.emit)
@@ -315,7 +319,7 @@ CODE = (
     "envs/loops/nest.py",
     "envs/loops/runner.py",
 )
-"""The sources that turn a nest into code, check it and time it, beside those of all environments."""
+"""Sources that compile, check and time a nest, in addition to those of all environments."""
 
 BACKENDS: tuple[Generator, ...] = (AVX512, AVX2, LLVM)
 """All back ends, the preferred first."""
@@ -323,19 +327,19 @@ BACKENDS: tuple[Generator, ...] = (AVX512, AVX2, LLVM)
 
 @cache
 def _status(candidate: Backend) -> BackendStatus:
-    """Return the state of a back end, probed once."""
+    """Return the state of a back end, cached."""
     return candidate.available()
 
 
 def preferred(target: Target | None = None) -> Backend:
-    """Return the first back end that runs here and makes code for a target, by default this machine.
+    """Return the preferred back end that runs here and supports a target, by default this machine.
 
     Raises:
-        BackendError: None does.
+        BackendError: There is none.
     """
     wanted = target or host_target()
-    own = [candidate for candidate in (AVX512, AVX2) if candidate.target.name == wanted.name]
-    for candidate in (*own, LlvmBackend(wanted)):
+    exact = [candidate for candidate in (AVX512, AVX2) if candidate.target.name == wanted.name]
+    for candidate in (*exact, LlvmBackend(wanted)):
         if _status(candidate).available:
             return candidate
     raise BackendError(
@@ -348,11 +352,11 @@ def backend(name: str, target: Target | None = None) -> Backend:
     """Return the back end of that name.
 
     Args:
-        name: Its name; with a number of threads, if more than one: `avx2:4`, or `:4` for the preferred one's.
-        target: What it shall make code for; by default what it is for, else this machine.
+        name: Name, followed by the number of threads if more than one: `avx2:4`, or `:4` alone.
+        target: Target of the code; by default the target of the back end, else this machine.
 
     Raises:
-        BackendError: There is none, or it does not run here or makes no code for the target.
+        BackendError: There is none, it does not run here, or it does not support the target.
     """
     named = {candidate.name: candidate for candidate in BACKENDS}
     plain, count = _parted(name)
@@ -379,11 +383,11 @@ def backend(name: str, target: Target | None = None) -> Backend:
 
 
 def threads_of(name: str | None) -> int:
-    """Return the threads of the back end of a name; 1 for that of no name."""
+    """Return the number of threads in the name of a back end; 1 for None."""
     return 1 if name is None else _parted(name)[1]
 
 
 def _parted(name: str) -> tuple[str, int]:
-    """Return a back end's name without its threads, and how many there are."""
+    """Split the name of a back end into the name without threads and their number."""
     match = re.fullmatch(r"(.*):([1-9]\d{0,3})", name)
     return (match[1], int(match[2])) if match else (name, 1)

@@ -1,4 +1,4 @@
-"""Register use in straight-line code: which elements are loaded, and which are used from memory."""
+"""Register allocation in straight-line code: elements in registers, and memory operands."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from irgym.envs.loops.compiling.kernel import Fma
 
 
 class InstructionSet(Protocol):
-    """The instructions of one kernel on one instruction set. Every method returns machine code.
+    """Instructions of a kernel in an instruction set. Every method but `registers` returns machine code.
 
-    Lanes say how many lanes of a vector take part; the memory of the others is never touched.
+    `lanes` is the number of active lanes of a vector; the memory of the others is never touched.
     """
 
     @property
@@ -19,11 +19,11 @@ class InstructionSet(Protocol):
         ...
 
     def setup(self) -> bytes:
-        """Prepare what the instructions handed out so far rely on; `SCRATCH` may be used."""
+        """Set up masks for the instructions emitted so far; may overwrite `SCRATCH`."""
         ...
 
     def teardown(self) -> bytes:
-        """Undo what `setup` left on the stack."""
+        """Remove what `setup` left on the stack."""
         ...
 
     def zero(self, register: int, /) -> bytes:
@@ -31,11 +31,11 @@ class InstructionSet(Protocol):
         ...
 
     def load(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
-        """Load a vector; lanes that do not take part become 0."""
+        """Load a vector; inactive lanes become 0."""
         ...
 
     def broadcast(self, register: int, base: int, displacement: int, lanes: int, /) -> bytes:
-        """Load one element into all lanes that take part."""
+        """Load one element into all active lanes."""
         ...
 
     def multiply_add(self, accumulator: int, x: int, y: int, lanes: int, /) -> bytes:
@@ -45,30 +45,30 @@ class InstructionSet(Protocol):
     def multiply_add_memory(
         self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool, /
     ) -> bytes | None:
-        """Add x times a vector, or an element, in memory; None where there is no such instruction."""
+        """Add x times a vector, or an element, in memory; None if there is no such instruction."""
         ...
 
     def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
-        """Add a vector in memory to an accumulator, perhaps overwriting `scratch`."""
+        """Add a vector in memory to an accumulator; may overwrite `scratch`."""
         ...
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int, /) -> bytes:
-        """Store an accumulator, perhaps overwriting `scratch`."""
+        """Store an accumulator; may overwrite `scratch`."""
         ...
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int, /) -> bytes:
-        """Store the sum of an accumulator's lanes, or add it to what is there, overwriting `scratch`."""
+        """Store the sum of an accumulator's lanes, or add it to the element; overwrites `scratch`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """Where one input is found.
+    """Location of an input.
 
     Attributes:
         pointer: General-purpose register that points to it.
-        lag: Bytes by which that register lags behind the pointer of the kernel.
-        vector: Whether lanes step through it; otherwise one element serves all lanes.
+        lag: Bytes by which that register lags behind the kernel's pointer.
+        vector: Whether lanes step through it; otherwise one element is broadcast to all lanes.
     """
 
     pointer: int
@@ -77,7 +77,7 @@ class Operand:
 
 
 def groups(fmas: Sequence[Fma]) -> Iterator[Sequence[Fma]]:
-    """Split the FMAs of a block where the first accumulator comes again."""
+    """Split the FMAs of a block before each use of the first accumulator."""
     first = fmas[0].accumulator
     starts = [place for place, fma in enumerate(fmas) if fma.accumulator == first]
     for start, end in zip(starts, [*starts[1:], len(fmas)], strict=True):
@@ -89,15 +89,15 @@ def emit_group(
 ) -> bytes:
     """Return the code of a group of FMAs whose accumulators are the first registers.
 
-    An element that is needed once is used from memory; one that is needed more often is loaded into one of
-    the other registers and kept there until its last use, while there are such registers.
+    An element used once is a memory operand. An element used more often is loaded into a free register and
+    kept there until its last use, as long as there are free registers.
     """
     group = _Group(fmas, a, b, accumulators, instructions)
     return b"".join([group.multiply_add(fma, place) for place, fma in enumerate(fmas)])
 
 
 class _Elements:
-    """The elements of one input that a group uses, by a key that holds the offset and the lanes."""
+    """The elements of an input in a group, by a key of offset and lanes."""
 
     def __init__(self, operand: Operand, keys: list[int]) -> None:
         self.operand = operand
@@ -112,7 +112,7 @@ class _Elements:
 
 
 class _Group:
-    """Allocates registers to the elements of a group."""
+    """Allocator of registers to the elements of a group."""
 
     def __init__(
         self, fmas: Sequence[Fma], a: Operand, b: Operand, accumulators: int, instructions: InstructionSet
@@ -123,7 +123,7 @@ class _Group:
         self.free = list(range(accumulators, instructions.registers))
 
     def multiply_add(self, fma: Fma, place: int) -> bytes:
-        """Return the code of one FMA, the loads that it needs included."""
+        """Return the code of an FMA, including its loads."""
         a, b = self.a, self.b
         accumulator, _, _, lanes = fma
         a_key, b_key = a.keys[place], b.keys[place]
@@ -147,7 +147,7 @@ class _Group:
     def _multiply_add_loaded(
         self, accumulator: int, x: int, elements: _Elements, key: int, lanes: int
     ) -> bytes:
-        """Return an FMA of `x` and an element that is in no register."""
+        """Return an FMA of `x` and an element that is not in a register."""
         if elements.uses[key] == 1 or not self.free:
             operand = elements.operand
             displacement = elements.displacement(key)
@@ -160,7 +160,7 @@ class _Group:
         return code + self.instructions.multiply_add(accumulator, x, y, lanes)
 
     def _load(self, elements: _Elements, key: int, lanes: int, keep: int | None) -> tuple[int, bytes]:
-        """Load an element into a register, evicting another than `keep` where none is free."""
+        """Load an element into a register; if none is free, evict one other than `keep`."""
         if not self.free:
             self._evict(keep)
         register = elements.registers[key] = self.free.pop()

@@ -1,7 +1,7 @@
-"""C source from kernels: the scheduled nest in a form that a person can read and any project can compile.
+"""C source of kernels: the scheduled nest in a form that a person can read and any project can compile.
 
-It uses the vector extensions of GCC and Clang, so it compiles for every processor: where vectors are narrower
-than the kernel's, the compiler takes several. Only loading and storing a vector's first lanes has variants.
+It uses the vector extensions of GCC and Clang, so it compiles for all processors: if vectors are narrower
+than the kernel's, the compiler uses several. Only loads and stores of a vector's first lanes have variants.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,7 +44,7 @@ typedef int32_t lanes __attribute__((vector_size(32)));
 #else
 """,
 }
-"""By number of lanes: what replaces the copies where the processor has masked loads and stores."""
+"""By number of lanes: macros with masked loads and stores, for processors that have them."""
 
 
 def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str:
@@ -53,7 +53,7 @@ def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str
     Args:
         kernel: `nest`, lowered.
         contraction: The program; the comment at the top shows its formula and shapes.
-        nest: The schedule, shown there too.
+        nest: The schedule, also shown there.
         name: Name of the function.
     """
     lines = [
@@ -77,7 +77,7 @@ def signature(name: str) -> str:
 
 
 def comment(contraction: Contraction, nest: Nest, name: str, notes: Iterable[str]) -> list[str]:
-    """Return the comment at the top of a file: what the function computes, and how to use it.
+    """Return the comment at the top of a file: the computation, and how to use the function.
 
     Args:
         contraction: The program.
@@ -114,11 +114,11 @@ def _definitions(kernel: Kernel) -> list[str]:
 
 
 def _workspace(kernel: Kernel) -> list[str]:
-    """Return the memory for packed inputs; each thread has its own."""
+    """Return the declaration of the memory for packed inputs, thread-local."""
     if not kernel.workspace:
         return []
     return [
-        "/* Copies of the inputs' parts, in the order of use; each thread has its own. */",
+        "/* Copies of parts of the inputs, in the order of use, for each thread. */",
         f"static _Thread_local float workspace[{kernel.workspace}] __attribute__((aligned(64)));",
         "",
     ]
@@ -129,7 +129,7 @@ def _has_tails(kernel: Kernel) -> bool:
 
 
 def _widths(kernel: Kernel, nodes: Sequence[Node]) -> Iterator[int]:
-    """Yield the lanes of all vectors that are loaded and stored."""
+    """Yield the number of lanes of each load and store of a vector."""
     for node in nodes:
         match node:
             case Block():
@@ -148,7 +148,7 @@ def _widths(kernel: Kernel, nodes: Sequence[Node]) -> Iterator[int]:
 
 
 def _pairwise(terms: list[str]) -> str:
-    """Return the sum of the terms, added in a tree, so that the processor can add some at the same time."""
+    """Return the sum of the terms as a tree, whose additions the processor can overlap."""
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
@@ -248,7 +248,7 @@ def _load(kernel: Kernel, pointer: str, offset: int, lanes: int) -> str:
 
 
 def _block(kernel: Kernel, block: Block, pointers: Pointers) -> Iterator[str]:
-    """Write straight-line code; an operand that is a vector gets a name, x for A and y for B."""
+    """Write straight-line code; vector operands get names, x for A and y for B."""
     named: dict[tuple[str, int, int], str] = {}
     lines: list[str] = []
 
@@ -256,7 +256,7 @@ def _block(kernel: Kernel, block: Block, pointers: Pointers) -> Iterator[str]:
         if vector and kernel.lanes > 1:
             value = _load(kernel, pointer, offset, lanes)
         elif kernel.sum_lanes and lanes < kernel.lanes:
-            # Zero in the lanes without a part: zero times infinity would spoil their sum.
+            # Inactive lanes are zero in both operands: zero times infinity would spoil their sum.
             value = "{" + ", ".join([f"{pointer}[{offset}]"] * lanes) + "}"
         else:
             return f"{pointer}[{offset}]"

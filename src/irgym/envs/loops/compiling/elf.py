@@ -1,8 +1,8 @@
-"""Relocatable ELF objects around machine code that refers to nothing outside itself but a workspace.
+"""Relocatable ELF objects of machine code without external references except a workspace.
 
-The layout is that of the System V ABI: the generic chapters 4 and 5 and the x86-64 supplement. Each thread
-has a workspace of its own; its address comes from the function `__tls_get_addr` of the C library, in the form
-that linkers know (Drepper, ELF Handling For Thread-Local Storage, section 4.1.6).
+The layout is that of the System V ABI: the generic chapters 4 and 5 and the x86-64 supplement. The
+workspace is thread-local: its address comes from the function `__tls_get_addr` of the C library, in the form
+that linkers recognise (Drepper, ELF Handling For Thread-Local Storage, section 4.1.6).
 """
 
 import struct
@@ -31,12 +31,12 @@ _GET_ADDRESS = b"\x66\x48\x8d\x3d" + bytes(4) + b"\x66\x66\x48\xe8" + bytes(4)
 """`lea rdi, [rip + x@tlsgd]; call __tls_get_addr@plt`, with the prefixes that linkers expect."""
 
 _OPERANDS = (4, 12)
-"""Where the two relocations are in it."""
+"""Offsets of the two relocations in it."""
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A section: its name, its content (or size without one), and the other fields of its header."""
+    """A section: name, content (or size if it has none), and the other fields of its header."""
 
     name: str
     kind: int
@@ -53,36 +53,36 @@ def relocatable(code: bytes, name: str, start: int, workspace: tuple[int, int] |
     """Return an object file for x86-64 with one function.
 
     Args:
-        code: Position-independent machine code; it will be aligned to 64 bytes.
+        code: Position-independent machine code, to be aligned to 64 bytes.
         name: Name of the function.
-        start: Where in the code the function begins.
-        workspace: Where in the code `workspace_address` is, and the bytes of the workspace; None for none.
+        start: Offset of the function in the code.
+        workspace: Offset of `workspace_address` in the code, and bytes of the workspace; None for none.
     """
     strings = b"\0" + name.encode() + b"\0__tls_get_addr\0"
     local = _SYMBOL.pack(0, _LOCAL_THREAD_LOCAL, 0, 3, 0, workspace[1]) if workspace else b""
     symbols = bytes(_SYMBOL.size) + local
     symbols += _SYMBOL.pack(1, _GLOBAL_FUNCTION, 0, 1, start, len(code) - start)
     first_global = 2 if workspace else 1
-    own: list[_Section] = []
+    extra: list[_Section] = []
     if workspace:
         symbols += _SYMBOL.pack(2 + len(name.encode()), _GLOBAL_UNKNOWN, 0, 0, 0, 0)
-        # Symbols 1 and 3 are the workspace and the function of the C library.
+        # Symbol 1 is the workspace, symbol 3 `__tls_get_addr`.
         relocations = b"".join(
             _RELOCATION.pack(workspace[0] + operand, symbol << 32 | kind, -4)
             for operand, symbol, kind in zip(_OPERANDS, (1, 3), (_TLSGD, _PLT32), strict=True)
         )
-        own = [
-            # Of section 1, with the symbols of section 4.
+        extra = [
+            # For section 1, with the symbols of section 4.
             _Section(".rela.text", _RELA, relocations, 0, _OF_SECTION, 4, 1, 8, _RELOCATION.size),
             _Section(".tbss", _NOBITS, size=workspace[1], flags=_THREAD_LOCAL, alignment=64),
         ]
-    strings_at = 3 + len(own)
+    strings_at = 3 + len(extra)
     return _file(
         [
             _Section("", 0, alignment=0),
             _Section(".text", _PROGBITS, code, flags=_ALLOCATED_AND_EXECUTABLE, alignment=64),
-            *own,
-            # Linked to the strings of its names.
+            *extra,
+            # Linked to the section with its names.
             _Section(
                 ".symtab",
                 _SYMTAB,
@@ -102,13 +102,13 @@ def relocatable(code: bytes, name: str, start: int, workspace: tuple[int, int] |
 def workspace_address() -> bytes:
     """Return code that leaves the address of the thread's workspace in rax; the stack must be aligned.
 
-    It calls a function, so that all registers but those that a callee saves are lost.
+    It calls a function, so caller-saved registers are lost.
     """
     return _GET_ADDRESS
 
 
 def _file(sections: list[_Section]) -> bytes:
-    """Lay out a file: header, contents, section headers; a section of all their names goes last."""
+    """Lay out a file: header, contents, section headers; a section with the names comes last."""
     names = [*(section.name for section in sections), ".shstrtab"]
     table = b"".join(name.encode() + b"\0" for name in names)
     sections = [*sections, _Section(".shstrtab", _STRTAB, table)]

@@ -1,6 +1,12 @@
-"""What compiling a nest gives: a function in memory."""
+"""Compiled nests: functions in memory."""
 
+import ctypes
 from typing import Protocol
+
+PROTOTYPE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p
+)
+"""Type of the compiled function: A, B, C, repetitions and workspace. Calls release the GIL."""
 
 
 class Executable(Protocol):
@@ -8,30 +14,30 @@ class Executable(Protocol):
 
     @property
     def code(self) -> bytes | None:
-        """Its machine code; None where the back end does not give it away."""
+        """Machine code; None if the back end does not give it away."""
         ...
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Compute C from A and B, float32 tensors at these addresses, `repetitions` >= 1 times.
 
-        Other Python threads run meanwhile.
+        Other Python threads can run meanwhile.
         """
         ...
 
     def close(self) -> None:
-        """Free the machine code; `run` must not be called any more. Closing twice does nothing."""
+        """Free the machine code; `run` must not be called after it. Closing twice has no effect."""
         ...
 
 
 class Compiled(Executable, Protocol):
-    """A compiled kernel, of the type `llvm.PROTOTYPE`, that runs on the thread that calls it."""
+    """A compiled kernel, of the type `PROTOTYPE`, that runs on the thread that calls it."""
 
     @property
     def address(self) -> int:
-        """Where its function begins."""
+        """Address of the function."""
         ...
 
     @property
     def workspace(self) -> int:
-        """Address of its workspace."""
+        """Address of the workspace."""
         ...

@@ -1,4 +1,4 @@
-"""Scheduled nests as files that are usable without irgym: C source, object file, shared library."""
+"""Export of scheduled nests for use without irgym: C source, object file, shared library."""
 
 import re
 import tempfile
@@ -16,7 +16,7 @@ from irgym.measure.linking import shared_library
 from irgym.measure.target import host_target
 
 FORMS = {".c": "C source", ".o": "object file", ".so": "shared library"}
-"""What can be written, by suffix."""
+"""Forms of export by suffix."""
 
 
 def export(
@@ -27,18 +27,18 @@ def export(
     Args:
         contraction: The program.
         nest: Its schedule.
-        backend: What makes the machine code; for C source, what the code is shaped for.
-        path: File to write, in a form that its suffix chooses: `.c` for C source, `.o` for an object file,
-            `.so` for a shared library. The latter two get a header beside them.
+        backend: Compiler of the machine code; for C source, only its target matters.
+        path: File to write; its suffix selects the form: `.c` for C source, `.o` for an object file, `.so`
+            for a shared library. The latter two get a header beside them.
         name: Name of the function.
 
     Returns:
         The files written, `path` first. Each is written whole or not at all.
 
     Raises:
-        IrgymError: The suffix or the name is none.
-        BackendError: A shared library is wanted, and there is no linker or it fails.
-        ScheduleError: The code of the nest would be too long.
+        IrgymError: The suffix is unknown, or the name is not an identifier of C.
+        BackendError: The linker of a shared library is missing or fails.
+        ScheduleError: The code would be too long.
         StorageError: A file cannot be written.
     """
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
@@ -81,7 +81,7 @@ def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, 
         "#ifdef __cplusplus",
         'extern "C"',
         "#endif",
-        # C++ has no restrict, and in C it is no part of the function's type.
+        # C++ lacks restrict, and in C it is not part of the function's type.
         f"{c_source.signature(name).replace('restrict ', '')};",
         "",
         "#endif",
@@ -90,7 +90,7 @@ def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, 
 
 
 def _runs_on(backend: Backend) -> str:
-    """Return which processors run the code of a back end."""
+    """Return the line on processors that run the code of a back end."""
     exactly = backend.name == "llvm" and backend.target.name == host_target().name
     others = " and the other instruction sets of the one that it was compiled on" if exactly else ""
     return f"Runs on: processors with {backend.target.name}{others}"

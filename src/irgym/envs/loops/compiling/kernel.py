@@ -1,9 +1,10 @@
-"""The kernel: a loop nest after register tiling, the common input of all back ends.
+"""Kernels: loop nests after register tiling, the common input of all back ends.
 
-Three pointers (A, B, C) move through the tensors. A `Repeat` moves them forward in each iteration and back at
-its end; everything else refers to elements at constant offsets from them. A `Pack` turns the pointer of an
-input to a buffer in the workspace. Offsets and strides count elements.
-`Fma` and `Accumulator` are named tuples: a kernel has hundreds of them and is built in under a millisecond.
+Three pointers (A, B, C) move through the tensors. A `Repeat` advances them in each iteration and restores
+them at its end; all other nodes refer to elements at constant offsets from them. A `Pack` redirects the
+pointer of an input to a buffer in the workspace. Offsets and strides count elements.
+
+`Fma` and `Accumulator` are named tuples for speed: a kernel has hundreds and is built in under a millisecond.
 """
 
 from dataclasses import dataclass
@@ -11,13 +12,13 @@ from typing import NamedTuple, TypeAlias
 
 
 class Fma(NamedTuple):
-    """accumulator += A[a] * B[b], over `lanes` lanes.
+    """Multiply-add: accumulator += A[a] * B[b], over `lanes` lanes.
 
     Attributes:
         accumulator: Index among the accumulators of the enclosing `Tile`.
         a: Offset from pointer A.
         b: Offset from pointer B.
-        lanes: Lanes that take part; the rest of the vector must not be read from memory.
+        lanes: Active lanes; the rest of the vector must not be read from memory.
     """
 
     accumulator: int
@@ -31,7 +32,7 @@ class Accumulator(NamedTuple):
 
     Attributes:
         c: Offset from pointer C.
-        lanes: Lanes that are part of the output; 1 for a sum over lanes.
+        lanes: Lanes that belong to the output; 1 for a sum over lanes.
     """
 
     c: int
@@ -43,7 +44,7 @@ class Block:
     """Straight-line code, inside a `Tile`.
 
     Attributes:
-        fmas: In groups, one for each point of the reduction; a group uses each accumulator once.
+        fmas: FMAs, grouped by point of the reduction; a group uses each accumulator once.
     """
 
     fmas: tuple[Fma, ...]
@@ -51,15 +52,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Clears its accumulators, runs its body, and stores them or adds them to C.
+    """Clears its accumulators, runs its body, and stores the accumulators or adds them to C.
 
-    What C holds is added last: loaded first, it would keep the whole body waiting where it is in no cache.
-    On a Zen 3, matrix products of 1024 x 1024 x 1024 gain 3 to 6 % by that.
+    C is added last: loaded first, a cache miss on it would stall the whole body. On a Zen 3, this gains 3 to
+    6 % on matrix products of 1024 x 1024 x 1024.
 
     Attributes:
         accumulators: The registers, by index.
-        add: Whether they are added to what C holds; otherwise they replace it.
-        body: `Block` and `Repeat` without further tiles.
+        add: Whether they are added to C; otherwise they overwrite it.
+        body: `Block` and `Repeat`, without tiles.
     """
 
     accumulators: tuple[Accumulator, ...]
@@ -69,12 +70,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Runs its body `count` times (at least twice), moving the pointers by the strides after each time.
+    """Runs its body `count` times (at least twice), advancing the pointers by the strides after each.
 
     Attributes:
         count: Number of iterations.
-        strides: Elements by which A, B and C move in an iteration.
-        body: What is repeated.
+        strides: Elements by which the pointers A, B and C advance in an iteration.
+        body: The repeated nodes.
     """
 
     count: int
@@ -83,13 +84,13 @@ class Repeat:
 
 
 class Move(NamedTuple):
-    """Copies consecutive elements, and clears those after them.
+    """Copy of consecutive elements, padded with zeros.
 
     Attributes:
         source: Offset from the pointer of the input.
-        destination: Offset from pointer C, which points into the workspace meanwhile.
-        lanes: Elements that are copied.
-        width: Elements that are written; those after `lanes` become 0. At most a vector.
+        destination: Offset from pointer C, which points into the workspace during a copy.
+        lanes: Elements to copy.
+        width: Elements to write, at most a vector; those after `lanes` become 0.
     """
 
     source: int
@@ -100,13 +101,13 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Straight-line code of a `Pack`.
+    """Straight-line copying code of a `Pack`.
 
     Attributes:
-        operand: The input that is packed: 0 for A, 1 for B.
-        moves: What is copied.
-        prefetched: Offsets from the pointer of the input to what the next copy will read; these may be beyond
-            its end. They are brought near meanwhile.
+        operand: The packed input: 0 for A, 1 for B.
+        moves: The copies.
+        prefetched: Offsets from the pointer of the input to the data of the next copy, to be prefetched. They
+            may lie beyond the end of the input.
     """
 
     operand: int
@@ -116,13 +117,13 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Copies a part of an input into the workspace, and runs its body on the copy.
+    """Copies part of an input into the workspace, and runs its body on the copy.
 
     Attributes:
-        operand: 0 for A, 1 for B: whose pointer is that of the copy while the body runs.
-        place: Where in the workspace the copy begins.
-        copy: `Copy` and `Repeat`; while they run, pointer C is where the copy begins.
-        body: Nodes without a further `Pack` of the same input.
+        operand: 0 for A, 1 for B; its pointer is redirected to the copy while the body runs.
+        place: Offset of the copy in the workspace.
+        copy: `Copy` and `Repeat`, which run with pointer C at the start of the copy.
+        body: Nodes without another `Pack` of this input.
     """
 
     operand: int
@@ -139,14 +140,14 @@ class Kernel:
     """A whole program.
 
     Attributes:
-        body: What runs, from pointers to the first elements of A, B and C.
+        body: The nodes, starting with pointers to the first elements of A, B and C.
         lanes: Lanes of every vector; 1 for scalar code.
-        a_vector: Whether lanes step through A with stride 1; otherwise one element of A serves all lanes.
-        b_vector: The same of B.
+        a_vector: Whether lanes step through A with stride 1; otherwise an element of A is broadcast.
+        b_vector: The same for B.
         sum_lanes: Whether the lanes run over a reduction, so that an accumulator's lanes are added up
             before it is stored into (or added to) one element of C.
-        clear: Number of elements of C to set to zero first; 0 where every tile starts from zero.
-        workspace: Number of elements of the workspace, which holds packed inputs and is aligned to 64 bytes.
+        clear: Number of elements of C to clear first; 0 if every tile overwrites C.
+        workspace: Number of elements of the workspace for packed inputs, which is aligned to 64 bytes.
     """
 
     body: tuple[Node, ...]

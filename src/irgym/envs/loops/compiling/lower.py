@@ -15,17 +15,17 @@ MAX_FMAS = 65_536
 """Greatest number of FMAs in the code of a kernel."""
 
 MAX_WORKSPACE = 1 << 24
-"""Greatest number of elements of the copies of packed inputs."""
+"""Greatest number of elements of the workspace."""
 
 Offsets = tuple[int, int, int]
 Accesses = tuple[Access, Access, Access]
-"""To A, B and C."""
+"""Accesses to A, B and C."""
 Point = tuple[int, int, int, int]
-"""Offsets from pointers A, B and C, and the lanes that take part."""
+"""Offsets from pointers A, B and C, and the number of active lanes."""
 
 
 class CodeTooLarge(ValueError):
-    """A back end cannot hold the code of a nest: a failed compile, not an error of the user."""
+    """The code of a nest is too long for a back end: a failed compilation, not a user error."""
 
 
 def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None = None) -> Kernel:
@@ -34,8 +34,8 @@ def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None
     Args:
         contraction: The program.
         nest: Its schedule.
-        target: What the code is for.
-        rows: How many rows of C to compute, the first ones; see `rows_of`. By default all.
+        target: Target of the code.
+        rows: Number of rows of C to compute, from the first; see `rows_of`. By default all.
 
     Raises:
         CodeTooLarge: The code would be too long.
@@ -70,14 +70,14 @@ def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None
 
 
 def rows_of(contraction: Contraction) -> str:
-    """Return the dimension of the rows of C: the first one with more than one index, or else the first."""
+    """Return the dimension of the rows of C: the first of a size greater than 1, else the first."""
     dims = [axis.terms[0][0] for axis in contraction.c]
     return next((dim for dim in dims if contraction.sizes[dim] > 1), dims[0])
 
 
 @dataclass(frozen=True)
 class _Lowering:
-    """The recursion over the loops of a plan, with the blocks made so far by the extents of their dims."""
+    """Recursion over the loops of a plan, with a cache of blocks by extents and accesses."""
 
     contraction: Contraction
     plan: TilePlan
@@ -86,7 +86,7 @@ class _Lowering:
 
     @cached_property
     def dims(self) -> tuple[list[str], list[str]]:
-        """The dimensions of the block: the parallel ones, the reductions."""
+        """Dimensions of the block: the parallel ones, and the reductions."""
         reductions = self.contraction.reductions
         dims = dict.fromkeys(loop.dim for loop in self.plan.order[self.plan.tile_start :])
         return [dim for dim in dims if dim not in reductions], [dim for dim in dims if dim in reductions]
@@ -97,11 +97,11 @@ class _Lowering:
         """Lower the loops from `place` inwards.
 
         Args:
-            place: Place in the plan's order.
-            extents: How much of each dimension is left to cover.
-            offsets: From the pointers to the first element.
-            accesses: How to get from there to the others.
-            in_tile: Whether the accumulators are in registers already.
+            place: Position in the plan's order.
+            extents: Extent of each dimension left to cover.
+            offsets: Offsets of the first elements from the pointers.
+            accesses: Accesses to the other elements.
+            in_tile: Whether the loops are inside a tile.
         """
         tiles = self.plan
         if place < len(tiles.order):
@@ -179,18 +179,19 @@ class _Lowering:
         return fmas
 
     def _filled(self, accesses: Accesses) -> bool:
-        """Say whether the block may compute with whole vectors at the end of the vectorised dimension.
+        """Say whether the block may use whole vectors at the end of the vectorised dimension.
 
-        What it reads there are zeros then. A broadcast infinity times zero would spoil a sum over lanes.
+        It may if all vectors come from packed inputs, which are padded with zeros. In sums over lanes, both
+        inputs must be vectors, as a broadcast infinity times zero would spoil the sum.
         """
         tiles = self.plan
         packed = [isinstance(access, Packed) for access in accesses[:2]]
         vectors = [tiles.a_vector, tiles.b_vector]
-        filled = all(one for one, vector in zip(packed, vectors, strict=True) if vector)
+        filled = all(padded for padded, vector in zip(packed, vectors, strict=True) if vector)
         return filled and any(vectors) and (not tiles.sum_lanes or all(vectors))
 
     def _points(self, dims: list[str], extents: dict[str, int], accesses: Accesses) -> list[Point]:
-        """Return the points of the block over `dims`, in steps of a vector along the vectorised one."""
+        """Return the points of the block over `dims`, in steps of a vector along the vectorised dimension."""
         lanes = self.plan.lanes
         points: list[Point] = [(0, 0, 0, lanes)]
         for dim in dims:
@@ -212,7 +213,7 @@ class _Lowering:
 
 
 def _straight_line(parallel: list[Point], reduced: list[Point]) -> list[Fma]:
-    """Order the FMAs of a block: the input with fewer elements stays in registers, the other streams by."""
+    """Return the FMAs of a block in an order that keeps the input with fewer elements in registers."""
     group = [(index, a, b, lanes) for index, (a, b, _, lanes) in enumerate(parallel)]
     if len({a for _, a, _, _ in group}) >= len({b for _, _, b, _ in group}):
         group.sort(key=lambda fma: (fma[1], fma[2]))
@@ -226,7 +227,7 @@ def _straight_line(parallel: list[Point], reduced: list[Point]) -> list[Fma]:
 
 
 def _joined(nodes: list[Node]) -> list[Node]:
-    """Join neighbouring blocks."""
+    """Merge adjacent blocks."""
     if len(nodes) < 2:
         return nodes
     joined: list[Node] = []

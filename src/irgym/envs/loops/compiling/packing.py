@@ -1,7 +1,7 @@
-"""Packing: where the elements of an input lie in the copy that the inner loops read, and how they get there.
+"""Packing: layouts of copies of inputs for the inner loops, and the code that makes them.
 
-The copy is in the order of use, as in GotoBLAS (Goto and van de Geijn, ACM TOMS 34(3), 2008): what one run of
-the straight-line block reads lies side by side, and after it what the next run reads. Vectors are filled up
+A copy is in the order of use, as in GotoBLAS (Goto and van de Geijn, ACM TOMS 34(3), 2008): the elements read
+by one run of the straight-line block are contiguous, followed by those of the next run. Vectors are padded
 with zeros, so that the block needs no masks for the input.
 """
 
@@ -19,52 +19,51 @@ OPERANDS = "ab"
 """The inputs that can be packed, in the order of the kernel's pointers."""
 
 UNROLLED_MOVES = 8
-"""Moves in the body of the innermost loop of a copy, about."""
+"""Approximate number of moves in the body of the innermost loop of a copy."""
 
 LINE = 16
 """Elements of a cache line; copies are aligned to it in the workspace."""
 
 PREFETCHED = 1 << 18
-"""Elements of an input, 1 MiB, from which on the part to be copied next is prefetched.
+"""Least number of elements of an input (1 MiB) for which the next part to be copied is prefetched.
 
-The rows of a part are pages apart, too far for what processors prefetch by themselves. On a Zen 4, most
-schedules of 64 x 1024 x 1024 gain 2 to 8 % by it; those of inputs that fit the second level of cache gained
-nothing in the mean.
+The rows of a part are pages apart, beyond the reach of hardware prefetchers. On a Zen 4, prefetching gains 2
+to 8 % on most schedules of 64 x 1024 x 1024, and nothing on average for inputs that fit L2.
 """
 
 
 class Access(Protocol):
-    """How offsets into a tensor follow from the loops."""
+    """Map from loops to offsets into a tensor."""
 
     @property
     def block(self) -> Mapping[str, int]:
-        """Elements between neighbours along each dimension, within the block."""
+        """Stride in elements of each dimension, within the block."""
         ...
 
     def offset(self, place: int, iteration: int) -> int:
-        """Return how many elements the iteration of a loop is behind the first one."""
+        """Return the offset of an iteration of a loop from the first one, in elements."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """Access to a tensor as it is.
+    """Access to an unpacked tensor.
 
     Attributes:
-        block: Elements between neighbours along each dimension.
-        steps: The same for an iteration of each loop of the plan.
+        block: Stride in elements of each dimension.
+        steps: Stride in elements of each loop of the plan.
     """
 
     block: Mapping[str, int]
     steps: tuple[int, ...]
 
     def offset(self, place: int, iteration: int) -> int:
-        """Return how many elements the iteration of a loop is behind the first one."""
+        """Return the offset of an iteration of a loop from the first one, in elements."""
         return self.steps[place] * iteration
 
 
 def direct(tiles: TilePlan, strides: Mapping[str, int]) -> Direct:
-    """Return the access to a tensor with some strides."""
+    """Return the access to a tensor with the given strides."""
     return Direct(strides, tuple(strides[loop.dim] * loop.step for loop in tiles.order))
 
 
@@ -75,19 +74,18 @@ class Packed:
     Attributes:
         operand: The input: 0 for A, 1 for B.
         source: Access to the input itself.
-        place: The loop of the plan before which it is copied.
-        start: Where in the workspace the copy begins.
+        place: Position in the plan of the loop before which it is copied.
+        start: Offset of the copy in the workspace.
         size: Elements of the copy.
-        dims: The dimensions that the input has.
-        block: Elements between neighbours along each dimension, within the block.
-        steps: The same for an iteration of each loop, of a group of iterations for the loop at `grouped`.
-        row: The dimension along which both the input and the copy are contiguous; empty where there is none.
-        width: Elements along `row` that the copy has room for.
-        fill: Whether rows are filled up to whole vectors.
-        grouped: The loop of which `width` iterations lie side by side; None where it is the block that has
-            `row`.
-        following: Elements of the input from what is copied to what the next copy reads; 0 where that is not
-            to be prefetched.
+        dims: Dimensions of the input.
+        block: Stride in elements of each dimension, within the block.
+        steps: Stride in elements of each loop; of a group of iterations for the loop at `grouped`.
+        row: Dimension along which both the input and the copy are contiguous; empty if there is none.
+        width: Elements of a row of the copy.
+        fill: Whether rows are padded to whole vectors.
+        grouped: Position of the loop of which `width` iterations are contiguous; None if `row` is in the
+            block.
+        following: Offset of the data of the next copy in the input; 0 for no prefetching.
     """
 
     operand: int
@@ -105,7 +103,7 @@ class Packed:
     following: int
 
     def offset(self, place: int, iteration: int) -> int:
-        """Return how many elements the iteration of a loop is behind the first one."""
+        """Return the offset of an iteration of a loop from the first one, in elements."""
         if place == self.grouped:
             group, rest = divmod(iteration, self.width)
             return self.steps[place] * group + rest
@@ -113,7 +111,7 @@ class Packed:
 
 
 def layouts(contraction: Contraction, tiles: TilePlan) -> tuple[dict[tuple[int, int], Packed], int]:
-    """Return the copies by loop and input, and the elements of the workspace that holds them."""
+    """Return the copies by loop and input, and the number of elements of the workspace."""
     found: dict[tuple[int, int], Packed] = {}
     start = 0
     for place, loop in enumerate(tiles.order):
@@ -178,17 +176,17 @@ def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int,
 
 @dataclass(frozen=True)
 class Copying:
-    """The recursion over the loops that make one copy."""
+    """Recursion over the loops of a copy."""
 
     tiles: TilePlan
     packed: Packed
 
     def nodes(self, extents: Mapping[str, int], offset: int) -> tuple[Node, ...]:
-        """Return the code that copies what the loops from `packed.place` inwards use.
+        """Return the code that copies the part of the input used by the loops from `packed.place` inwards.
 
         Args:
-            extents: How much of each dimension is left to cover.
-            offset: From the input's pointer to the first element.
+            extents: Extent of each dimension left to cover.
+            offset: Offset of the first element from the pointer of the input.
         """
         return self._gathered(self._parts(self.packed.place, extents, offset, 0))
 
@@ -204,21 +202,21 @@ class Copying:
         extent = extents[loop.dim]
         step = min(packed.width if place == packed.grouped else loop.step, extent)
         times, tail = divmod(extent, step)
-        # Iterations of the loop that one of the copy's loop stands for.
+        # Iterations of the loop for each iteration of the copying loop.
         each = step if place == packed.grouped else 1
 
-        def one(iteration: int, length: int) -> list[Node | Move]:
+        def copied(iteration: int, length: int) -> list[Node | Move]:
             at = (packed.source.offset(place, iteration), packed.offset(place, iteration))
             return self._parts(place + 1, {**extents, loop.dim: length}, source + at[0], destination + at[1])
 
-        first = one(0, step)
+        first = copied(0, step)
 
         def copies(begin: int, end: int) -> list[Node | Move]:
-            later = [part for turn in range(max(begin, 1), end) for part in one(turn * each, step)]
+            later = [part for turn in range(max(begin, 1), end) for part in copied(turn * each, step)]
             return later if begin else first + later
 
         parts: list[Node | Move] = []
-        # As many iterations at once as make `UNROLLED_MOVES`, in the innermost of the loops.
+        # The innermost loop is unrolled to about `UNROLLED_MOVES` moves.
         unroll = max(1, UNROLLED_MOVES // len(first)) if all(isinstance(part, Move) for part in first) else 1
         repeats = times // unroll
         if repeats < 2:
@@ -229,11 +227,11 @@ class Copying:
             parts.append(Repeat(repeats, (moved[0], moved[1], moved[2]), self._gathered(copies(0, unroll))))
             parts += copies(repeats * unroll, times)
         if tail:
-            parts += one(times * each, tail)
+            parts += copied(times * each, tail)
         return parts
 
     def _rows(self, extents: Mapping[str, int], source: int, destination: int) -> Sequence[Move]:
-        """Return the moves for one block."""
+        """Return the moves of a block."""
         packed, lanes = self.packed, self.tiles.lanes
         points = [(source, destination)]
         for dim, stride in packed.block.items():
@@ -249,7 +247,7 @@ class Copying:
         ]
 
     def _prefetched(self, moves: Sequence[Move]) -> Iterator[int]:
-        """Yield where the rows of the next copy are, once for each cache line."""
+        """Yield the offsets of the rows of the next copy, once for each cache line."""
         last = -LINE
         for source, _, lanes, _ in moves if self.packed.following else ():
             if 2 * lanes >= LINE and not 0 <= source - last < LINE:
@@ -257,7 +255,7 @@ class Copying:
                 yield source + self.packed.following
 
     def _gathered(self, parts: Sequence[Node | Move]) -> tuple[Node, ...]:
-        """Make one node of moves that follow one another."""
+        """Gather adjacent moves into `Copy` nodes."""
         nodes: list[Node] = []
         for moving, group in groupby(parts, lambda part: isinstance(part, Move)):
             if moving:

@@ -1,7 +1,7 @@
-"""Register tiling: how a nest is executed, derived from the loop list alone (as in LoopTune's LoopNest).
+"""Register tiling: the execution of a nest, derived from the list of loops alone (as in LoopTune's LoopNest).
 
-Walking from the innermost loop outwards, loops are absorbed into straight-line code while its accumulators
-fit into registers. Accumulators stay in registers across the reduction loops that directly enclose the tile.
+From the innermost loop outwards, loops are absorbed into straight-line code while its accumulators fit into
+registers. The accumulators stay in registers across the reduction loops that directly enclose the block.
 """
 
 import math
@@ -13,47 +13,46 @@ from irgym.envs.loops.nest import Loop, Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
 MAX_UNROLLED_FMAS = 256
-"""Greatest number of FMAs of the straight-line block for a loop marked UNROLL to be part of it."""
+"""Greatest number of FMAs of the straight-line block with a loop marked UNROLL."""
 
 MAX_COPIED_FMAS = 1024
-"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body: with
-their loads, about what a 32 KiB instruction cache holds."""
+"""Greatest number of FMAs of a kernel in which a loop marked UNROLL is emitted as copies of its body. With
+the loads, this is about the capacity of a 32 KiB instruction cache."""
 
 MAX_REDUCTION_UNROLL = 8
-"""By how much the reduction loop just outside the block is unrolled at most."""
+"""Greatest unroll factor of the reduction loop just outside the block."""
 
 REDUCTION_UNROLL_FMAS = 4
-"""FMAs of that loop's unrolled body, as a multiple of the registers for accumulators."""
+"""FMAs of the unrolled body of that loop, as a multiple of the registers for accumulators."""
 
 STRIP_VECTORS = 4
 """Vectors in a strip of an innermost loop that is too long for the registers."""
 
 STRIP_SCALARS = 8
-"""The same for a loop that is not vectorised."""
+"""Elements in a strip of such a loop that is not vectorised."""
 
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """How a nest is executed.
+    """Execution of a nest.
 
     Attributes:
-        order: Loops as executed: the vectorised one innermost, with an implicit strip-mining of it if any.
-        spans: For each of them, how much of its dimension it covers.
-        unroll: For each of them, how many iterations are emitted one after the other; more than 1 outside
-            the block only.
-        tile_start: Place in `order` of the outermost loop that the straight-line block absorbs.
-        hoist: Place in `order` where tiles begin: accumulators stay in registers across the loops inside it.
+        order: Loops in the order of execution: the vectorised one innermost, strip-mined if necessary.
+        spans: Extent of its dimension that each of them covers.
+        unroll: Unroll factor of each of them; 1 within the block.
+        tile_start: Position in `order` of the outermost loop in the straight-line block.
+        hoist: Position in `order` where tiles begin: accumulators stay in registers across the loops inside.
         lanes: Lanes of a vector; 1 for scalar code.
         vector_dim: Dimension whose unit steps are the lanes; None for scalar code.
         a_vector: Whether lanes step through A.
         b_vector: Whether lanes step through B.
         sum_lanes: Whether the lanes run over a reduction and are added up at the end.
-        partial: Whether a tile holds only a part of its sums, so that it is added to what C holds.
+        partial: Whether a tile computes only part of its sums, so that it is added to C.
         accumulators: Vector registers that hold accumulators in a full tile.
-        fmas: FMAs of the full block, before the unrolling of the reduction loop around it.
-        emitted_fmas: FMAs in the code of the whole kernel, tails and copies included.
-        grouped: The inputs whose copies hold the unrolled iterations of the loop just outside the block side
-            by side.
+        fmas: FMAs of the full block, without unrolling of the reduction loop around it.
+        emitted_fmas: FMAs in the code of the whole kernel, including tails and unrolled copies.
+        grouped: The inputs in whose copies the unrolled iterations of the loop just outside the block are
+            contiguous.
     """
 
     order: tuple[Loop, ...]
@@ -76,8 +75,8 @@ class TilePlan:
 def vectorisable(contraction: Contraction, dim: str) -> bool:
     """Say whether unit steps of `dim` can be vector lanes.
 
-    A and B are then read with stride 0 (one element for all lanes) or 1, and either C is written with
-    stride 1 or the lanes are added up in the end.
+    A and B must be read with stride 0 (broadcast) or 1, and C must be written with stride 1 or the lanes be
+    summed at the end.
     """
     a, b, c = contraction.strides
     if a[dim] > 1 or b[dim] > 1:
@@ -86,7 +85,7 @@ def vectorisable(contraction: Contraction, dim: str) -> bool:
 
 
 def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
-    """Derive how `nest` is executed on `target`."""
+    """Return the execution of `nest` on `target`."""
     loops, vector_dim = _vector_innermost(contraction, nest.loops)
     lanes = 1 if vector_dim is None else target.lanes
     loops = _strip_mine(contraction, loops, lanes, target)
@@ -137,7 +136,7 @@ def can_unroll(contraction: Contraction, nest: Nest, place: int, target: Target)
 
 
 def _code(contraction: Contraction, tiles: TilePlan) -> tuple[object, ...]:
-    """Return what the code depends on: not the marks, nor whether the block or copies unroll a loop."""
+    """Return a key of the code: it ignores marks, and whether the block or copies unroll a loop."""
     full = [span // loop.step for loop, span in zip(tiles.order, tiles.spans, strict=True)]
     repeated = [trips >= 2 * count for trips, count in zip(full, tiles.unroll, strict=True)]
     start = tiles.tile_start
@@ -153,7 +152,7 @@ def _code(contraction: Contraction, tiles: TilePlan) -> tuple[object, ...]:
 
 
 def _lies_in_parts(contraction: Contraction, tiles: TilePlan, operand: str) -> bool:
-    """Say whether a copy is another if other iterations of the loop outside the block lie side by side."""
+    """Say whether the layout of a copy depends on the unrolling of the loop just outside the block."""
     outside = tiles.tile_start - 1
     strides = contraction.strides["ab".index(operand)]
     copied = next(place for place, loop in enumerate(tiles.order) if operand in loop.packs)
@@ -165,16 +164,16 @@ def _lies_in_parts(contraction: Contraction, tiles: TilePlan, operand: str) -> b
 
 
 def _packs_before(loops: Sequence[Loop], place: int) -> bool:
-    """Say whether inputs are packed before a loop; `place` may be one behind the last."""
+    """Say whether inputs are packed before a loop; `place` may be one past the last."""
     return place < len(loops) and bool(loops[place].packs)
 
 
 def _vector_innermost(
     contraction: Contraction, loops: tuple[Loop, ...]
 ) -> tuple[tuple[Loop, ...], str | None]:
-    """Move the loop to vectorise innermost; return the loops and its dimension, None where there is none.
+    """Move the loop to vectorise innermost; return the loops, and its dimension or None.
 
-    Without a mark that is the innermost loop that iterates.
+    Without a mark, this is the innermost loop of a dimension larger than 1.
     """
     chosen = next((place for place, loop in enumerate(loops) if loop.mark is Mark.VECTORISE), None)
     if chosen is None:
@@ -200,7 +199,7 @@ def _spans(contraction: Contraction, loops: Sequence[Loop]) -> tuple[int, ...]:
 def _strip_mine(
     contraction: Contraction, loops: tuple[Loop, ...], lanes: int, target: Target
 ) -> tuple[Loop, ...]:
-    """Split the innermost loop where it does not fit into the block as a whole."""
+    """Split the innermost loop if it does not fit into the block."""
     loop = loops[-1]
     span = min((other.step for other in loops[:-1] if other.dim == loop.dim), default=math.inf)
     vectors = -(-min(span, contraction.sizes[loop.dim]) // lanes)
@@ -219,14 +218,14 @@ def _strip_mine(
 
 
 def _budget(loop: Loop, target: Target) -> int:
-    """Return how many FMAs the block may have for `loop` to be part of it."""
+    """Return the greatest number of FMAs of a block with `loop`."""
     return MAX_UNROLLED_FMAS if loop.mark is Mark.UNROLL else target.accumulators
 
 
 def _absorb(
     contraction: Contraction, loops: tuple[Loop, ...], spans: tuple[int, ...], lanes: int, target: Target
 ) -> tuple[int, int, int]:
-    """Return the place of the outermost absorbed loop, the accumulators and the FMAs of the block."""
+    """Return the position of the outermost absorbed loop, and the accumulators and FMAs of the block."""
     reductions = contraction.reductions
     vector_dim = loops[-1].dim
     accumulators = fmas = 1
@@ -256,7 +255,7 @@ def _unroll(
     grouped: bool,
     target: Target,
 ) -> tuple[tuple[int, ...], int]:
-    """Return the unrolling of each loop and the number of FMAs that the kernel then has."""
+    """Return the unroll factor of each loop and the resulting number of FMAs of the kernel."""
     unroll = [1] * len(loops)
     if start > 0 and loops[start - 1].dim in contraction.reductions:
         trips = -(-spans[start - 1] // loops[start - 1].step)
@@ -285,9 +284,9 @@ def _grouped(
     start: int,
     vector_dim: str | None,
 ) -> str:
-    """Return which packed inputs are contiguous along the loop just outside the block, but not within it.
+    """Return the packed inputs that are contiguous along the loop just outside the block, but not within it.
 
-    Their copies hold as many neighbours side by side as that loop is unrolled, so that whole vectors move.
+    In their copies, the unrolled iterations of that loop are contiguous, so that whole vectors are copied.
     """
     if start == 0 or loops[start - 1].step > 1 or loops[start - 1].dim not in contraction.reductions:
         return ""
@@ -304,7 +303,7 @@ def _grouped(
 
 
 def _reduction_unroll(trips: int, most: int) -> int:
-    """Return by how much to unroll: a divisor of the trip count where one is near the most allowed."""
+    """Return the unroll factor: a divisor of the trip count if one is close to the greatest allowed."""
     most = max(1, min(most, MAX_REDUCTION_UNROLL, trips))
     return next((count for count in range(most, most // 2, -1) if trips % count == 0), most)
 
@@ -312,7 +311,7 @@ def _reduction_unroll(trips: int, most: int) -> int:
 def _emitted(
     contraction: Contraction, loops: tuple[Loop, ...], unroll: Sequence[int], start: int, lanes: int
 ) -> int:
-    """Count the FMAs of the code: a product over the dimensions, since each loop acts on its own one."""
+    """Count the FMAs of the code: a product over the dimensions, since each loop affects only one."""
     chains: dict[str, list[tuple[int, int]]] = {dim: [] for dim in contraction.sizes}
     for loop, copies in zip(loops[:start], unroll, strict=False):
         chains[loop.dim].append((loop.step, copies))
@@ -324,7 +323,7 @@ def _emitted(
 
 
 def _emitted_along(chain: list[tuple[int, int]], level: int, extent: int, lanes: int) -> int:
-    """Count the vectors that the loops of one dimension, from `level` inwards, emit for an extent."""
+    """Count the vectors emitted for an extent by the loops of a dimension from `level` inwards."""
     if level == len(chain):
         return -(-extent // lanes)
     step, unroll = chain[level]

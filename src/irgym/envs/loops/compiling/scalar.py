@@ -1,4 +1,4 @@
-"""Scalar code: what AVX2 and AVX-512 have in common but for the encoding."""
+"""Scalar code, shared by AVX2 and AVX-512 except for the encoding."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -7,20 +7,20 @@ from irgym.envs.loops.compiling import assembler as asm
 
 
 class Encode(Protocol):
-    """Encodes an instruction between registers."""
+    """Encoder of instructions between registers."""
 
     def __call__(self, opcode: asm.Opcode, reg: int, second: int, rm: int, *, length: int) -> bytes:
-        """Return its machine code."""
+        """Return the machine code of an instruction."""
         ...
 
 
 class EncodeMemory(Protocol):
-    """Encodes an instruction with a memory operand."""
+    """Encoder of instructions with a memory operand."""
 
     def __call__(
         self, opcode: asm.Opcode, reg: int, second: int, base: int, displacement: int, *, length: int
     ) -> bytes:
-        """Return its machine code."""
+        """Return the machine code of an instruction."""
         ...
 
 
@@ -30,7 +30,7 @@ class Scalar:
 
     Attributes:
         registers: Number of vector registers.
-        exclusive_or: The instruction that clears a register, and the length that it is encoded with.
+        exclusive_or: The instruction that clears a register, and the vector length of its encoding.
         encode: Encodes instructions between registers.
         encode_memory: Encodes instructions with a memory operand.
     """
@@ -41,11 +41,11 @@ class Scalar:
     encode_memory: EncodeMemory
 
     def setup(self) -> bytes:
-        """Return nothing: there are no masks."""
+        """Return no code: there are no masks."""
         return b""
 
     def teardown(self) -> bytes:
-        """Return nothing."""
+        """Return no code."""
         return b""
 
     def zero(self, register: int) -> bytes:
@@ -83,5 +83,5 @@ class Scalar:
         return self.encode_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
-        """Refuse: scalar code has no lanes to add up."""
-        raise NotImplementedError("scalar code has no lanes to add up")
+        """Raise an error: scalar code has no lanes to sum."""
+        raise NotImplementedError("scalar code has no lanes to sum")

@@ -1,8 +1,8 @@
-"""Kernels on several threads: each computes some rows of C, and they wait for each other after every run.
+"""Kernels on several threads: each computes some rows of C, with a barrier after every run.
 
-The threads are Python's, which run at the same time while they are in machine code. What they run there is a
-small loop around the kernel, `DRIVER`: a run, then a barrier. So repeated runs are timed with the waiting for
-each other that every one of them has, but without the start of threads.
+The threads are Python's, which run in parallel while they are in machine code. There they run a small loop
+around the kernel, the driver: a run, then a barrier. So the time of repeated runs includes the barriers, but
+not the start of the threads.
 """
 
 import ctypes
@@ -18,20 +18,20 @@ from irgym.envs.loops.programs.contraction import Contraction
 from irgym.measure.native import ExecutableBuffer
 
 BYTES = 4
-"""Of an element."""
+"""Bytes of an element."""
 
 
 class _Order(ctypes.Structure):
-    """What a thread is to do: the argument of `DRIVER`, which knows the places of its fields.
+    """Orders of a thread: the argument of the driver, whose code contains the offsets of the fields.
 
     Attributes:
         function: Address of the kernel.
         a, b, c: Addresses of the tensors.
         workspace: Address of the workspace.
-        repetitions: How often to run the kernel, at least once.
-        barrier: Address of the number of arrivals, 32 bits, of all threads together.
-        threads: How many threads there are.
-        expected: Arrivals at which the next run may begin.
+        repetitions: Number of runs of the kernel, at least one.
+        barrier: Address of the total number of arrivals of all threads, 32 bits.
+        threads: Number of threads.
+        expected: Number of arrivals at which the next run may start.
     """
 
     _fields_ = (
@@ -53,7 +53,7 @@ _FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _driver() -> bytes:
     """Return the code of `void drive(struct order *)` in the System V ABI."""
     order, left, arrivals, expected = asm.RBX, asm.R12, asm.RAX, asm.RCX
-    saved = (asm.RBX, asm.R12, asm.RBP)  # the last one for the alignment of the stack
+    saved = (asm.RBX, asm.R12, asm.RBP)  # RBP only aligns the stack
 
     def at(field: str) -> int:
         return int(getattr(_Order, field).offset)
@@ -86,7 +86,7 @@ def _driver() -> bytes:
 
 @dataclass(frozen=True)
 class _Driver:
-    """`DRIVER` in memory, for as long as the process lives."""
+    """The driver in memory, for the lifetime of the process."""
 
     buffer: ExecutableBuffer
 
@@ -100,7 +100,7 @@ def _loaded() -> _Driver:
 
 
 def shares(contraction: Contraction, threads: int) -> list[int]:
-    """Return how many rows of C each thread computes; fewer threads where there are fewer rows."""
+    """Return the number of rows of C for each thread; there are at most as many threads as rows."""
     rows = contraction.sizes[rows_of(contraction)]
     threads = min(threads, rows)
     return [rows * (place + 1) // threads - rows * place // threads for place in range(threads)]
@@ -110,19 +110,19 @@ class Team:
     """A compiled nest on several threads.
 
     Attributes:
-        code: The first thread's machine code; None where the back end does not give it away.
+        code: Machine code of the first thread; None if the back end does not give it away.
     """
 
     def __init__(self, contraction: Contraction, rows: Sequence[int], kernels: Sequence[Compiled]) -> None:
-        """Gather the threads.
+        """Start the threads.
 
         Args:
             contraction: The program.
-            rows: How many rows of C each thread computes.
-            kernels: What it runs for that.
+            rows: Number of rows of C for each thread.
+            kernels: The kernel of each thread.
 
         Raises:
-            OSError: The system has no memory left, or forbids executable memory.
+            OSError: The system is out of memory, or forbids executable memory.
         """
         self.code = kernels[0].code
         self._kernels = tuple(kernels)
@@ -154,7 +154,7 @@ class Team:
             other.result()
 
     def close(self) -> None:
-        """End the threads and free the machine code; `run` must not be called any more."""
+        """End the threads and free the machine code; `run` must not be called after it."""
         self._pool.shutdown()
         for kernel in self._kernels:
             kernel.close()

@@ -1,8 +1,8 @@
-"""What the x86-64 generators share: the function around a kernel, its loops, its pointers, its registers.
+"""Code shared by the x86-64 generators: function, loops, pointers and registers of a kernel.
 
 The function is `void f(const float *a, const float *b, float *c, int64_t repetitions, float *workspace)` in
 the System V ABI: the arguments are in rdi, rsi, rdx, rcx and r8. It runs the whole kernel `repetitions` >= 1
-times. Its code is position-independent and is fastest at a multiple of 64 bytes.
+times. Its code is position-independent and should be aligned to 64 bytes.
 """
 
 from collections.abc import Sequence
@@ -24,18 +24,18 @@ COUNTERS = (
     asm.R13,
     asm.R14,
 )
-"""Loop counters, for the innermost loop first; the outer loops of a deeper nest count on the stack."""
+"""Loop counters, the innermost loop's first; the outermost loops of deeper nests count on the stack."""
 
 CALLEE_SAVED = frozenset((asm.RBX, asm.RBP, asm.R12, asm.R13, asm.R14, asm.R15))
 
 WORKSPACE = asm.R15
-"""General-purpose register that points to the workspace, in kernels that have one."""
+"""General-purpose register with the address of the workspace, in kernels that have one."""
 
 SCRATCH = asm.R11
-"""General-purpose register that instruction sets may use for what they set up."""
+"""General-purpose register for the setup of instruction sets."""
 
 LOOP_ALIGNMENT = 64
-"""Hot loops begin at a multiple of this many bytes."""
+"""Alignment of hot loops, in bytes."""
 
 
 def emit(kernel: Kernel, instructions: InstructionSet) -> bytes:
@@ -56,7 +56,7 @@ def emit(kernel: Kernel, instructions: InstructionSet) -> bytes:
 
 
 def _depth(nodes: Sequence[Node]) -> int:
-    """Return how many `Repeat` enclose one another at most."""
+    """Return the greatest depth of nested `Repeat`."""
 
     def of(node: Node) -> int:
         match node:
@@ -73,10 +73,10 @@ def _depth(nodes: Sequence[Node]) -> int:
 
 
 class _Emitter:
-    """Emits the body of a function.
+    """Emitter of the body of a function.
 
-    A pointer's moves are put off: `pending` holds the bytes by which it lags behind, which displacements make
-    up for, until the head or the end of a loop.
+    Moves of pointers are deferred to the head or the end of a loop: `pending` holds the bytes by which each
+    lags behind, and displacements compensate for them.
     """
 
     def __init__(self, kernel: Kernel, instructions: InstructionSet, depth: int) -> None:

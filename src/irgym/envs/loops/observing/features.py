@@ -1,4 +1,4 @@
-"""The observation of irgym's own policies: what a person would look at before the next action."""
+"""Feature vector of irgym's policies: the facts that an expert would consider before the next action."""
 
 import math
 
@@ -12,27 +12,27 @@ from irgym.envs.loops.nest import Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
 LOOP_FEATURES = 28
-"""Numbers for each loop."""
+"""Number of features of each loop."""
 
 GLOBAL_FEATURES = 12 + NUMBERS + len(actions.FACTORS) + len(actions.SPACE.kinds)
-"""Numbers for the nest as a whole, the factors of the loop under the cursor, and the last action."""
+"""Number of features of the nest, the target, the splits of the loop under the cursor, the last action."""
 
 FEATURES = actions.MAX_LOOPS * LOOP_FEATURES + GLOBAL_FEATURES
-"""Length of the observation."""
+"""Length of the feature vector."""
 
 PAGES = 64
-"""Pages that a first translation look-aside buffer holds, about."""
+"""Approximate number of pages in a first-level translation look-aside buffer."""
 
 _LOG2 = [0.0, *(math.log2(number) / 8 for number in range(1, 4097))]
 
 
 def _log(number: int) -> float:
-    """Return the logarithm of a positive size, scaled to about 1."""
+    """Return the logarithm of a positive size, scaled to the order of 1."""
     return _LOG2[number] if number <= 4096 else math.log2(number) / 8
 
 
 def _block_extents(contraction: Contraction, tiles: TilePlan) -> dict[str, int]:
-    """Return how much of each dimension the straight-line block covers."""
+    """Return the extent of the straight-line block along each dimension."""
     extents = dict.fromkeys(contraction.sizes, 1)
     for loop, span in zip(tiles.order[tiles.tile_start :], tiles.spans[tiles.tile_start :], strict=True):
         extents[loop.dim] = max(extents[loop.dim], span)
@@ -40,10 +40,10 @@ def _block_extents(contraction: Contraction, tiles: TilePlan) -> dict[str, int]:
 
 
 def footprints(contraction: Contraction, tiles: TilePlan, target: Target) -> list[tuple[float, ...]]:
-    """Return what one run of each loop of a plan touches, relative to the target, shape [loops, 5].
+    """Return the memory touched by a run of each loop of a plan, relative to the target, shape [loops, 5].
 
-    Bytes of A, B and C as a share of the first cache, of all as a share of the second, and rows of A and B
-    (elements that follow one another count as one) as a share of `PAGES`; by logarithm, near 0 where it fits.
+    Columns: bytes of A, B and C relative to L1; bytes of all three relative to L2; rows of A and B (runs of
+    contiguous elements) relative to `PAGES`. All are logarithms, near 0 at the capacity.
     """
     inside = dict.fromkeys(contraction.sizes, 1)
     rows: list[tuple[float, ...]] = []
@@ -68,7 +68,7 @@ def _loop_rows(
 ) -> list[float]:
     a, b, c = contraction.strides
     extents = _block_extents(contraction, tiles)
-    # Strip-mining splits the innermost loop, and what is packed before it goes with the outer part.
+    # Strip-mining splits the innermost loop, and inputs packed before it move to the outer part.
     places = {(loop.dim, loop.step): place for place, loop in enumerate(tiles.order)}
     sizes = footprints(contraction, tiles, target)
     packed = ""
@@ -111,7 +111,7 @@ def _loop_rows(
 
 
 def _loads_per_fma(contraction: Contraction, tiles: TilePlan) -> float:
-    """Return how many elements or vectors of A and B the block loads for each FMA."""
+    """Return the loads of elements or vectors of A and B in the block for each FMA."""
     extents = _block_extents(contraction, tiles)
     loads = 0
     for strides in contraction.strides[:2]:
@@ -124,7 +124,7 @@ def _loads_per_fma(contraction: Contraction, tiles: TilePlan) -> float:
 
 
 def _wasted_lanes(contraction: Contraction, tiles: TilePlan) -> float:
-    """Return the share of lanes that compute nothing, over the whole vectorised dimension."""
+    """Return the share of idle lanes, over the whole vectorised dimension."""
     if tiles.vector_dim is None:
         return 1.0
     size = contraction.sizes[tiles.vector_dim]
@@ -135,7 +135,7 @@ def _wasted_lanes(contraction: Contraction, tiles: TilePlan) -> float:
 
 
 def _factor_tails(contraction: Contraction, nest: Nest, cursor: int) -> list[float]:
-    """Return, for each factor, what share of a block the shorter last one would be after a split by it."""
+    """Return, for each factor, the length of the last block relative to the others after a split by it."""
     span, step = nest.span(contraction, cursor), nest.loops[cursor].step
     return [span % (step * factor) / (step * factor) for factor in actions.FACTORS]
 
@@ -143,14 +143,14 @@ def _factor_tails(contraction: Contraction, nest: Nest, cursor: int) -> list[flo
 def features(
     contraction: Contraction, nest: Nest, cursor: int, previous: tuple[int, ...], target: Target
 ) -> NDArray[np.float32]:
-    """Return the observation, shape [FEATURES], every number of the order of 1.
+    """Return the feature vector, shape [FEATURES]; all numbers are of the order of 1.
 
     Args:
         contraction: The program.
         nest: Its loops.
-        cursor: Place of the loop that actions apply to.
-        previous: Places of the last actions in the flat action space, the latest last.
-        target: What code is made for.
+        cursor: Position of the loop to which actions apply.
+        previous: Indices of the last actions in the flat action space, the latest last.
+        target: Target of the code.
     """
     tiles = plan(contraction, nest, target)
     values = _loop_rows(contraction, nest, cursor, tiles, target)

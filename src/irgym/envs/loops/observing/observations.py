@@ -1,40 +1,59 @@
-"""LoopTune's observation spaces, and the feature vector of irgym's own policies.
+"""LoopTune's observation spaces, and the feature vector of irgym's policies.
 
-Four of these (`ir_tree` and `ir_graph`, networkx graphs there, `stride_tensor`, `5_prev_actions_tensor`) are
-broken or commented out upstream.
+Four of them are broken or commented out upstream: `ir_tree` and `ir_graph` (there networkx graphs),
+`stride_tensor` and `5_prev_actions_tensor`.
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from irgym.core.actions import ActionSpace
 from irgym.core.graph_observation import graph_space
 from irgym.core.observation import ObservationView, array_view, box, views_of
+from irgym.core.target import Target
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.plan import plan
 from irgym.envs.loops.observing.features import FEATURES, features
+from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.state import HISTORY, LoopsState
 
-if TYPE_CHECKING:
-    from irgym.envs.loops.task import LoopsTask
-
 LOOP_WIDTH = 20
-"""Numbers for each loop in `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
+"""Columns of `loops_tensor`: cursor, size, tail, nest, 16 bins of strides."""
 
 STRIDE_BINS = 32
 """Bins of `stride_tensor`: ceil(log2(stride)) of every access, over all loops."""
 
 NODE_WIDTH = LOOP_WIDTH + 3
-"""Numbers for each node of a graph: those of a loop, and what it is: loop, statement or tensor."""
+"""Features of a node of a graph: the columns of a loop, then loop, statement or tensor, one-hot."""
 
 TEXT_LENGTH = 4096
-"""Greatest length of a text observation."""
+"""Greatest length of a text observation, in characters."""
 
 CHARSET = "".join(map(chr, range(32, 127))) + "\n"
+
+
+class Observed(Protocol):
+    """The parts of a loops task that observations depend on."""
+
+    @property
+    def contraction(self) -> Contraction:
+        """The program."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """Target of the generated code."""
+        ...
+
+    @property
+    def space(self) -> ActionSpace:
+        """The actions."""
+        ...
 
 
 def _bin(stride: int, bins: int) -> int:
@@ -42,14 +61,14 @@ def _bin(stride: int, bins: int) -> int:
     return min(math.ceil(math.log2(stride)), bins - 1)
 
 
-def _strides(task: "LoopsTask", state: LoopsState, place: int) -> list[int]:
-    """Return how far A, B and C move in an iteration of a loop, where they move at all."""
+def _strides(task: Observed, state: LoopsState, place: int) -> list[int]:
+    """Return the strides of A, B and C in an iteration of a loop, without zeros."""
     loop = state.nest.loops[place]
     return [table[loop.dim] * loop.step for table in task.contraction.strides if table[loop.dim]]
 
 
-def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
-    """Return one row a loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
+def loops_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
+    """Return a row for each loop, shape [12, 20]; rows without a loop are 0 (LoopTune, section 3).
 
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
     the write-back of the output (0: it only computes); 16 bins of ceil(log2(stride)) of the accesses.
@@ -67,7 +86,7 @@ def loops_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     return rows
 
 
-def stride_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
+def stride_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     """Return the histogram of ceil(log2(stride)) over all loops and accesses, shape [32]."""
     histogram = np.zeros(STRIDE_BINS, np.float32)
     for place in range(len(state.nest.loops)):
@@ -76,7 +95,7 @@ def stride_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
     return histogram
 
 
-def previous_actions_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.float32]:
+def previous_actions_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     """Return the last five actions one-hot, the latest in the last row, shape [5, flat actions]."""
     rows = np.zeros((HISTORY, len(task.space.flat)), np.float32)
     first = HISTORY - len(state.previous)
@@ -85,7 +104,7 @@ def previous_actions_tensor(task: "LoopsTask", state: LoopsState) -> NDArray[np.
     return rows
 
 
-def _nodes(task: "LoopsTask", state: LoopsState, tensors: int) -> NDArray[np.float32]:
+def _nodes(task: Observed, state: LoopsState, tensors: int) -> NDArray[np.float32]:
     """Return a node for each loop, the statement and each tensor."""
     loops = min(len(state.nest.loops), actions.MAX_LOOPS)
     nodes = np.zeros((loops + 1 + tensors, NODE_WIDTH), np.float32)
@@ -95,22 +114,22 @@ def _nodes(task: "LoopsTask", state: LoopsState, tensors: int) -> NDArray[np.flo
     return nodes
 
 
-def ir_tree(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+def ir_tree(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return the loops as a path from the outermost to the statement.
 
-    Nodes: rows of `loops_tensor`, 0 for what is no loop, then what the node is, one-hot:
-    loop, statement or tensor. Edges carry a stride in elements, which is 0 here.
+    Features of a node: its row of `loops_tensor`, 0 unless it is a loop; then loop, statement or tensor,
+    one-hot. The feature of an edge is a stride in elements, which is 0 here.
     """
     nodes = _nodes(task, state, tensors=0)
     links = np.stack([np.arange(len(nodes) - 1), np.arange(1, len(nodes))], axis=1)
     return spaces.GraphInstance(nodes, np.zeros((len(links), 1), np.float32), links)
 
 
-def ir_graph(task: "LoopsTask", state: LoopsState) -> spaces.GraphInstance:
+def ir_graph(task: Observed, state: LoopsState) -> spaces.GraphInstance:
     """Return `ir_tree` with nodes for A, B and C after the statement.
 
-    An edge leads from each loop to each tensor that it moves through, with the stride; from A and B to the
-    statement, and from there to C.
+    An edge leads from each loop to each tensor that it indexes, with the stride; from A and B to the
+    statement; and from the statement to C.
     """
     nodes = _nodes(task, state, tensors=3)
     statement = len(nodes) - 4
@@ -166,4 +185,4 @@ VIEWS = views_of(
     ObservationView("ir_graph", "loops, statement and tensors, a graph", _graph, ir_graph),
     TARGET_VIEW,
 )
-"""The observations by name; the first is the default."""
+"""The observations by name, the default first."""

@@ -1,1 +1,1 @@
-"""Programs of the `loops` environment: contractions, their URIs, and data sets of them."""
+"""Programs of the `loops` environment: contractions, their URIs, and data sets."""

@@ -20,7 +20,7 @@ MAX_ELEMENTS = 1 << 28
 """Greatest number of elements of a tensor (1 GiB of float32)."""
 
 MAX_AXES = 64
-"""Greatest number of indices in the accesses of a tensor: as many axes as an array of numpy may have."""
+"""Greatest number of indices in the accesses of a tensor: the limit of axes in numpy."""
 
 _FAMILIES = (
     Family("mm", "matrix product", sizes=("M", "N", "K")),
@@ -31,7 +31,7 @@ _FAMILIES = (
         (Option("stride", 1),),
         sizes=("N", "H", "W", "C", "F", "R", "S"),
     ),
-    # A letter that is not given has no size.
+    # A size of 0 stands for a letter that is not given.
     Family("einsum", "any contraction", tuple(Option(dim, 0) for dim in ascii_lowercase), body="mk,kn->mn"),
 )
 
@@ -59,13 +59,13 @@ class Axis:
         return "+".join(dim if factor == 1 else f"{factor}*{dim}" for dim, factor in self.terms)
 
     def extent(self, sizes: Mapping[str, int]) -> int:
-        """Return the number of elements along the axis that the accesses reach."""
+        """Return the number of elements that the accesses reach along the axis."""
         return 1 + sum(coefficient * (sizes[dim] - 1) for dim, coefficient in self.terms)
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A contraction of two tensors into one; every dimension is one loop.
+    """A contraction of two tensors into one, with a loop for each dimension.
 
     Attributes:
         uri: Canonical URI.
@@ -88,7 +88,7 @@ class Contraction:
 
     @cached_property
     def reductions(self) -> frozenset[str]:
-        """Dimensions that are summed over: those that the output lacks."""
+        """Dimensions of summation: those that the output lacks."""
         return frozenset(self.sizes) - {axis.terms[0][0] for axis in self.c}
 
     @cached_property
@@ -99,7 +99,7 @@ class Contraction:
 
     @cached_property
     def strides(self) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """For A, B and C: elements to move when a dimension's index grows by one (0 where absent)."""
+        """For A, B and C: the stride in elements of each dimension, 0 if the tensor lacks it."""
         tables: list[dict[str, int]] = []
         for axes, shape in zip((self.a, self.b, self.c), self.shapes, strict=True):
             table = dict.fromkeys(self.sizes, 0)
@@ -132,9 +132,9 @@ class Contraction:
     def einsum_operands(
         self, a: NDArray[np.floating], b: NDArray[np.floating]
     ) -> tuple[str, NDArray[np.floating], NDArray[np.floating]]:
-        """Return subscripts and strided views of the inputs with one plain dimension per axis.
+        """Return subscripts for `numpy.einsum`, and strided views of the inputs, a dimension for each index.
 
-        `numpy.einsum(subscripts, a_view, b_view)` is then the contraction; nothing is copied.
+        `numpy.einsum(subscripts, a_view, b_view)` computes the contraction. The views copy nothing.
         """
         letters = {dim: chr(ord("a") + place) for place, dim in enumerate(self.sizes)}
         names: list[str] = []
@@ -167,7 +167,7 @@ def matmul(m: int, n: int, k: int) -> Contraction:
 def convolution(
     batch: int, height: int, width: int, channels: int, filters: int, kernel: tuple[int, int], stride: int
 ) -> Contraction:
-    """Return a 2-D convolution, NHWC by RSCF, on an input that is already padded.
+    """Return a 2-D convolution, NHWC by RSCF, of a padded input.
 
     Args:
         batch: Images.
@@ -183,10 +183,10 @@ def convolution(
 
 
 def parse_uri(uri: str) -> Contraction:
-    """Read a `loops:` URI.
+    """Parse a `loops:` URI.
 
     Raises:
-        ProgramError: It is malformed; the message shows the right form.
+        ProgramError: It is malformed; the message shows the correct form.
     """
     named = GRAMMAR.parse(uri)
     uri = named.uri
@@ -205,7 +205,7 @@ def parse_uri(uri: str) -> Contraction:
 
 
 def _axes(uri: str, text: str) -> tuple[Axis, ...]:
-    """Read the axes of one tensor: letters, or sums such as [2*h+r] in brackets."""
+    """Parse the axes of a tensor: letters, or sums such as [2*h+r] in brackets."""
     axes: list[Axis] = []
     for word in re.findall(r"\[[^\]]*\]|.", text, re.DOTALL):
         terms: dict[str, int] = {}
@@ -229,7 +229,7 @@ def _tensors(uri: str, spec: str) -> tuple[tuple[Axis, ...], tuple[Axis, ...], t
 
 
 def _in_spec_order(uri: str, spec: str, options: Mapping[str, int]) -> dict[str, int]:
-    """Order the dimensions for the unscheduled nest: the output's, its last one moved innermost."""
+    """Return the dimensions in the order of the unscheduled nest: outputs, reductions, the last output."""
     a, b, c = _tensors(uri, spec)
     outputs = [dim for axis in c for dim, _ in axis.terms]
     inputs = [dim for axis in (*a, *b) for dim, _ in axis.terms]

@@ -120,11 +120,11 @@ def _attention() -> Dataset:
 
 
 MOST_FLOPS = 3_000_000_000
-"""Greatest number of operations of a program of `contractions`: what takes so long is seldom measured."""
+"""Greatest number of operations of a program of `contractions`; longer ones are rarely measured."""
 
 
 def _contractions() -> Dataset:
-    """Return programs of all kinds, those of a kind side by side, the smallest first."""
+    """Return programs of all kinds, grouped by kind, the smallest first."""
     kinds = (
         [*_every(_mm_range("", 64, 256))[::12], *generate("mm", 180, 16, 1100, 0)],
         [*_every(_attention()), *generate("bmm", 90, 16, 256, 0)],
@@ -160,12 +160,12 @@ _OPTIONS = (Option("count", 100, high=MOST), Option("low", 16), Option("high", 2
 
 
 def generate(family: str, count: int, low: int, high: int, seed: int) -> tuple[str, ...]:
-    """Return URIs of random programs: every size log-uniform in low..high, odd ones included.
+    """Return URIs of random programs, with all sizes log-uniform in low..high, including odd ones.
 
-    The batch of `bmm` is in 1..16; the filter of `conv` is 1, 3 or 5 wide, its stride 1 or 2.
+    The batch of `bmm` is in 1..16. The filter of `conv` is 1, 3 or 5 wide, with stride 1 or 2.
 
     Raises:
-        ProgramError: A parameter makes no sense.
+        ProgramError: An argument is invalid.
     """
     if not 1 <= count <= MOST or not 1 <= low <= high:
         raise ProgramError(
@@ -176,7 +176,7 @@ def generate(family: str, count: int, low: int, high: int, seed: int) -> tuple[s
     def size() -> int:
         return min(high, int(low * (high / low) ** rng.random() + 0.5))
 
-    def one() -> str:
+    def program() -> str:
         if family == "mm":
             return f"loops://mm/{size()}x{size()}x{size()}"
         if family == "bmm":
@@ -188,14 +188,14 @@ def generate(family: str, count: int, low: int, high: int, seed: int) -> tuple[s
 
     if family not in ("mm", "bmm", "conv"):
         raise ProgramError(f"there is no family {family!r} to generate: choose mm, bmm or conv")
-    return tuple(parse_uri(one()).uri for _ in range(count))
+    return tuple(parse_uri(program()).uri for _ in range(count))
 
 
 def dataset(name: str) -> Dataset:
     """Return a data set, fixed or generated.
 
     Raises:
-        ProgramError: There is none of that name; the message lists those that exist.
+        ProgramError: There is none of that name; the message lists the valid names.
     """
     if name in FIXED:
         return FIXED[name]()

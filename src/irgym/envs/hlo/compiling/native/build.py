@@ -1,8 +1,8 @@
-"""Builds the engine once per machine: C++ over the XLA whose headers and libraries tensorflow-cpu ships.
+"""Build of the engine, once per machine: C++ against the XLA headers and libraries in tensorflow-cpu.
 
-The result is kept in a store under a name made of the source, the TensorFlow version, the compiler and the
-flags, so that many processes may ask at once. The compiler runs in an isolated child, so that none of its
-processes outlives a run that is interrupted.
+The library is kept in a store under a digest of the source, the TensorFlow version, the compiler and the
+flags, so concurrent processes can request it. The compiler runs in an isolated child, so that none of its
+processes outlives an interrupted run.
 """
 
 import os
@@ -24,10 +24,10 @@ from irgym.measure.isolation.protocol import GIB, Limits, Raised, Returned
 from irgym.measure.store import Store, digest
 
 TENSORFLOW = "2.21.0"
-"""The version whose headers the source is written for; others differ in names and places."""
+"""TensorFlow version that the source is written for; the headers of others differ."""
 
 INSTALL = "pip install 'irgym[hlo]'"
-"""The command that installs what is missing."""
+"""Command that installs the missing packages."""
 
 SOURCE = Path(__file__).with_name("engine.cc")
 
@@ -41,12 +41,12 @@ FLAGS = (
     "-fPIC",
     "-shared",
     "-fvisibility=hidden",
-    "-w",  # the headers are TensorFlow's: their warnings are not ours to mend
+    "-w",  # warnings of TensorFlow's headers
     "-D_GLIBCXX_USE_CXX11_ABI=1",
     "-DEIGEN_MAX_ALIGN_BYTES=64",
     "-Wl,--no-undefined",
 )
-"""The ABI flags are those that the wheel was built with."""
+"""Flags of the compiler; those of the ABI are the wheel's."""
 
 INCLUDES = (
     "include",
@@ -62,12 +62,12 @@ STORE = Store("hlo/engine", ".so")
 """Built libraries."""
 
 LIMITS = Limits(timeout_s=900.0, memory_bytes=8 * GIB)
-"""What building may take."""
+"""Limits of the build."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the engine is built from.
+    """Inputs of the build.
 
     Attributes:
         tensorflow: Folder of the installed package.
@@ -79,7 +79,7 @@ class Recipe:
 
     @cached_property
     def compiler_version(self) -> str:
-        """First line of what the compiler says of itself."""
+        """First line of the compiler's version text."""
         try:
             said = subprocess.run(
                 [self.compiler, "--version"], capture_output=True, text=True, timeout=30, check=True
@@ -90,7 +90,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """What the built library is kept under."""
+        """Name of the built library in the store."""
         sources = [file.read_bytes() for file in (SOURCE, *HEADERS)]
         parts = (*sources, TENSORFLOW, self.compiler_version, str(self.tensorflow), *FLAGS)
         return f"engine-{digest(*parts)}"
@@ -111,7 +111,7 @@ class Recipe:
 
 
 def recipe() -> Recipe:
-    """Return what to build from on this machine.
+    """Return the inputs of the build on this machine.
 
     Raises:
         BackendError: The system, TensorFlow or a compiler is missing or of the wrong version.
@@ -146,7 +146,7 @@ def _tensorflow() -> Path:
 
 
 def build() -> Path:
-    """Return the engine's library, building it first where there is none yet (about half a minute, 1.3 GB).
+    """Return the engine's library, building it if there is none yet (about half a minute, 1.3 GB of memory).
 
     Raises:
         BackendError: Something is missing, or the compiler failed.
@@ -157,7 +157,7 @@ def build() -> Path:
 
 
 def _compiled(chosen: Recipe) -> bytes:
-    """Build the library in a folder of its own, which a build that was killed may have left behind."""
+    """Build the library in a separate folder, which a killed build may have left behind."""
     print("irgym: building the engine of hlo, once on this machine (half a minute) ...", file=sys.stderr)
     workshop = STORE.folder / f"{chosen.name}.build"
     shutil.rmtree(workshop, ignore_errors=True)
@@ -165,7 +165,7 @@ def _compiled(chosen: Recipe) -> bytes:
     library = workshop / "engine.so"
     call = Call(f"{__name__}:run_compiler", (chosen.command(library), str(workshop)))
     try:
-        # The child takes the compiler's processes with it, however this process ends.
+        # The compiler's processes end with the child, however this process ends.
         with Child(LIMITS) as child:
             reply = child.call(call)
         if isinstance(reply, Raised):
@@ -184,7 +184,7 @@ def _compiled(chosen: Recipe) -> bytes:
 
 
 def run_compiler(command: Sequence[str], folder: str) -> str:
-    """Run a compiler, with its temporary files in a folder, and return why it failed; empty if it did not."""
+    """Run a compiler, with its temporary files in a folder; return the reason of a failure, else nothing."""
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "TMPDIR": folder}, check=False
     )

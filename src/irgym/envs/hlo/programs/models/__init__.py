@@ -1,1 +1,1 @@
-"""Models in JAX whose training and inference steps are the programs; imported in child processes only."""
+"""Models in JAX, whose training and inference steps are the programs. For child processes only."""

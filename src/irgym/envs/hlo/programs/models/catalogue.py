@@ -1,25 +1,34 @@
-"""The function that builds each family's model."""
+"""Builders of models by family: the networks, then the numerical programs."""
 
 from collections.abc import Callable, Mapping
 
-from irgym.envs.hlo.programs.models import (
+from irgym.envs.hlo.programs.models.model import Model, Options
+from irgym.envs.hlo.programs.models.networks import (
     decoding,
-    factorising,
     generative,
     graphs,
     language,
     learning,
-    ordering,
     perceptrons,
     recurrent,
     residual,
-    sampling,
-    signals,
-    solving,
     transformers,
     vision,
 )
-from irgym.envs.hlo.programs.models.model import Model, Options
+from irgym.envs.hlo.programs.models.numerics import (
+    bits,
+    clustering,
+    factorising,
+    grids,
+    images,
+    optimising,
+    ordering,
+    paths,
+    sampling,
+    sequences,
+    signals,
+    trajectories,
+)
 
 BUILDERS: Mapping[str, Callable[[Options], Model]] = {
     "gpt2": transformers.gpt2,
@@ -60,24 +69,24 @@ BUILDERS: Mapping[str, Callable[[Options], Model]] = {
     "bootstrap": sampling.bootstrap,
     "variates": sampling.variates,
     "pricing": sampling.pricing,
-    "integrate": solving.integrate,
-    "nbody": solving.nbody,
-    "minimise": solving.minimise,
-    "stencil": solving.stencil,
-    "lattice": solving.lattice,
-    "transport": solving.transport,
-    "gas": solving.gas,
+    "integrate": trajectories.integrate,
+    "nbody": trajectories.nbody,
+    "minimise": optimising.minimise,
+    "stencil": grids.stencil,
+    "lattice": grids.lattice,
+    "transport": optimising.transport,
+    "gas": grids.gas,
     "spectrum": signals.spectrum,
     "filters": signals.filters,
     "kalman": signals.kalman,
     "wavelet": signals.wavelet,
-    "picture": signals.picture,
+    "picture": images.picture,
     "sorting": ordering.sorting,
     "grouping": ordering.grouping,
-    "clusters": ordering.clusters,
-    "alignment": ordering.alignment,
-    "paths": ordering.paths,
-    "hashing": ordering.hashing,
-    "fractal": ordering.fractal,
+    "clusters": clustering.clusters,
+    "alignment": sequences.alignment,
+    "paths": paths.paths,
+    "hashing": bits.hashing,
+    "fractal": grids.fractal,
 }
-"""Builders of models, by family."""
+"""Builders of models, by family name."""

@@ -1,6 +1,6 @@
-"""What a model consists of: shapes, a loss and an inference function."""
+"""Models: shapes, a loss and an inference function."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -15,13 +15,13 @@ Tree = Any
 """A pytree of arrays, or of `jax.ShapeDtypeStruct`."""
 
 Options = Mapping[str, Any]
-"""The parameters of a program: numbers, flags and words by name."""
+"""Options of a program: numbers, flags and words by name."""
 
 Loss = Callable[[Tree, Tree, Tree, jax.Array], tuple[jax.Array, Tree]]
 """Maps weights, state, batch and random key to the scalar loss and the new state."""
 
 KEY = jax.ShapeDtypeStruct((2,), jnp.uint32)
-"""A random key, in the form that is an ordinary array."""
+"""Shape of a random key, as an ordinary array."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class Model:
 
     Attributes:
         parameters: Shapes of the trained weights.
-        batch: Shapes of a training batch; none if the model is for inference only.
-        loss: Maps weights, state, batch and random key to the scalar loss and the new state; or none.
+        batch: Shapes of a training batch; None if the model is for inference only.
+        loss: Maps weights, state, batch and random key to the scalar loss and the new state; or None.
         inputs: Shapes of the inputs at inference.
         forward: Maps weights, state and inputs to the outputs.
-        state: Shapes of what is carried from step to step without being trained; may be empty.
+        state: Shapes of the arrays carried from step to step without training; may be empty.
     """
 
     parameters: Tree

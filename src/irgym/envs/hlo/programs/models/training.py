@@ -1,6 +1,6 @@
-"""Training steps: gradient, clipping, weight decay and an optimiser, written out as users write them."""
+"""Training steps: gradient, clipping, weight decay and an optimiser, in the style of user code."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -23,7 +23,7 @@ class Optimizer:
     """An optimiser.
 
     Attributes:
-        slots: Maps the shapes of the weights to those of what the optimiser keeps.
+        slots: Maps the shapes of the weights to those of the optimiser's state.
         update: Maps weights, slots, gradients and the number of the step to new weights and slots.
     """
 
@@ -45,7 +45,7 @@ def _adam(weights: Tree, slots: Tree, gradients: Tree, count: jax.Array) -> tupl
 
 
 def _sgd(weights: Tree, slots: Tree, gradients: Tree, count: jax.Array) -> tuple[Tree, Tree]:
-    """Gradient descent at a rate that falls with the square root of the step."""
+    """Gradient descent at a rate proportional to 1 / sqrt(step)."""
     rate = RATE / jnp.sqrt(count)
     return jax.tree.map(lambda w, g: w - rate * (g + DECAY * w), weights, gradients), slots
 
@@ -68,7 +68,7 @@ def _lion(weights: Tree, slots: Tree, gradients: Tree, count: jax.Array) -> tupl
 
 
 def _factors(leaf: jax.ShapeDtypeStruct) -> Tree:
-    """Return Adafactor's slots of one array: means over rows and columns of matrices, else all of it."""
+    """Return Adafactor's slots of an array: means over rows and columns of a matrix, else the whole shape."""
     if leaf.ndim < 2:
         return {"all": leaf}
     return {"rows": floats(*leaf.shape[:-1]), "columns": floats(*leaf.shape[:-2], leaf.shape[-1])}
@@ -119,7 +119,7 @@ def training_step(model: Model, options: Options) -> tuple[Callable[..., Any], t
     """Return a training step of a model and the shapes of its arguments.
 
     The step maps weights, optimiser slots, number of the step, state, batch and random key to new weights,
-    slots, number, state, and the loss. Under `dtype=bf16` weights are float32 and computed with in bfloat16.
+    slots, number, state, and the loss. Under `dtype=bf16` weights are stored in float32 and used in bfloat16.
     """
     optimizer = OPTIMIZERS[options["optimizer"]]
     bf16: bool = options["dtype"] == "bf16"

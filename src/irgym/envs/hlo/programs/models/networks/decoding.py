@@ -1,13 +1,14 @@
 """Steps of text generation with a cache of keys and values: sampling and beam search."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers, stacked
+from irgym.envs.hlo.programs.models.networks.layers import (
     attend,
     block_shapes,
     dense,
@@ -16,7 +17,6 @@ from irgym.envs.hlo.programs.models.layers import (
     layers_shapes,
     norm_shapes,
 )
-from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers, stacked
 
 
 def _shapes(options: Options, rows: int) -> tuple[Tree, Tree]:
@@ -115,10 +115,10 @@ def beam(options: Options) -> Model:
     axis = 1 if options["scan"] else 0
 
     def chosen(cache: jax.Array, parents: jax.Array) -> jax.Array:
-        """Return the caches of the beams that go on."""
+        """Return the caches of the selected beams."""
         shape = cache.shape
         grouped = cache.reshape(*shape[:axis], batch, beams, *shape[axis + 1 :])
-        pick = jax.vmap(lambda one, index: jnp.take(one, index, axis=axis), (axis, 0), axis)
+        pick = jax.vmap(lambda cache, index: jnp.take(cache, index, axis=axis), (axis, 0), axis)
         return pick(grouped, parents).reshape(shape)
 
     def forward(weights: Tree, state: Tree, inputs: Tree) -> Tree:

@@ -1,6 +1,6 @@
-"""Steps of learning that are more than one gradient: policy optimisation, meta-learning, physics."""
+"""Learning beyond plain supervised training: policy optimisation, meta-learning, physics."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -9,9 +9,9 @@ import math
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes
 from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.perceptrons import perceptron, perceptron_shapes
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes
+from irgym.envs.hlo.programs.models.networks.perceptrons import perceptron, perceptron_shapes
 
 
 def _advantages(values: jax.Array, rewards: jax.Array, ended: jax.Array, unroll: int) -> jax.Array:
@@ -102,16 +102,16 @@ def maml(options: Options) -> Model:
         return weights
 
     def loss(weights: Tree, state: Tree, data: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
-        def one(x: jax.Array, y: jax.Array, later_x: jax.Array, later_y: jax.Array) -> jax.Array:
+        def task_loss(x: jax.Array, y: jax.Array, later_x: jax.Array, later_y: jax.Array) -> jax.Array:
             return error(adapted(weights, x, y), later_x, later_y)
 
-        return jax.vmap(one)(data["x"], data["y"], data["later_x"], data["later_y"]).mean(), state
+        return jax.vmap(task_loss)(data["x"], data["y"], data["later_x"], data["later_y"]).mean(), state
 
     def forward(weights: Tree, state: Tree, data: Tree) -> jax.Array:
-        def one(x: jax.Array, y: jax.Array, later_x: jax.Array) -> jax.Array:
+        def predicted(x: jax.Array, y: jax.Array, later_x: jax.Array) -> jax.Array:
             return perceptron(later_x, adapted(weights, x, y))
 
-        return jax.vmap(one)(data["x"], data["y"], data["later_x"])
+        return jax.vmap(predicted)(data["x"], data["y"], data["later_x"])
 
     each = floats(tasks, points, 1)
     inputs = {"x": each, "y": each, "later_x": each}

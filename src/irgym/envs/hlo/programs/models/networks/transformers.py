@@ -1,13 +1,14 @@
-"""Transformers without frills: GPT-2, BERT and ViT."""
+"""Plain transformers: GPT-2, BERT and ViT."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.programs.models.networks.layers import (
     apply_layers,
     block_shapes,
     causal,
@@ -23,8 +24,7 @@ from irgym.envs.hlo.programs.models.layers import (
     self_attention,
     split_key,
 )
-from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.tasks import classifier, language_model
+from irgym.envs.hlo.programs.models.networks.tasks import classifier, language_model
 
 
 def gpt2(options: Options) -> Model:

@@ -1,17 +1,17 @@
-"""What models of one kind are trained on: the next token, or the class of each example."""
+"""Training objectives of models: the next token, or the class of each example."""
 
 from collections.abc import Callable
 
 import jax
 
-from irgym.envs.hlo.programs.models.layers import cross_entropy
 from irgym.envs.hlo.programs.models.model import Model, Tree, integers
+from irgym.envs.hlo.programs.models.networks.layers import cross_entropy
 
 Logits = Callable[[Tree, jax.Array, jax.Array | None], jax.Array]
-"""Maps weights, inputs and a random key (none without dropout) to scores."""
+"""Maps weights, inputs and a random key (None without dropout) to scores."""
 
 StatefulLogits = Callable[[Tree, Tree, jax.Array, bool], tuple[jax.Array, Tree]]
-"""Maps weights, state, inputs and whether the model is in training to scores and the new state."""
+"""Maps weights, state, inputs and a flag for training to scores and the new state."""
 
 
 def language_model(
@@ -32,7 +32,7 @@ def language_model(
 def classifier(
     parameters: Tree, inputs: Tree, logits: Logits, dropout: bool = False, name: str = "images"
 ) -> Model:
-    """Return a model that predicts the class of each of a batch of inputs, which are called `name`."""
+    """Return a model that predicts the class of each input of a batch; `name` is their key in the batch."""
 
     def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
         scores = logits(weights, examples[name], key if dropout else None)
@@ -45,7 +45,7 @@ def classifier(
 
 
 def stateful_classifier(parameters: Tree, state: Tree, images: Tree, logits: StatefulLogits) -> Model:
-    """Return the same where a state is carried from step to step, as of batch normalisation."""
+    """Return a classifier of images with a state, such as the averages of batch normalisation."""
 
     def loss(weights: Tree, state: Tree, examples: Tree, key: jax.Array) -> tuple[jax.Array, Tree]:
         scores, state = logits(weights, state, examples["images"], True)

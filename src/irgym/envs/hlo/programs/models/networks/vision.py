@@ -1,22 +1,22 @@
 """Convolutional networks beyond ResNet: MobileNetV2 and DenseNet."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes, norm_shapes
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.residual import (
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes, norm_shapes
+from irgym.envs.hlo.programs.models.networks.residual import (
     averages_shapes,
     batch_norm,
     conv_norm,
     conv_norm_shapes,
     convolve,
 )
-from irgym.envs.hlo.programs.models.tasks import stateful_classifier
+from irgym.envs.hlo.programs.models.networks.tasks import stateful_classifier
 
 # Expansion, channels (in units of a quarter of the width), number of blocks, stride: Sandler et al., table 2.
 _MOBILE_STAGES = ((1, 2, 1, 1), (6, 3, 2, 2), (6, 4, 3, 2), (6, 8, 4, 2), (6, 12, 3, 1), (6, 20, 3, 2))

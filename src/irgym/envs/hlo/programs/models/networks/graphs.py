@@ -1,15 +1,21 @@
 """Networks on graphs."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import cross_entropy, dense, dense_shapes, layer_norm, norm_shapes
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.perceptrons import perceptron, perceptron_shapes
+from irgym.envs.hlo.programs.models.networks.layers import (
+    cross_entropy,
+    dense,
+    dense_shapes,
+    layer_norm,
+    norm_shapes,
+)
+from irgym.envs.hlo.programs.models.networks.perceptrons import perceptron, perceptron_shapes
 
 
 def _gather(messages: jax.Array, targets: jax.Array, nodes: int, how: str, weights: Tree) -> jax.Array:

@@ -1,6 +1,6 @@
 """Models made of dense layers: perceptron, MLP-Mixer, DLRM, NeRF."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -10,7 +10,8 @@ from itertools import pairwise
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.programs.models.networks.layers import (
     dense,
     dense_shapes,
     feed_forward,
@@ -19,8 +20,7 @@ from irgym.envs.hlo.programs.models.layers import (
     maybe_dropout,
     norm_shapes,
 )
-from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.tasks import classifier
+from irgym.envs.hlo.programs.models.networks.tasks import classifier
 
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 """Activation functions, by name."""

@@ -1,6 +1,6 @@
 """Linear algebra: least squares, Gaussian processes, eigenvalues, iterative solvers, matrix functions."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.numerics import derived, program
+from irgym.envs.hlo.programs.models.numerics.functions import derived, program
 
 
 def regression(options: Options) -> Model:
@@ -82,7 +82,7 @@ def _kernel(name: str, scales: jax.Array, left: jax.Array, right: jax.Array) -> 
 
 
 def gp(options: Options) -> Model:
-    """A Gaussian process: its log likelihood, the gradient of that, or predictions at other points."""
+    """A Gaussian process: its log likelihood, its derivatives, or predictions at other points."""
     points, features, name = options["points"], options["features"], options["kernel"]
 
     def factor(scales: jax.Array, x: jax.Array) -> jax.Array:
@@ -110,7 +110,7 @@ def gp(options: Options) -> Model:
 
 
 def eigen(options: Options) -> Model:
-    """Eigenvalues and what they are used for, by LAPACK or by iteration."""
+    """Eigenvalues and functions of them, by LAPACK or by iteration."""
     size, method = options["size"], options["method"]
 
     def spectrum(matrix: jax.Array, start: jax.Array) -> jax.Array:
@@ -140,7 +140,7 @@ def eigen(options: Options) -> Model:
 
 
 def _power(matrix: jax.Array, start: jax.Array) -> jax.Array:
-    """Return the greatest eigenvalues, one after the other, each deflated from the matrix."""
+    """Return the greatest eigenvalues by power iteration with deflation."""
     found: list[jax.Array] = []
     for column in range(3):
 
@@ -164,7 +164,7 @@ def _subspace(matrix: jax.Array, start: jax.Array) -> jax.Array:
 
 
 def _lanczos(matrix: jax.Array, start: jax.Array, steps: int) -> jax.Array:
-    """Return the eigenvalues of the tridiagonal matrix of a few steps, reorthogonalised."""
+    """Return the eigenvalues of the tridiagonal matrix of a few reorthogonalised Lanczos steps."""
     basis = [start / (jnp.linalg.norm(start) + 1e-6)]
     alphas: list[jax.Array] = []
     betas: list[jax.Array] = []
@@ -198,7 +198,7 @@ def _jacobi(matrix: jax.Array) -> jax.Array:
 def _conjugate(
     apply: Callable[[jax.Array], jax.Array], scale: jax.Array, right: jax.Array, tolerance: jax.Array
 ) -> Tree:
-    """Conjugate gradients with a diagonal to precondition."""
+    """Conjugate gradients with a diagonal preconditioner."""
 
     def unfinished(state: Tree) -> jax.Array:
         return (state["rz"] > 1e-6 * tolerance) & (state["count"] < 16)
@@ -219,7 +219,7 @@ def _conjugate(
 
 
 def krylov(options: Options) -> Model:
-    """A linear system by iteration, where the matrix is dense or a stencil on a grid."""
+    """A linear system solved by iteration; the matrix is dense or a stencil on a grid."""
     size, method = options["size"], options["method"]
     dense = options["matrix"] == "dense"
 

@@ -1,6 +1,6 @@
 """Recurrent networks and other models of sequences: LSTM, GRU, a selective state space, WaveNet."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes, layer_norm, norm_shapes
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.tasks import classifier, language_model
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes, layer_norm, norm_shapes
+from irgym.envs.hlo.programs.models.networks.tasks import classifier, language_model
 
 Cell = Callable[[Tree, jax.Array, Tree], Tree]
 """Maps a cell's state, its input and its weights to the next state, whose first part is the output."""

@@ -1,6 +1,6 @@
 """Language models since GPT-2: Llama, mixture of experts, T5."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -9,7 +9,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
+from irgym.envs.hlo.programs.models.networks.layers import (
     apply_layers,
     attend,
     attention_shapes,
@@ -22,8 +23,7 @@ from irgym.envs.hlo.programs.models.layers import (
     self_attention,
     split_heads,
 )
-from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.tasks import language_model
+from irgym.envs.hlo.programs.models.networks.tasks import language_model
 
 
 def _rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
@@ -91,7 +91,7 @@ def llama(options: Options) -> Model:
 
 
 def _experts(x: jax.Array, weights: Tree, top: int, room: int) -> tuple[jax.Array, jax.Array]:
-    """Send each token to its best experts, as far as these have room (Lepikhin et al., arXiv 2006.16668).
+    """Send each token to its best experts, up to their capacity (Lepikhin et al., arXiv 2006.16668).
 
     Args:
         x: Tokens (tokens, width).

@@ -1,6 +1,6 @@
-"""What programs without weights have in common: numerical code that is not a network."""
+"""Functions shared by numerical programs."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -13,15 +13,15 @@ from irgym.envs.hlo.programs.models.model import Model, Tree
 
 
 def program(function: Callable[..., Tree], **inputs: Tree) -> Model:
-    """Return a function as a model: it is called with its inputs by name, and there is nothing to train."""
+    """Return a function as a model without weights; its inputs are passed by name."""
     return Model((), None, None, inputs, lambda weights, state, given: function(**given))
 
 
 def derived(function: Callable[..., Any], of: str) -> Callable[..., Any]:
-    """Return a function of several arrays, or what it comes to with its derivatives by the first.
+    """Return a function of several arrays, or its derivatives by the first of them.
 
     Args:
-        function: Its result is a scalar; its arguments have no names.
+        function: Takes positional arguments and returns a scalar.
         of: `value`, `gradient` (with the value), or `hessian` (with the gradient).
     """
     if of == "value":

@@ -1,6 +1,6 @@
 """Layers that several models share."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from irgym.envs.hlo.programs.models.model import Tree, floats, stacked
 
 Block = Callable[[jax.Array, Tree, jax.Array | None], jax.Array]
-"""Maps activations, a layer's weights and a random key (none without dropout) to activations."""
+"""Maps activations, a layer's weights and a random key (None without dropout) to activations."""
 
 
 def dense_shapes(inputs: int, outputs: int) -> Tree:
@@ -73,8 +73,8 @@ def attend(
         query: (batch, heads, queries, width).
         key: (batch, heads, keys, width).
         value: (batch, heads, keys, width).
-        mask: True where a query may look at a key; broadcast to (batch, heads, queries, keys).
-        noise: Random key of the dropout on the attention weights; none for no dropout.
+        mask: True where a query may attend to a key; broadcast to (batch, heads, queries, keys).
+        noise: Random key of the dropout on the attention weights; None for no dropout.
     """
     scores = jnp.einsum("bhqd,bhkd->bhqk", query, key) / jnp.sqrt(query.shape[-1])
     if mask is not None:
@@ -84,7 +84,7 @@ def attend(
 
 
 def causal(sequence: int) -> jax.Array:
-    """Return the mask under which no position sees a later one."""
+    """Return the mask that hides later positions."""
     return jnp.tril(jnp.ones((sequence, sequence), bool))
 
 
@@ -114,7 +114,7 @@ def layers_shapes(block: Tree, count: int, scan: bool) -> Tree:
 
 
 def split_key(key: jax.Array | None) -> tuple[jax.Array | None, jax.Array | None]:
-    """Return two random keys, or none twice where there is none."""
+    """Return two random keys; None twice for no key."""
     if key is None:
         return None, None
     first, second = jax.random.split(key)
@@ -137,17 +137,17 @@ def apply_layers(
         block: One layer.
         x: Activations.
         layers: Weights as in `layers_shapes`.
-        key: Random key, from which each layer gets its own; none without dropout.
+        key: Random key, split between the layers; None without dropout.
         count: Number of layers.
         scan: Loop with `lax.scan` instead of unrolling.
         remat: Compute each layer's activations again in the backward pass instead of keeping them.
     """
-    one = jax.checkpoint(block) if remat else block
+    layer = jax.checkpoint(block) if remat else block
     keys = None if key is None else jax.random.split(key, count)
     if scan:
-        return jax.lax.scan(lambda carry, layer: (one(carry, *layer), None), x, (layers, keys))[0]
+        return jax.lax.scan(lambda carry, inputs: (layer(carry, *inputs), None), x, (layers, keys))[0]
     for index in range(count):
-        x = one(x, layers[index], None if keys is None else keys[index])
+        x = layer(x, layers[index], None if keys is None else keys[index])
     return x
 
 
@@ -157,7 +157,7 @@ def feed_forward_shapes(width: int, hidden: int) -> Tree:
 
 
 def feed_forward(x: jax.Array, weights: Tree, *, exact: bool = False) -> jax.Array:
-    """Apply two dense layers with a GELU between; `exact` is the one with the error function."""
+    """Apply two dense layers with a GELU between, which uses the error function if `exact`."""
     return dense(jax.nn.gelu(dense(x, weights["expand"]), approximate=not exact), weights["contract"])
 
 
@@ -174,7 +174,7 @@ def block_shapes(width: int) -> Tree:
 def pre_norm_block(
     x: jax.Array, weights: Tree, key: jax.Array | None, heads: int, mask: jax.Array | None = None
 ) -> jax.Array:
-    """Apply a transformer layer that normalises before attention and before the feed-forward part."""
+    """Apply a transformer layer that normalises before attention and before the feed-forward layers."""
     first, second = split_key(key)
     x = x + self_attention(layer_norm(x, weights["first_norm"]), weights["attention"], heads, mask, first)
     update = feed_forward(layer_norm(x, weights["second_norm"]), weights["feed_forward"])

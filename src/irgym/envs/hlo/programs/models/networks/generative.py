@@ -1,6 +1,6 @@
 """Models that generate images: a U-Net for diffusion, and a variational autoencoder."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -9,7 +9,8 @@ import math
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import (
+from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers
+from irgym.envs.hlo.programs.models.networks.layers import (
     attention_shapes,
     dense,
     dense_shapes,
@@ -17,8 +18,7 @@ from irgym.envs.hlo.programs.models.layers import (
     norm_shapes,
     self_attention,
 )
-from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats, integers
-from irgym.envs.hlo.programs.models.residual import convolve
+from irgym.envs.hlo.programs.models.networks.residual import convolve
 
 NOISE_STEPS = 1000
 """Steps of the diffusion process (Ho et al., arXiv 2006.11239)."""

@@ -1,6 +1,6 @@
 """Statistics: densities, Markov chains, particle filters, bootstrap, random variates, simulated prices."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false
 
@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import jax.scipy as jsp
 
 from irgym.envs.hlo.programs.models.model import KEY, Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.numerics import derived, program
+from irgym.envs.hlo.programs.models.numerics.functions import derived, program
 
 _stats: Any = jsp.stats
-"""jax's own declarations leave the distributions out."""
+"""The distributions, which the type declarations of jax leave out."""
 
 
 def _eight_groups(theta: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Groups whose means have a distribution of their own, with half-Cauchy scales."""
+    """A hierarchical model: normal group means, half-Cauchy scales."""
     mean, log_scale, offsets = theta[0], theta[1], theta[2:]
     scale = jnp.exp(log_scale)
     prior = _stats.norm.logpdf(mean, 0.0, 5.0) + _stats.cauchy.logpdf(scale, 0.0, 5.0) + log_scale
@@ -121,7 +121,7 @@ def mcmc(options: Options) -> Model:
 
 
 def _accept(state: Tree, new: jax.Array, log: jax.Array, ratio: jax.Array, key: jax.Array) -> Tree:
-    """Return a proposal or the old state, as Metropolis and Hastings say."""
+    """Return the proposal or the old state, by the rule of Metropolis and Hastings."""
     yes = jnp.log(jax.random.uniform(key, minval=1e-6)) < ratio
     return {
         "theta": jnp.where(yes, new, state["theta"]),
@@ -167,7 +167,7 @@ def _hamiltonian(target: Any, state: Tree, step: jax.Array, key: jax.Array, leap
 
 
 def _slice(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int) -> Tree:
-    """Slice sampling along a random direction: the bracket shrinks until a point is in the slice."""
+    """Slice sampling along a random direction: the bracket shrinks until a point lies in the slice."""
     first, second, third = jax.random.split(key, 3)
     theta = state["theta"]
     direction = jax.random.normal(first, theta.shape)
@@ -190,16 +190,16 @@ def _slice(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int
 
 
 def _coordinates(target: Any, state: Tree, step: jax.Array, key: jax.Array, leaps: int) -> Tree:
-    """Metropolis steps on one coordinate after the other."""
+    """Metropolis steps on each coordinate in turn."""
 
-    def one(place: jax.Array | int, carry: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
+    def move(place: jax.Array | int, carry: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
         state, key = carry
         key, first, second = jax.random.split(key, 3)
         new = state["theta"].at[place].add(step * jax.random.normal(first))
         log = target(new)
         return _accept(state, new, log, log - state["log"], second), key
 
-    return jax.lax.fori_loop(0, state["theta"].shape[0], one, (state, key))[0]
+    return jax.lax.fori_loop(0, state["theta"].shape[0], move, (state, key))[0]
 
 
 _TRANSITIONS: dict[str, Callable[..., Tree]] = {
@@ -215,26 +215,6 @@ def particles(options: Options) -> Model:
     """A particle filter of a stochastic volatility or of a growth model: log likelihood and means."""
     count, length = options["particles"], options["length"]
     growth = options["model"] == "growth"
-
-    def resampled(key: jax.Array, weights: jax.Array) -> jax.Array:
-        if options["resampling"] == "multinomial":
-            return jax.random.choice(key, count, (count,), p=weights)
-        if options["resampling"] == "categorical":
-            return jax.random.categorical(key, jnp.log(weights), shape=(count,))
-        if options["resampling"] == "residual":
-            copies = jnp.floor(count * weights)
-            rest = count * weights - copies
-            rest = jnp.where(rest.sum() > 0, rest / rest.sum(), weights)
-            kept = jnp.repeat(jnp.arange(count), copies.astype(jnp.int32), total_repeat_length=count)
-            drawn = jax.random.choice(key, count, (count,), p=rest)
-            return jnp.where(jnp.arange(count) < copies.sum(), kept, drawn)
-        if options["resampling"] == "stratified":
-            offsets = jax.random.uniform(key, (count,))
-        else:
-            offsets = jax.random.uniform(key)
-        return jnp.clip(
-            jnp.searchsorted(jnp.cumsum(weights), (jnp.arange(count) + offsets) / count), 0, count - 1
-        )
 
     def run(observed: jax.Array, scales: jax.Array, noise: jax.Array) -> Tree:
         persistence, spread = jax.nn.sigmoid(scales[0] + 2.0), jax.nn.softplus(scales[1])
@@ -255,7 +235,7 @@ def particles(options: Options) -> Model:
             mean = jnp.sum(weights * x)
 
             def again(_: None) -> tuple[jax.Array, jax.Array]:
-                return x[resampled(second, weights)], jnp.zeros(count)
+                return x[_resampled(second, weights, options["resampling"])], jnp.zeros(count)
 
             def kept(_: None) -> tuple[jax.Array, jax.Array]:
                 return x, jnp.log(weights + 1e-9)
@@ -276,6 +256,26 @@ def particles(options: Options) -> Model:
         return total, trace
 
     return program(run, observed=floats(length), scales=floats(2), noise=KEY)
+
+
+def _resampled(key: jax.Array, weights: jax.Array, method: str) -> jax.Array:
+    """Return the particles drawn in proportion to their weights, as many as there are."""
+    count = weights.shape[0]
+    if method == "multinomial":
+        return jax.random.choice(key, count, (count,), p=weights)
+    if method == "categorical":
+        return jax.random.categorical(key, jnp.log(weights), shape=(count,))
+    if method == "residual":
+        copies = jnp.floor(count * weights)
+        rest = count * weights - copies
+        rest = jnp.where(rest.sum() > 0, rest / rest.sum(), weights)
+        kept = jnp.repeat(jnp.arange(count), copies.astype(jnp.int32), total_repeat_length=count)
+        drawn = jax.random.choice(key, count, (count,), p=rest)
+        return jnp.where(jnp.arange(count) < copies.sum(), kept, drawn)
+    offsets = jax.random.uniform(key, (count,)) if method == "stratified" else jax.random.uniform(key)
+    return jnp.clip(
+        jnp.searchsorted(jnp.cumsum(weights), (jnp.arange(count) + offsets) / count), 0, count - 1
+    )
 
 
 def bootstrap(options: Options) -> Model:
@@ -338,7 +338,8 @@ def variates(options: Options) -> Model:
             covariance = jnp.diag(a) + 0.1 * jnp.outer(shape, shape)
             return jax.random.multivariate_normal(key, shape, covariance, (count,))
         if law == "permutation":
-            return jax.vmap(lambda one: jax.random.permutation(one, shape))(jax.random.split(key, count))
+            keys = jax.random.split(key, count)
+            return jax.vmap(lambda key: jax.random.permutation(key, shape))(keys)
         if law == "truncated":
             return shape + jax.random.truncated_normal(key, -1.5, 2.0, size)
         return shape + a * jax.random.normal(key, size)
@@ -373,10 +374,10 @@ def pricing(options: Options) -> Model:
         def step(carry: Any, shocks: jax.Array) -> tuple[Any, jax.Array]:
             log, variance = carry
             floor = jnp.maximum(variance, 1e-4)
-            own = -0.7 * shocks[0] + jnp.sqrt(1 - 0.49) * shocks[1]
+            shock = -0.7 * shocks[0] + jnp.sqrt(1 - 0.49) * shocks[1]
             log = log + (rate - 0.5 * floor) * dt + jnp.sqrt(floor * dt) * shocks[0]
             if options["volatility"] == "heston":
-                variance = variance + 1.5 * (sigma**2 - floor) * dt + 0.3 * jnp.sqrt(floor * dt) * own
+                variance = variance + 1.5 * (sigma**2 - floor) * dt + 0.3 * jnp.sqrt(floor * dt) * shock
             return (log, variance), jnp.exp(log)
 
         begin = (jnp.full(paths, jnp.log(spot)), jnp.full(paths, sigma**2))

@@ -1,6 +1,6 @@
 """Residual networks on images (He et al., arXiv 1512.03385)."""
 
-# jax leaves parts of its own types open.
+# The type declarations of jax are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownLambdaType=false
 
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from irgym.envs.hlo.programs.models.layers import dense, dense_shapes, norm_shapes
 from irgym.envs.hlo.programs.models.model import Model, Options, Tree, floats
-from irgym.envs.hlo.programs.models.tasks import stateful_classifier
+from irgym.envs.hlo.programs.models.networks.layers import dense, dense_shapes, norm_shapes
+from irgym.envs.hlo.programs.models.networks.tasks import stateful_classifier
 
 _LAYOUT = ("NHWC", "HWIO", "NHWC")
 

@@ -1,0 +1,1 @@
+"""Neural networks, to be trained or only run."""

@@ -1,0 +1,1 @@
+"""Numerical programs without weights: linear algebra, statistics, simulation, signals, orders and bits."""
