@@ -76,8 +76,8 @@ ALWAYS: Mapping[str, Mutation] = {**MUTATIONS, "its first half twice": _half_twi
 FLOATS: Mapping[str, Mutation] = {
     "times -0.5 beside the greatest": _beside_the_greatest,
     "11 bits": _half_precision,
-    "one is no number": _one(lambda one: math.nan),
-    "one is infinite": _one(lambda one: math.inf),
+    "one is no number": _one(lambda value: math.nan),
+    "one is infinite": _one(lambda value: math.inf),
 }
 
 WHOLE: Mapping[str, Mutation] = {"plus 9": lambda values, rng: values + values.dtype.type(9)}
@@ -95,9 +95,9 @@ def _changes(kind: str) -> Sequence[str]:
 
 def _wrong(name: str, right: Array, checked: Problem, rng: np.random.Generator) -> Array:
     if name == SHORT:
-        floats = [one.reshape(-1) for one in checked.inputs if one.dtype.kind == "f"]
-        term = float(np.prod([one[rng.integers(one.size)] for one in floats]))
-        return _one(lambda one: one - term)(right, rng)
+        floats = [array.reshape(-1) for array in checked.inputs if array.dtype.kind == "f"]
+        term = float(np.prod([array[rng.integers(array.size)] for array in floats]))
+        return _one(lambda value: value - term)(right, rng)
     with np.errstate(all="ignore"):
         return {**ALWAYS, **FLOATS, **WHOLE}[name](right, rng)
 
@@ -126,8 +126,8 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
 def _of_program(
     task: LinalgTask, problems: Sequence[Problem], rng: np.random.Generator
 ) -> Iterator[tuple[str, str, bool, bool]]:
-    for place, one in enumerate(problems[0].expected):
-        for name in _changes(one.values.dtype.kind):
+    for place, result in enumerate(problems[0].expected):
+        for name in _changes(result.values.dtype.kind):
             tried = [_tried(checked, place, name, rng) for checked in problems]
             accepted, wrong = all(passed for passed, _ in tried), any(differs for _, differs in tried)
             yield task.uri, name, accepted, wrong
@@ -136,12 +136,12 @@ def _of_program(
 def _tried(checked: Problem, place: int, name: str, rng: np.random.Generator) -> tuple[bool, bool]:
     """Return whether a changed result is accepted, and whether it is wrong."""
     buffers, wrong = checking.buffers_of(checked), True
-    for other, (array, one) in enumerate(zip(buffers.results, checked.expected, strict=True)):
+    for other, (array, wanted) in enumerate(zip(buffers.results, checked.expected, strict=True)):
         if other != place:
-            array[...] = one.values
+            array[...] = wanted.values
         elif name != UNWRITTEN:
-            array[...] = _wrong(name, one.values, checked, rng)
-            wrong = _differs(one.values, array, exact=one.allowance is None)
+            array[...] = _wrong(name, wanted.values, checked, rng)
+            wrong = _differs(wanted.values, array, exact=wanted.allowance is None)
     return checking.verdict(checked, buffers) == "", wrong
 
 

@@ -143,15 +143,15 @@ def report_dask(endpoint: Endpoint, options: Options) -> None:
     print(f"  Dask alone, one task at a time: {statistics.median(took):.2f} ms")
 
 
-def report_speedup(name: str, function: str, one: Farm, two: Farm, options: Options) -> None:
-    """Print what two workers are worth."""
+def report_speedup(name: str, function: str, single: Farm, pair: Farm, options: Options) -> None:
+    """Print the speedup of two workers over one."""
     ratios: list[float] = []
     for number in range(options.rounds):
         first = number * options.calls
         calls = [Call(f"farm:{function}", (first + n,)) for n in range(options.calls)]
-        order = (one, two) if number % 2 == 0 else (two, one)
+        order = (single, pair) if number % 2 == 0 else (pair, single)
         took = {id(farm): seconds(farm.run, calls) for farm in order}
-        ratios.append(took[id(one)] / took[id(two)])
+        ratios.append(took[id(single)] / took[id(pair)])
     print(f"  {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) {name}")
 
 
@@ -160,25 +160,25 @@ def main(options: Options) -> None:
     print(f"this machine is {load(1.0).text()}")
     with (
         TemporaryDirectory() as folder,
-        farm_of(1, Path(folder, "farm.pem")) as one,
+        farm_of(1, Path(folder, "farm.pem")) as single,
         farm_of(1, None) as bare,
-        farm_of(2, Path(folder, "farm.pem")) as two,
+        farm_of(2, Path(folder, "farm.pem")) as pair,
         LocalFarm(1, Limits()) as alone,  # on any core, as workers compile
         LocalFarm(2, Limits()) as both,
         Child(Limits()) as child,
     ):
-        for farm in (one, bare, two, alone, both):  # children start, and import what they need
+        for farm in (single, bare, pair, alone, both):  # children start, and import what they need
             farm.run([Call("farm:compilation", (n,)) for n in range(8)])
         seconds(child.stream, [Call("farm:nothing")])
-        report_overhead(one, bare, child, options)
-        report_dask(one.endpoint, options)
+        report_overhead(single, bare, child, options)
+        report_dask(single.endpoint, options)
         print(f"2 workers over 1, {options.rounds} rounds of {options.calls} calls:")
-        report_speedup("for calls that compile", "compilation", one, two, options)
+        report_speedup("for calls that compile", "compilation", single, pair, options)
         report_speedup(
             "for the same without a scheduler, which bounds it", "compilation", alone, both, options
         )
         report_speedup(
-            "for calls that wait as long, which other load does not slow", "pause", one, two, options
+            "for calls that wait as long, which other load does not slow", "pause", single, pair, options
         )
 
 

@@ -149,7 +149,7 @@ class Options:
     """Parts of names; all files if empty."""
     out: Path | None = None
     """Where to write the table."""
-    one: str | None = None
+    uri: str | None = None
     """For its own processes: the file to load here."""
 
 
@@ -203,7 +203,7 @@ def apart(foreign: Foreign, checkouts: Path) -> Outcome:
     if not path.exists():
         raise SystemExit(f"{path} is not there: check {foreign.project} out into {checkouts}")
     uri = f"linalg:{path}{foreign.suffix}"
-    command = [sys.executable, __file__, "--checkouts", str(checkouts), "--one", uri]
+    command = [sys.executable, __file__, "--checkouts", str(checkouts), "--uri", uri]
     begun = time.perf_counter()
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
@@ -241,8 +241,8 @@ def table(rows: list[tuple[Foreign, Outcome]]) -> str:
 def main() -> None:
     """Load them, one after the other."""
     options = tyro.cli(Options, description=__doc__)
-    if options.one is not None:
-        print(json.dumps(asdict(run(options.one))))
+    if options.uri is not None:
+        print(json.dumps(asdict(run(options.uri))))
         return
     if not options.checkouts.is_dir():
         print(f"no folder {options.checkouts}: name one with the checkouts by --checkouts")

@@ -65,12 +65,12 @@ class Round:
     @property
     def compiling(self) -> float:
         """Time that compilers took, over the wall-clock time."""
-        return sum(one.compile_s for one in self.measurements) / self.seconds
+        return sum(measurement.compile_s for measurement in self.measurements) / self.seconds
 
     @property
     def failed(self) -> int:
         """Candidates without a cost."""
-        return sum(not one.ok for one in self.measurements)
+        return sum(not measurement.ok for measurement in self.measurements)
 
 
 def random_job(task: LinalgTask, rng: np.random.Generator) -> Job:
@@ -99,10 +99,10 @@ def evaluate(bench: Bench, jobs: Sequence[Job]) -> Round:
 
 def report(name: str, rounds: Sequence[Round]) -> None:
     """Print the rate of some workers."""
-    failed = sum(one.failed for one in rounds)
+    failed = sum(trial.failed for trial in rounds)
     print(
-        f"{name}: {spread([one.rate for one in rounds], '.1f')} candidates/s; {failed} of "
-        f"{sum(len(one.measurements) for one in rounds)} failed"
+        f"{name}: {spread([trial.rate for trial in rounds], '.1f')} candidates/s; {failed} of "
+        f"{sum(len(trial.measurements) for trial in rounds)} failed"
     )
 
 
@@ -130,13 +130,13 @@ def main(options: Options) -> None:
     tasks = [LINALG.task(uri) for uri in options.programs]
     rounds = f"{options.rounds} rounds of {options.candidates} random schedules of each"
     print(f"{len(tasks)} programs, {rounds}")
-    with closing(LINALG.bench()) as one, ExitStack() as stack:
-        benches = [one]
+    with closing(LINALG.bench()) as local, ExitStack() as stack:
+        benches = [local]
         if options.farm is not None:
             benches.append(stack.enter_context(closing(LINALG.bench(options.farm))))
         alone, *others = measured(benches, tasks, options)
         report(f"1 process on 1 core ({one.machine})", alone)
-        print(f"  compiling takes {spread([one.compiling for one in alone], '.0%')} of the time")
+        print(f"  compiling takes {spread([trial.compiling for trial in alone], '.0%')} of the time")
         for farm, several in zip(benches[1:], others, strict=True):
             report(f"{options.farm} ({farm.machine})", several)
             ratios = [ours.rate / theirs.rate for ours, theirs in zip(several, alone, strict=True)]

@@ -103,9 +103,9 @@ def test_a_lock_that_is_not_to_be_had_is_named():
 
 
 @given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
-def test_digests_tell_parts_apart(one: list[str], two: list[str]):
-    assert (digest(*one) == digest(*two)) == (one == two)
-    assert digest(*one) == digest(*(part.encode() for part in one))
+def test_digests_tell_parts_apart(left: list[str], right: list[str]):
+    assert (digest(*left) == digest(*right)) == (left == right)
+    assert digest(*left) == digest(*(part.encode() for part in left))
 
 
 @given(st.text())

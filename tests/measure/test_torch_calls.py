@@ -111,8 +111,8 @@ def stand_in(module: nn.Module, *inputs: Any) -> InPlace:
             results = torch.utils._pytree.tree_leaves(
                 module(*torch.utils._pytree.tree_unflatten(tensors, structure))
             )
-        found = [one for one in results if isinstance(one, torch.Tensor)]
-        return [(torch.view_as_real(one) if one.is_complex() else one).numpy() for one in found]
+        found = [result for result in results if isinstance(result, torch.Tensor)]
+        return [(torch.view_as_real(result) if result.is_complex() else result).numpy() for result in found]
 
     return InPlace(module, inputs, run)
 
@@ -172,5 +172,5 @@ def test_inputs_are_given_by_their_names_too():
 
 
 def test_an_input_that_is_given_twice_is_two_inputs():
-    one, other = copied((X, X))
-    assert one is not other and one.data_ptr() != other.data_ptr() and torch.equal(one, X)
+    first, second = copied((X, X))
+    assert first is not second and first.data_ptr() != second.data_ptr() and torch.equal(first, X)

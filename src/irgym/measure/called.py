@@ -133,10 +133,10 @@ class Reference:
                 agreements.append(found)
             if not found.ok and not case.special:
                 break
-        detail = next((one.detail for one in agreements if not one.ok), "")
+        detail = next((compared.detail for compared in agreements if not compared.ok), "")
         return Validation(
             ok=not detail,
-            error=max(one.error for one in agreements),
+            error=max(compared.error for compared in agreements),
             tolerance=f"called in place of {self.name} it agrees with that{apart}",
             inputs=len(agreements),
             detail=detail,
@@ -162,8 +162,8 @@ def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any],
     for draw in (_fresh, _finite_specials, _large, _specials):
         if time.process_time() - started > ENOUGH_S and len(cases) > 1:
             break
-        drawn = [draw(one, random) for one in inputs]
-        if any(one is not None for one in drawn):
+        drawn = [draw(array, random) for array in inputs]
+        if any(array is not None for array in drawn):
             given = [old if new is None else new for old, new in zip(inputs, drawn, strict=True)]
             kind = Kind.SPECIAL if draw is _specials else Kind.LARGE if draw is _large else Kind.USUAL
             cases += _drawn_case(run, near, given, inputs, random, kind)
@@ -191,8 +191,8 @@ def _drawn_case(
 
 def _tells(case: Case) -> bool:
     """Say whether there is a finite number in each of the results that have numbers."""
-    arrays = [one for one in case.wanted.arrays if one.size and is_fractional(one.dtype)]
-    return all(bool(np.isfinite(one.astype(np.complex128)).any()) for one in arrays)
+    arrays = [array for array in case.wanted.arrays if array.size and is_fractional(array.dtype)]
+    return all(bool(np.isfinite(array.astype(np.complex128)).any()) for array in arrays)
 
 
 def _case(
@@ -203,12 +203,12 @@ def _case(
     kind: Kind = Kind.USUAL,
 ) -> Case:
     wanted = run(near[0], inputs)
-    moved = [nudged(one, random) for one in inputs]
+    moved = [nudged(array, random) for array in inputs]
     others = [run(function, moved) for function in near]
     expected: list[Expected] = []
     for place, array in enumerate(wanted.arrays):
         # Where sizes depend on values, only results of the same size tell how far rounding takes them.
-        samples = [one.arrays[place] for one in others if one.arrays[place].shape == array.shape]
+        samples = [other.arrays[place] for other in others if other.arrays[place].shape == array.shape]
         expected.append(_expected(array, samples, kind))
     return Case(inputs, wanted, tuple(expected), kind)
 
@@ -312,7 +312,7 @@ def _mixed(array: Array, random: np.random.Generator, numbers: Sequence[float]) 
         return None
     low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
     drawn = _half(drawn, upper=False)
-    allowed = [one for one in numbers if low <= one <= high]  # a logarithm takes no negative numbers
+    allowed = [number for number in numbers if low <= number <= high]  # a logarithm takes no negative numbers
     if not allowed:
         return None
     count = max(drawn.size // SHARE, min(len(allowed), drawn.size // 2))

@@ -92,7 +92,11 @@ class Measured:
             StorageError: The cache cannot be read or written.
         """
         known = {identity_of(job): job.known for job in jobs if job.known is not None}
-        known |= {identity_of(job): one for job, one in zip(jobs, measurements, strict=True) if job.parts}
+        known |= {
+            identity_of(job): measurement
+            for job, measurement in zip(jobs, measurements, strict=True)
+            if job.parts
+        }
         distinct = {identity_of(job): job for job in jobs if identity_of(job) not in known}
         known |= self._recorded(distinct)
         fresh: _Measurements = {}
@@ -112,7 +116,7 @@ class Measured:
             StorageError: The cache cannot be read.
         """
         found = self._cache.get_many(jobs) if self._cache else [None] * len(jobs)
-        return [job.known or one for job, one in zip(jobs, found, strict=True)]
+        return [job.known or recorded for job, recorded in zip(jobs, found, strict=True)]
 
     def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first; none without a cache.
@@ -126,7 +130,9 @@ class Measured:
         if not self._cache or not jobs:
             return {}
         found = self._cache.get_many(list(jobs.values()))
-        return {identity: one for identity, one in zip(jobs, found, strict=True) if one is not None}
+        return {
+            identity: recorded for identity, recorded in zip(jobs, found, strict=True) if recorded is not None
+        }
 
     def _chunk(self) -> int:
         """Return how many jobs to measure before their results are recorded."""
@@ -176,9 +182,9 @@ class Measured:
     def _keep(self, jobs: "_Jobs", measurements: "_Measurements") -> None:
         """Record what was measured, but for what tells of the machine."""
         lasting = {
-            identity: one
-            for identity, one in measurements.items()
-            if not (jobs[identity].original and one.outcome in _OF_THE_MACHINE)
+            identity: measurement
+            for identity, measurement in measurements.items()
+            if not (jobs[identity].original and measurement.outcome in _OF_THE_MACHINE)
         }
         if self._cache and lasting:
             self._cache.put_many([jobs[identity] for identity in lasting], list(lasting.values()))
@@ -253,7 +259,7 @@ def summed(jobs: Sequence[Job], evaluate: Callable[[Sequence[Job]], list[Measure
     """
     if not any(job.parts for job in jobs):
         return evaluate(jobs)
-    single = {identity_of(one): one for job in jobs for one in ([part for _, part in job.parts] or [job])}
+    single = {identity_of(part): part for job in jobs for part in ([part for _, part in job.parts] or [job])}
     found = dict(zip(single, evaluate(list(single.values())), strict=True))
     return [
         total([(factor, found[identity_of(part)]) for factor, part in job.parts])

@@ -34,7 +34,7 @@ def shared_library(
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
         source.write_bytes(content)
-        needed = [word for one in libraries for word in _needed(one, linker)]
+        needed = [word for library in libraries for word in _needed(library, linker)]
         command = [linker, "-shared", "-o", str(library), str(source), *needed]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -43,9 +43,9 @@ def shared_library(
         return library.read_bytes()
 
 
-def _needed(one: str | Path, linker: str) -> list[str]:
+def _needed(library: str | Path, linker: str) -> list[str]:
     """Return what tells a linker of a library."""
-    if isinstance(one, str):
-        return [f"-l{one}"]
-    place = str(one.parent)
-    return [str(one), *(["-rpath", place] if Path(linker).name == "ld" else [f"-Wl,-rpath,{place}"])]
+    if isinstance(library, str):
+        return [f"-l{library}"]
+    place = str(library.parent)
+    return [str(library), *(["-rpath", place] if Path(linker).name == "ld" else [f"-Wl,-rpath,{place}"])]

@@ -160,4 +160,4 @@ def _answers(child: Child, function: str, requests: list[Any]) -> Iterable[Reply
     if len(requests) == 1:
         return [reply]
     alone = child.stream(Call(function, ([request],)) for request in requests)
-    return [Returned(one.value[0]) if isinstance(one, Returned) else one for one in alone]
+    return [Returned(reply.value[0]) if isinstance(reply, Returned) else reply for reply in alone]

@@ -134,8 +134,8 @@ def interleave(
             for which in (0, 1, 1, 0):
                 before()
                 taken[which].append(_timed(runs[which], repeats[which], timing))
-            calm = all(one.calm for each in taken for one in each)
-            first, second = (fmean(one.ns for one in each) for each in taken)
+            calm = all(stretch.calm for each in taken for stretch in each)
+            first, second = (fmean(stretch.ns for stretch in each) for each in taken)
             (kept if calm else spare).append((first, second))
             now = time.perf_counter()
             if now - told > QUIET_S:
@@ -152,11 +152,11 @@ def _collect(
 ) -> tuple[float, ...]:
     """Take samples until `count` are calm; on a machine that never calms down, keep all."""
     samples = list(taken)
-    calm = sum(one.calm for one in samples)
+    calm = sum(stretch.calm for stretch in samples)
     while calm < count and len(samples) < count * (1 + timing.retakes):
         samples.append(_timed(run, repeats, timing))
         calm += samples[-1].calm
-    return tuple(one.ns for one in samples if one.calm or calm == 0)
+    return tuple(stretch.ns for stretch in samples if stretch.calm or calm == 0)
 
 
 def _repeats(run: Run, estimate_ns: float, timing: Timing) -> int:

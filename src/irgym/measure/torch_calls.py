@@ -104,9 +104,9 @@ def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Referen
     arrays = [array_of(leaf) for leaf in example]
     weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     near: list[Callable[..., Any]] = [module]
-    if sum(one.nbytes for one in weights.values()) < HEAVY:
+    if sum(weight.nbytes for weight in weights.values()) < HEAVY:
         random = np.random.default_rng(seed)
-        moved = {own: _nudged(one, random) for own, one in weights.items()}
+        moved = {own: _nudged(weight, random) for own, weight in weights.items()}
 
         def other(*given: Any) -> Any:
             return torch.func.functional_call(module, moved, given)
@@ -126,8 +126,8 @@ def results_of(value: Any) -> Results:
         TypeError: There is something in it that is neither a tensor nor a plain value.
     """
     leaves = leaves_of(value)
-    arrays = tuple(array_of(one).copy() for one in leaves if isinstance(one, Tensor))
-    kinds = tuple(kind_of(one) if isinstance(one, Tensor) else repr(one) for one in leaves)
+    arrays = tuple(array_of(leaf).copy() for leaf in leaves if isinstance(leaf, Tensor))
+    kinds = tuple(kind_of(leaf) if isinstance(leaf, Tensor) else repr(leaf) for leaf in leaves)
     return Results(pytree.tree_structure(value), kinds, arrays)
 
 
@@ -160,7 +160,7 @@ def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
 
 def _refuse_devices(module: nn.Module, inputs: Sequence[Any], name: str) -> None:
     tensors = [*module.parameters(), *module.buffers(), *pytree.tree_leaves(tuple(inputs))]
-    devices = {one.device.type for one in tensors if isinstance(one, Tensor)} - {"cpu"}
+    devices = {tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)} - {"cpu"}
     if "meta" in devices:
         raise ProgramError(
             f"{name} or its inputs are on the device meta, which holds no numbers: give them on the CPU"
@@ -198,7 +198,7 @@ def _nudged(weight: Tensor, random: np.random.Generator) -> Tensor:
 
 
 def _alike(first: Results, second: Results) -> bool:
-    return all(same_bits(one, other) for one, other in zip(first.arrays, second.arrays, strict=True))
+    return all(same_bits(left, right) for left, right in zip(first.arrays, second.arrays, strict=True))
 
 
 def _state(module: nn.Module) -> dict[str, object]:
@@ -225,9 +225,9 @@ def _token(value: Any, deep: int) -> object:
         return type(value)
     inside = partial(_token, deep=deep - 1)
     if isinstance(value, Mapping):
-        return tuple((repr(own), inside(one)) for own, one in value.items())
+        return tuple((repr(own), inside(inner)) for own, inner in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return len(value), tuple(inside(one) for one in value)
+        return len(value), tuple(inside(inner) for inner in value)
     if isinstance(value, nn.Module | type) or callable(value):
         return type(value)
     return type(value), inside(getattr(value, "__dict__", None))

@@ -136,7 +136,7 @@ def test_maskable_ppo_takes_legal_vectors_only():
         return made[-1]
 
     policy = train_sb3("maskable-ppo", watched, LINALG.space, steps=64, environments=2, n_steps=32)
-    applied = [one for env in made for one in env.applied]
+    applied = [action for env in made for action in env.applied]
     assert len(applied) == 64 and all(applied)
     task = LINALG.task(PROGRAMS[0])
     state = task.initial()

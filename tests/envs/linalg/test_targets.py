@@ -100,12 +100,14 @@ def test_register_tiles_of_sketches_fit_the_target(level, wanted):
             if (action.kind, following.kind, task.at_hand(state)) == (actions.TILE, actions.VECTORISE, 1):
                 operation = state.operations[1].operation
                 sizes = actions.sizes_of(action.params, operation.loops)
-                one, other = (
+                outer, inner = (
                     size or bound
                     for size, bound, parallel in zip(sizes, operation.bounds, operation.parallel, strict=True)
                     if parallel
                 )
-                vectors = [rows * -(-width // level.lanes) for rows, width in ((one, other), (other, one))]
+                vectors = [
+                    rows * -(-width // level.lanes) for rows, width in ((outer, inner), (inner, outer))
+                ]
                 found.append(min(vectors))
     assert (level.lanes, level.accumulators) == wanted
     assert level.accumulators / 2 < max(found) <= level.accumulators, "some fill the registers"

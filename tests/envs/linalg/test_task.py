@@ -116,7 +116,7 @@ REMAINDERS = {
 def test_what_tiles_leave_is_computed_too(uri, text):
     task = LINALG.task(uri)
     state = replay(task, Schedule.parse(text, task.space))
-    [parts] = [one.parts for one in state.operations if one.steps]
+    [parts] = [operation.parts for operation in state.operations if operation.steps]
     assert len(parts) > 1
     result = measured(task, state)
     assert result.outcome is Outcome.OK, result.detail
@@ -125,7 +125,7 @@ def test_what_tiles_leave_is_computed_too(uri, text):
 def test_no_operation_is_split_into_more_parts_than_allowed():
     task = LINALG.task("linalg://conv2d/1x5x13x13x7x3x3")
     state = replay(task, Schedule.parse("tile_0_4_3_5_2_2_2", task.space))
-    [scheduled] = [one for one in state.operations if one.steps]
+    [scheduled] = [operation for operation in state.operations if operation.steps]
     assert len(scheduled.parts) == PARTS
     # The three innermost loops keep their sizes; others take the next that divides.
     assert scheduled.steps[0].text == "tile_0_1_1_1_2_2_2"
@@ -170,10 +170,10 @@ def test_a_fused_producer_has_the_size_of_the_tile():
             kinds = np.zeros_like(mask.kinds)
             kinds[actions.FUSE] = True
             state = task.step(state, task.space.sample(type(mask)(kinds, mask.params), rng))
-            for one in state.operations:
-                if one.consumer == task.at_hand(state):
-                    whole = task.program.operations[one.operation.place]
-                    sizes.append((one.operation.points, whole.points))
+            for operation in state.operations:
+                if operation.consumer == task.at_hand(state):
+                    whole = task.program.operations[operation.operation.place]
+                    sizes.append((operation.operation.points, whole.points))
         state = task.step(state, Action(actions.NEXT))
     assert any(part < whole for part, whole in sizes) and all(part <= whole for part, whole in sizes)
     assert measured(task, state).outcome is Outcome.OK
@@ -183,8 +183,10 @@ def test_observations_have_one_shape_and_follow_the_state():
     task, rng = LINALG.task("linalg://sequence/2?length=5"), np.random.default_rng(3)
     states, _ = walk(task, rng)
     seen = [task.observe(state) for state in states]
-    assert all(one.shape == (OPERATIONS, FEATURES) and np.isfinite(one).all() for one in seen)
-    assert any((one != other).any() for one, other in pairwise(seen))
+    assert all(
+        observation.shape == (OPERATIONS, FEATURES) and np.isfinite(observation).all() for observation in seen
+    )
+    assert any((observation != other).any() for observation, other in pairwise(seen))
 
 
 def test_fills_have_no_turn():

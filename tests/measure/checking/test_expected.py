@@ -190,7 +190,7 @@ def test_numbers_without_dimensions_are_compared_too(wanted):
             said = compare(expected, np.asarray(found, np.float32))
             if expected.ignored is None and (expected.allowance is None or expected.allowance < 1e-3):
                 assert said.ok == (found == wanted or bool(np.isnan(found) and np.isnan(wanted)))
-        for answer in (np.asarray(one, np.float32) for one in SCALARS):
+        for answer in (np.asarray(scalar, np.float32) for scalar in SCALARS):
             blind_spots([expected], {"other": [answer]}, {"slight": [answer]})
     whole = np.asarray(7, np.int32)
     assert compare(rounded(whole, [np.asarray(8, np.int32)]), np.asarray(9, np.int32)).ok

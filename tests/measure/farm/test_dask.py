@@ -153,10 +153,10 @@ def test_a_bench_on_a_farm_fills_the_cache(shared, tmp_path: Path, monkeypatch: 
     jobs.append(Job(planted("leave", 1), "p://1", "crash", "1", target=""))
     with MeasuringBench(limits=LIMITS, farm=shared.endpoint.address) as bench:
         found = bench.evaluator.evaluate(jobs)
-        assert [one.cost for one in found[:-1]] == [float(n) for n in range(1, 9)]
+        assert [measurement.cost for measurement in found[:-1]] == [float(n) for n in range(1, 9)]
         assert found[-1].outcome is Outcome.CRASH
         assert bench.call(planted("double", 21)) == 42 and bench.peak_gflops > 0.1
     with MeasuringBench(limits=LIMITS) as bench:  # the workers are on this machine
-        assert all(one.cached for one in bench.evaluator.evaluate(jobs))
+        assert all(measurement.cached for measurement in bench.evaluator.evaluate(jobs))
     with CostCache(tmp_path / "costs.sqlite") as cache:
         assert cache.stats().rows == 9

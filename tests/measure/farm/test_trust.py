@@ -79,11 +79,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def listening(process: subprocess.Popen[str]) -> list[tuple[str, int]]:
     """Return where a process and its children listen."""
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    ports = [one for member in family for one in member.net_connections("inet")]
+    ports = [port for member in family for port in member.net_connections("inet")]
     return [
-        tuple(one.laddr)
-        for one in ports
-        if one.status == psutil.CONN_LISTEN or one.type != socket.SOCK_STREAM
+        tuple(port.laddr)
+        for port in ports
+        if port.status == psutil.CONN_LISTEN or port.type != socket.SOCK_STREAM
     ]
 
 

@@ -105,12 +105,12 @@ def validate(
     said: list[Agreement] = []
     restart_clock()
     unbound, _ = _compiled(text, script, target, threads)
-    for one in tried:
+    for checked in tried:
         restart_clock()
-        buffers = buffers_of(one)
+        buffers = buffers_of(checked)
         unbound.on(buffers.all).run(1)
         fault = buffers.faults()
-        said.append(Agreement(math.inf, fault) if fault else one.judge(buffers.results))
+        said.append(Agreement(math.inf, fault) if fault else checked.judge(buffers.results))
         if not said[-1].ok:
             break
     return validation(tried, said, ALLOWED)

@@ -91,8 +91,8 @@ class LinalgTask(Transitions, Task[LinalgState]):
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
         """Return the schedule that does to each operation what its own schedule does."""
         turn = Action(actions.NEXT)
-        alone = [[action for action in one.actions if action != turn] for one in schedules]
-        return Schedule(tuple(action for one in reversed(alone) for action in (*one, turn)))
+        alone = [[action for action in schedule.actions if action != turn] for schedule in schedules]
+        return Schedule(tuple(action for steps in reversed(alone) for action in (*steps, turn)))
 
     def cost_features(self, state: LinalgState) -> NDArray[np.float64]:
         """Return what `cost_features` makes of the operations as they are now, shape [COST_FEATURES]."""

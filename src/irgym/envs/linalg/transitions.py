@@ -135,7 +135,7 @@ class Transitions:
         """Return the state after an action that changed some operations, or none."""
         if not changed:
             return replace(state, placed=(), spent=state.spent + 1, barred=state.barred | {kind})
-        operations = tuple(changed.get(one, other) for one, other in enumerate(state.operations))
+        operations = tuple(changed.get(place, operation) for place, operation in enumerate(state.operations))
         final = kind == actions.INTERCHANGE and self.interchange.whole
         barred = frozenset({kind} if final else ())
         return LinalgState(operations, state.turn, spent=state.spent + 1, barred=barred)

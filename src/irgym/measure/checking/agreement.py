@@ -37,8 +37,8 @@ def agreement(expected: Sequence[Expected], found: Sequence[Array]) -> Agreement
     if len(expected) != len(found):
         return Agreement(math.inf, f"{len(found)} results instead of {len(expected)}")
     worst = 0.0
-    for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-        said = compare(one, other)
+    for place, (wanted, result) in enumerate(zip(expected, found, strict=True)):
+        said = compare(wanted, result)
         if not said.ok:
             name = f"result {place}: " if len(expected) > 1 else ""
             return Agreement(said.error, name + said.detail)
@@ -106,7 +106,7 @@ def _unequal(expected: Expected, wanted: Array, numbers: Array) -> tuple[Bools, 
 
 
 def _words(expected: Expected, wanted: Array, numbers: Array, wrong: Bools) -> str:
-    place = tuple(int(one) for one in np.argwhere(wrong)[0])
+    place = tuple(int(index) for index in np.argwhere(wrong)[0])
     count = f"{np.count_nonzero(wrong)} of {wrong.size} numbers differ, " if wrong.size > 1 else ""
     text = f"{count}the first at {list(place)}: {numbers[place]!s} instead of {wanted[place]!s}"
     if expected.allowance is not None:

@@ -51,20 +51,20 @@ class Buffers:
 
     def __init__(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
         self._originals = list(inputs)
-        self._blanks = [_blank(one) for one in results]
-        self._inputs = [Guarded(one.shape, one.dtype) for one in inputs]
-        self._results = [Guarded(one.shape, one.dtype) for one in results]
+        self._blanks = [_blank(result) for result in results]
+        self._inputs = [Guarded(array.shape, array.dtype) for array in inputs]
+        self._results = [Guarded(array.shape, array.dtype) for array in results]
         self.reset()
 
     @property
     def inputs(self) -> list[Array]:
         """The arguments."""
-        return [one.array for one in self._inputs]
+        return [guarded.array for guarded in self._inputs]
 
     @property
     def results(self) -> list[Array]:
         """The results."""
-        return [one.array for one in self._results]
+        return [guarded.array for guarded in self._results]
 
     @property
     def all(self) -> list[Array]:
@@ -73,29 +73,29 @@ class Buffers:
 
     def reset(self) -> None:
         """Make the arguments what they were, and fill the results with what is right nowhere."""
-        for one, original in zip(self._inputs, self._originals, strict=True):
-            one.array[...] = original
+        for guarded, original in zip(self._inputs, self._originals, strict=True):
+            guarded.array[...] = original
         self.blank()
 
     def blank(self) -> None:
         """Fill the results with what is right nowhere."""
-        for one, blank in zip(self._results, self._blanks, strict=True):
-            one.array[...] = blank
+        for guarded, blank in zip(self._results, self._blanks, strict=True):
+            guarded.array[...] = blank
 
     def faults(self) -> str:
         """Say in words what a program did to memory that it may not do; empty where it kept to its results.
 
         After a fault the bands may be damaged for good: make new buffers.
         """
-        for place, (one, original) in enumerate(zip(self._inputs, self._originals, strict=True)):
-            if one.overrun:
+        for place, (guarded, original) in enumerate(zip(self._inputs, self._originals, strict=True)):
+            if guarded.overrun:
                 return f"it wrote beyond argument {place}"
-            if not same_bits(one.array, original):
+            if not same_bits(guarded.array, original):
                 return f"it changed argument {place}"
-        for place, (one, blank) in enumerate(zip(self._results, self._blanks, strict=True)):
-            if one.overrun:
+        for place, (guarded, blank) in enumerate(zip(self._results, self._blanks, strict=True)):
+            if guarded.overrun:
                 return f"it wrote beyond result {place}"
-            if _left_out(one.array, blank):
+            if _left_out(guarded.array, blank):
                 return f"it left numbers of result {place} unwritten"
         return ""
 

@@ -69,9 +69,9 @@ def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(info.eps), float(info.tiny)
 
 
-def same_bits(one: Array, other: Array) -> bool:
+def same_bits(first: Array, second: Array) -> bool:
     """Say whether two arrays of one shape and type agree in every bit."""
-    return np.array_equal(_bytes(one), _bytes(other))
+    return np.array_equal(_bytes(first), _bytes(second))
 
 
 def _bytes(values: Array) -> NDArray[np.uint8]:

@@ -49,15 +49,15 @@ def blind_spots(
         By the place of a result the name of the first wrong answer that would pass there.
     """
     found: dict[int, str] = {}
-    for place, one in enumerate(expected):
-        if _floats(one.numbers) and one.numbers.size and np.isnan(one.numbers).all():
+    for place, result in enumerate(expected):
+        if _floats(result.numbers) and result.numbers.size and np.isnan(result.numbers).all():
             found[place] = "anything that is no number"
             continue
-        wrong = {name: make(one) for name, make in MADE.items()}
+        wrong = {name: make(result) for name, make in MADE.items()}
         for name, results in computed.items():
             wrong[name] = numbers_of(results[place])
-        unseen = [name for name, numbers in wrong.items() if not _shows(one, numbers)]
-        unseen += [name for name, results in (slight or {}).items() if _passes(one, results[place])]
+        unseen = [name for name, numbers in wrong.items() if not _shows(result, numbers)]
+        unseen += [name for name, results in (slight or {}).items() if _passes(result, results[place])]
         if unseen:
             found[place] = unseen[0]
     return found
@@ -69,9 +69,9 @@ def unmoved(expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]
         return frozenset()
     return frozenset(
         place
-        for place, one in enumerate(expected)
+        for place, result in enumerate(expected)
         if all(
-            one.values.shape == results[place].shape and same_bits(one.values, results[place])
+            result.values.shape == results[place].shape and same_bits(result.values, results[place])
             for results in computed.values()
         )
     )

@@ -70,7 +70,7 @@ def best_problem(draw: Callable[[float], Problem]) -> Problem:
     for scale in SCALES[1:]:
         if not best.unseen:
             break
-        best = min(best, draw(scale), key=lambda one: len(one.unseen))
+        best = min(best, draw(scale), key=lambda candidate: len(candidate.unseen))
     return best
 
 
@@ -84,8 +84,8 @@ def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tol
         agreements: How the results compared, in the same order; it may end with the first that failed.
         tolerance: What was allowed, in words.
     """
-    failed = next((one for one in agreements if not one.ok), None)
-    unseen = [place for place in problems[0].blind if all(place in one.blind for one in problems)]
+    failed = next((found for found in agreements if not found.ok), None)
+    unseen = [place for place in problems[0].blind if all(place in other.blind for other in problems)]
     first = min(unseen, default=None)
     blind = ""
     if first is not None:
@@ -95,7 +95,7 @@ def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tol
         blind = f"{problems[0].blind[first]} would pass for {result}"
     return Validation(
         ok=failed is None,
-        error=max((one.error for one in agreements), default=0.0),
+        error=max((found.error for found in agreements), default=0.0),
         tolerance=tolerance,
         inputs=len(problems),
         detail="" if failed is None else failed.detail,
@@ -108,10 +108,10 @@ def untelling(problems: Sequence[Problem]) -> str:
 
     They do not where each result is the same number everywhere and on all of them, or no finite one.
     """
-    for results in zip(*(one.expected for one in problems), strict=True):
+    for results in zip(*(checked.expected for checked in problems), strict=True):
         seen: set[Any] = set()
-        for one in results:
-            numbers = one.values[finite(one.values)]
+        for result in results:
+            numbers = result.values[finite(result.values)]
             if numbers.size:
                 seen |= {numbers.flat[0].item(), *numbers[numbers != numbers.flat[0]][:1].tolist()}
             if len(seen) > 1:

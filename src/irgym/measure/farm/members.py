@@ -104,7 +104,7 @@ class Member:
 
 def members_of(identity: Mapping[str, Any]) -> list[Member]:
     """Return irgym's workers among those that a Dask scheduler names, by name."""
-    workers: list[Mapping[str, Any]] = [one for one in identity["workers"].values() if TAG in one]
+    workers: list[Mapping[str, Any]] = [worker for worker in identity["workers"].values() if TAG in worker]
     members = [
         Member(
             str(worker["name"]),

@@ -245,7 +245,7 @@ async def _worker(endpoint: Endpoint, security: Security, name: str, kind: Kind)
 
 async def _first(*awaitables: Any) -> None:
     """Wait for one of several things and drop the others."""
-    tasks = [asyncio.ensure_future(one) for one in awaitables]
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()

@@ -31,10 +31,10 @@ def elementwise(arguments: str, result: str, *body: str) -> str:
     types = arguments.split()
     names = [f"%{name}" for name in "ab"[: len(types)]]
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(types) + 1))
-    tensors = [f"tensor<12x10x{one}>" for one in types]
+    tensors = [f"tensor<12x10x{kind}>" for kind in types]
     inputs = [f"%t{n}" for n in range(len(types))]
-    signature = ", ".join(f"{name}: {one}" for name, one in zip(inputs, tensors, strict=True))
-    block = ", ".join(f"{name}: {one}" for name, one in zip(names, types, strict=True))
+    signature = ", ".join(f"{name}: {tensor}" for name, tensor in zip(inputs, tensors, strict=True))
+    block = ", ".join(f"{name}: {kind}" for name, kind in zip(names, types, strict=True))
     text = f"""func.func @main({signature}) -> tensor<12x10x{result}> {{
       %into = tensor.empty() : tensor<12x10x{result}>
       %0 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
@@ -340,17 +340,17 @@ def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(mo
 )
 def test_validation_has_both_kinds_of_inputs(text, kinds):
     problems = checking.problems(text, 3, 7)
-    assert [one.expected[0].allowance is None for one in problems] == kinds
-    assert len({one.inputs[0].tobytes() for one in problems}) == len(problems)
+    assert [problem.expected[0].allowance is None for problem in problems] == kinds
+    assert len({problem.inputs[0].tobytes() for problem in problems}) == len(problems)
     # What shows on special numbers is not said of the others.
-    assert not any(one.blind for one in problems[:3])
+    assert not any(problem.blind for problem in problems[:3])
     single = checking.problems(text, 1, 7)
-    assert {one.expected[0].allowance is None for one in single} == set(kinds)
+    assert {problem.expected[0].allowance is None for problem in single} == set(kinds)
 
 
 def test_whole_numbers_make_sums_exact_and_one_product_less_shows():
     [checked, *_] = checking.problems(MATMUL, 2, 0)
-    left, right = (one.astype(np.int64) for one in checked.inputs)
+    left, right = (array.astype(np.int64) for array in checked.inputs)
     assert np.abs(left).min() >= 1 and np.abs(left).max() > 100
     assert np.array_equal(left @ right, checked.expected[0].values)
     result = checked.expected[0].values.copy()

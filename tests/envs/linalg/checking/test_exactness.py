@@ -68,10 +68,10 @@ def generic(arguments: str, result: str, *body: str, reduce: bool = False, begin
     into, kind = ("tensor<4x", "reduction") if reduce else ("tensor<4x6x", "parallel")
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * len(types))
     end = "affine_map<(i, j) -> (i)>" if reduce else "affine_map<(i, j) -> (i, j)>"
-    tensors = [f"tensor<4x6x{one}>" for one in types]
+    tensors = [f"tensor<4x6x{kind}>" for kind in types]
     names = [f"%t{n}" for n in range(len(types))]
-    signature = ", ".join(f"{name}: {one}" for name, one in zip(names, tensors, strict=True))
-    block = ", ".join(f"%{name}: {one}" for name, one in zip("ab", types, strict=False))
+    signature = ", ".join(f"{name}: {tensor}" for name, tensor in zip(names, tensors, strict=True))
+    block = ", ".join(f"%{name}: {kind}" for name, kind in zip("ab", types, strict=False))
     return f"""func.func @main({signature}) -> {into}{result}> {{
       %begin = arith.constant {begin} : {result}
       %e = tensor.empty() : {into}{result}>

@@ -54,7 +54,7 @@ def test_results_are_computed_in_place(uri: str, schedule: str):
 )
 def test_packed_inputs_are_copied_by_vectors(shape: str, schedule: str, lanes: list[int]):
     loads = re.findall(r"vector.load .*, vector<(\d+)xf32>", lowered(f"linalg://matmul/{shape}", schedule))
-    assert {int(one) for one in loads} >= set(lanes)
+    assert {int(load) for load in loads} >= set(lanes)
 
 
 def test_a_copy_without_gaps_is_left_to_memcpy():
@@ -76,9 +76,9 @@ def test_sums_start_from_zero_and_what_there_was_is_added_last(uri: str, schedul
     text = lowered(uri, schedule)
     starts: set[str] = set()
     for carried, kinds in re.findall(r"iter_args\(([^)]*)\) -> \(([^)]*)\)", text):
-        for one, kind in zip(re.findall(r"= (%\w+)", carried), kinds.split(", "), strict=True):
+        for value, kind in zip(re.findall(r"= (%\w+)", carried), kinds.split(", "), strict=True):
             if re.match(r"vector<\d+x\d+x", kind):
-                starts.add(one)
+                starts.add(value)
     # A loop within another one goes on from what that one has.
     outer = {start for start in starts if not start.startswith("%arg")}
     assert outer

@@ -124,8 +124,10 @@ def test_a_part_takes_the_transposition_along(tmp_path: Path, task: LinalgTask):
         )
     )
     product, added = LINALG.task(f"linalg:{path}").parts()
-    assert [one.name for one in product.program.operations] == ["transpose", "fill", "matmul"]
-    assert product.program == task.program and [one.name for one in added.program.operations] == ["add"]
+    assert [operation.name for operation in product.program.operations] == ["transpose", "fill", "matmul"]
+    assert product.program == task.program and [operation.name for operation in added.program.operations] == [
+        "add"
+    ]
 
 
 TURNED = """

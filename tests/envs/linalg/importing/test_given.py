@@ -26,7 +26,7 @@ def scaled(function: str, name: str = "main") -> str:
 
 
 def test_an_import_that_computes_something_else_is_refused():
-    right, wrong = (program_of_file(scaled(one), "mine") for one in ("abs", "negf"))
+    right, wrong = (program_of_file(scaled(operation), "mine") for operation in ("abs", "negf"))
     refuse_other_results(scaled("abs", "mine"), "mine", "", right, {})
     with pytest.raises(ProgramError, match="mine: what is imported of it computes something else"):
         refuse_other_results(scaled("abs", "mine"), "mine", "", wrong, {})

@@ -52,7 +52,7 @@ def test_a_recorded_text_leads_back_to_equal_code(environment, uri):
 
 def test_rows_of_whole_pages_are_told_from_others():
     found = {
-        uri: [2.0 ** (8.0 * one) for one in alignments(LINALG.task(uri).program.operations[-1])]
+        uri: [2.0 ** (8.0 * figure) for figure in alignments(LINALG.task(uri).program.operations[-1])]
         for uri in ("linalg://matmul/8x1000x2048", "linalg://add/4x48", "linalg://relu/4x4x7")
     }
     assert list(found.values()) == [[1024.0, 8.0, 8.0], [16.0, 16.0, 16.0], [1.0, 1.0, 1.0]]

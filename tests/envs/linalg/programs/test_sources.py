@@ -97,8 +97,8 @@ def test_assertions_go_and_large_constants_become_arguments(sources: Sources, tm
     def with_constant(count: int) -> str:
         kind = f"tensor<{count}xf32>"
         values = ", ".join(f"{number}.0" for number in range(count))
-        one = '%true = arith.constant true\n  cf.assert %true, "never"\n  '
-        constant = f"{one}%c = arith.constant dense<[{values}]> : {kind}\n  "
+        assertion = '%true = arith.constant true\n  cf.assert %true, "never"\n  '
+        constant = f"{assertion}%c = arith.constant dense<[{values}]> : {kind}\n  "
         return _function(kind=kind, before=constant).replace("ins(%a, %a", "ins(%a, %c")
 
     small, large = (_read(sources, tmp_path, with_constant(count)) for count in (16, 17))

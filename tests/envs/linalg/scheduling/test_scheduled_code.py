@@ -70,7 +70,7 @@ def test_an_input_is_packed_once_within_a_tile_and_before_vectors():
 
     def packs(schedule: str) -> list[str]:
         state = replay(task, Schedule.parse(schedule, task.space))
-        return [one for one in ("pack_0", "pack_1") if allowed(task, state, one)]
+        return [action for action in ("pack_0", "pack_1") if allowed(task, state, action)]
 
     assert packs("") == []
     assert packs("tile_8_16") == ["pack_0", "pack_1"]

@@ -36,12 +36,12 @@ def coarse(text: str, program: Program) -> Any:
     become vectors, without which a network would take minutes.
     """
     module = parse(text)
-    states = [Scheduled(one, _columns_innermost(one)) for one in program.operations]
+    states = [Scheduled(operation, _columns_innermost(operation)) for operation in program.operations]
     turned = script(program, states)
     if turned:
         apply(module, turned)
     run_passes(module, "func.func(linalg-generalize-named-ops)")
-    for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
+    for generic in [operation for operation in operations(module) if operation.name == "linalg.generic"]:
         _coarsen(generic)
     return module
 
@@ -76,7 +76,12 @@ def _coarsen(generic: Any) -> None:
 
 def _behind_indices(inside: Sequence[Any]) -> set[Any]:
     """Return the operations that indices of tensors depend on, which must stay within them."""
-    waiting = [value for one in inside if one.name == "tensor.extract" for value in list(one.operands)[1:]]
+    waiting = [
+        value
+        for operation in inside
+        if operation.name == "tensor.extract"
+        for value in list(operation.operands)[1:]
+    ]
     found: set[Any] = set()
     while waiting:
         owner = waiting.pop().owner

@@ -55,7 +55,7 @@ def domains(text: str, program: Program) -> Domains:
         for place in (*narrow, *narrow):
             if elements[place] != "i1":
                 whole[place] = _widest(
-                    elements[place], lambda one, at=place: found({**whole, at: one}, 0).safe
+                    elements[place], lambda interval, at=place: found({**whole, at: interval}, 0).safe
                 )
         for ranges in (whole, narrow):
             size = _greatest(MOST, lambda size, ranges=ranges: found(ranges, size).exact)
@@ -84,6 +84,6 @@ def _greatest(most: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _of_type(one: Interval, element: str) -> Interval:
+def _of_type(interval: Interval, element: str) -> Interval:
     most = GREATEST[element]
-    return Interval(max(one.low, -most), min(one.high, most))
+    return Interval(max(interval.low, -most), min(interval.high, most))

@@ -87,12 +87,14 @@ class _Walk:
     """One pass over a function, with intervals for all values."""
 
     def __init__(self, program: Program) -> None:
-        self._bounds = [one.bounds for one in program.operations]
+        self._bounds = [operation.bounds for operation in program.operations]
         self._reductions = [
-            math.prod(b for b, parallel in zip(one.bounds, one.parallel, strict=True) if not parallel)
-            for one in program.operations
+            math.prod(
+                b for b, parallel in zip(operation.bounds, operation.parallel, strict=True) if not parallel
+            )
+            for operation in program.operations
         ]
-        self._projects = [one.store.is_projection for one in program.operations]
+        self._projects = [operation.store.is_projection for operation in program.operations]
         self._values: dict[Any, _Value] = {}
         self._loops: Sequence[int] = ()
         self._exact = True
@@ -198,12 +200,12 @@ class _Walk:
 
     def _computed(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name, kind = str(operation.name), _type(operation.results[0])
-        values = [self._values[one] for one in operands]
-        carried = [one for one in values if isinstance(one, _Carried)]
+        values = [self._values[operand] for operand in operands]
+        carried = [value for value in values if isinstance(value, _Carried)]
         if not carried:
-            plain = [self._fits(self._plain(one), kind) for one in operands]
+            plain = [self._fits(self._plain(operand), kind) for operand in operands]
             return self._fits(COMPUTED[name](*plain), kind)
-        terms = [one for one in values if isinstance(one, Interval)]
+        terms = [value for value in values if isinstance(value, Interval)]
         first = carried[0]
         if name not in SUMS or len(carried) > 1 or first.way not in ("", "add"):
             return self._unknown(kind)
@@ -218,11 +220,11 @@ class _Walk:
 
     def _chosen(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name = str(operation.name)
-        values = [self._values[one] for one in operands]
-        carried = [one for one in values if isinstance(one, _Carried)]
+        values = [self._values[operand] for operand in operands]
+        carried = [value for value in values if isinstance(value, _Carried)]
         if not carried:
-            return CHOSEN[name](*(self._plain(one) for one in operands))
-        terms = [one for one in values if isinstance(one, Interval)]
+            return CHOSEN[name](*(self._plain(operand) for operand in operands))
+        terms = [value for value in values if isinstance(value, Interval)]
         if len(carried) > 1 or carried[0].way not in ("", name):
             return self._unknown(_type(operation.results[0]))
         term = CHOSEN[name](terms[0], carried[0].other) if carried[0].way else terms[0]
@@ -236,8 +238,8 @@ class _Walk:
         kind = _type(operation.results[0])
         carried: list[_Carried] = []
         plain: list[Interval] = []
-        for one in operands[1:]:
-            value = self._values[one]
+        for operand in operands[1:]:
+            value = self._values[operand]
             if isinstance(value, Interval):
                 plain.append(value)
                 continue
@@ -245,7 +247,7 @@ class _Walk:
                 return self._unknown(kind)
             carried.append(value)
             plain += [value.other] if value.way else []
-        if len({one.place for one in carried}) > 1:
+        if len({value.place for value in carried}) > 1:
             return self._unknown(kind)
         if not plain:
             return carried[0]
@@ -254,9 +256,9 @@ class _Walk:
 
     def _compared(self, operation: Any, operands: Sequence[Any]) -> _Value:
         """Return whether one whole number is less than another, where the ranges tell."""
-        if any(isinstance(self._values[one], _Carried) for one in operands):
+        if any(isinstance(self._values[operand], _Carried) for operand in operands):
             return TRUTH
-        left, right = (self._plain(one) for one in operands)
+        left, right = (self._plain(operand) for operand in operands)
         predicate = operation.attributes["predicate"].value
         if predicate in (4, 5):  # sgt, sge
             left, right, predicate = right, left, predicate - 2
@@ -314,7 +316,9 @@ class _Walk:
         value, kind = operation.attributes["value"], _type(operation.results[0])
         dense = isinstance(value, ir.DenseElementsAttr)
         numbers = _numbers(value, kind) if dense else [float(value.value)]
-        if not numbers or any(math.isnan(one) or (math.isfinite(one) and one % 1) for one in numbers):
+        if not numbers or any(
+            math.isnan(number) or (math.isfinite(number) and number % 1) for number in numbers
+        ):
             return self._unknown(kind)
         return Interval(min(numbers), max(numbers))
 
@@ -334,9 +338,9 @@ class _Walk:
         return self._plain(operands[0])
 
     def _joined(self, operation: Any, operands: Sequence[Any]) -> _Value:
-        first, *others = (self._plain(one) for one in operands)
-        for one in others:
-            first = first.hull(one)
+        first, *others = (self._plain(operand) for operand in operands)
+        for interval in others:
+            first = first.hull(interval)
         return first
 
     def _plain(self, value: Any) -> Interval:
@@ -344,9 +348,9 @@ class _Walk:
         known = self._values.get(value)
         return known if isinstance(known, Interval) else self._unknown(_type(value))
 
-    def _fits(self, one: Interval, kind: str) -> Interval:
+    def _fits(self, interval: Interval, kind: str) -> Interval:
         """Return an interval, or anything where its type cannot hold all its numbers."""
-        return one if one.size <= GREATEST.get(kind, -1.0) else self._unknown(kind)
+        return interval if interval.size <= GREATEST.get(kind, -1.0) else self._unknown(kind)
 
     def _unknown(self, kind: str) -> Interval:
         """Return the interval of what is not known: for whole numbers no rounding follows from it."""
@@ -357,7 +361,7 @@ class _Walk:
 
     def _lost(self, operation: Any) -> None:
         """Go past an operation of which nothing is known."""
-        inside = [str(one.name) for one in operations(operation)]
+        inside = [str(inner.name) for inner in operations(operation)]
         self._safe &= not (DIVISIONS | INDEXED) & set(inside)
         for result in operation.results:
             self._values[result] = self._unknown(_type(result))
@@ -375,4 +379,4 @@ def _numbers(value: Any, kind: str) -> list[float]:
         return [float(value.get_splat_value().value)]
     if kind == "i1":
         return [0.0, 1.0]
-    return [float(one) for one in np.array(value).reshape(-1)]
+    return [float(number) for number in np.array(value).reshape(-1)]

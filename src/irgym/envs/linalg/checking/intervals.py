@@ -65,40 +65,40 @@ def symmetric(size: float) -> Interval:
     return Interval(-size, size)
 
 
-def plus(one: Interval, other: Interval) -> Interval:
+def plus(left: Interval, right: Interval) -> Interval:
     """Return sums."""
-    return Interval(one.low + other.low, one.high + other.high)
+    return Interval(left.low + right.low, left.high + right.high)
 
 
-def minus(one: Interval, other: Interval) -> Interval:
+def minus(left: Interval, right: Interval) -> Interval:
     """Return differences."""
-    return Interval(one.low - other.high, one.high - other.low)
+    return Interval(left.low - right.high, left.high - right.low)
 
 
-def product(one: Interval, other: Interval) -> Interval:
+def product(left: Interval, right: Interval) -> Interval:
     """Return products."""
-    ends = [left * right for left in (one.low, one.high) for right in (other.low, other.high)]
+    ends = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
     return UNKNOWN if any(map(math.isnan, ends)) else Interval(min(ends), max(ends))
 
 
-def greater(one: Interval, other: Interval) -> Interval:
+def greater(left: Interval, right: Interval) -> Interval:
     """Return the greater of two numbers."""
-    return Interval(max(one.low, other.low), max(one.high, other.high))
+    return Interval(max(left.low, right.low), max(left.high, right.high))
 
 
-def lesser(one: Interval, other: Interval) -> Interval:
+def lesser(left: Interval, right: Interval) -> Interval:
     """Return the lesser of two numbers."""
-    return Interval(min(one.low, other.low), min(one.high, other.high))
+    return Interval(min(left.low, right.low), min(left.high, right.high))
 
 
-def absolute(one: Interval) -> Interval:
+def absolute(interval: Interval) -> Interval:
     """Return absolute values."""
-    return Interval(0.0, one.size)
+    return Interval(0.0, interval.size)
 
 
-def opposite(one: Interval) -> Interval:
+def opposite(interval: Interval) -> Interval:
     """Return numbers of the other sign."""
-    return Interval(-one.high, -one.low)
+    return Interval(-interval.high, -interval.low)
 
 
 COMPUTED: Mapping[str, Callable[..., Interval]] = {

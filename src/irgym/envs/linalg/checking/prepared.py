@@ -78,7 +78,7 @@ def verdict(checked: Problem, buffers: Buffers) -> str:
 
 def buffers_of(checked: Problem) -> Buffers:
     """Return memory to run a program in on the inputs of a problem."""
-    return Buffers(checked.inputs, [one.values for one in checked.expected])
+    return Buffers(checked.inputs, [result.values for result in checked.expected])
 
 
 def problems(text: str, count: int, seed: int) -> list[Problem]:
@@ -102,9 +102,9 @@ def problems(text: str, count: int, seed: int) -> list[Problem]:
     return [*found, _random(text, seed), *special] if random else found
 
 
-def _with_signs_of_zeros(one: Problem) -> Problem:
+def _with_signs_of_zeros(exact: Problem) -> Problem:
     """Return a problem whose zeros must have their signs: of exact sums no order changes these."""
-    return problem(one.inputs, [replace(result, keeps_zeros=True) for result in one.expected], {})
+    return problem(exact.inputs, [replace(result, keeps_zeros=True) for result in exact.expected], {})
 
 
 @lru_cache(maxsize=4)
@@ -166,7 +166,7 @@ def _exact(text: str, seed: int) -> Problem:
     Wrong answers are not tried on it: that would take an eighth of a measurement's time.
     """
     inputs = _whole_inputs(_program(text), _domains(text), seed)
-    return Problem(inputs, [exactly(one) for one in _original(text)(inputs)])
+    return Problem(inputs, [exactly(result) for result in _original(text)(inputs)])
 
 
 @lru_cache(maxsize=3)
@@ -180,16 +180,16 @@ def _random(text: str, seed: int) -> Problem:
 def _drawn(text: str, seed: int, scale: float) -> Problem:
     program, original, coarser = _program(text), _original(text), _coarser(text)
     inputs = _random_inputs(program, _domains(text).whole, seed, scale)
-    moved = [nudged(one, seed) for one in inputs]
+    moved = [nudged(array, seed) for array in inputs]
     results = original(inputs)
     if program.flops > LONG:
         samples, wrong, slight = [coarser(moved)], dict[str, Arrays](), dict[str, Arrays]()
     else:
         samples = [coarser(inputs), original(moved)]
-        wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
-        least = [_without_greatest(one) for one in inputs]
+        wrong = {"what it makes of arguments turned round": original([_turned(array) for array in inputs])}
+        least = [_without_greatest(array) for array in inputs]
         slight = {"what it makes of arguments without their greatest elements": original(least)}
-    expected = [rounded(one, near) for one, *near in zip(results, *samples, strict=True)]
+    expected = [rounded(result, near) for result, *near in zip(results, *samples, strict=True)]
     return problem(inputs, expected, wrong, slight)
 
 
@@ -201,8 +201,8 @@ def _special(text: str, seed: int) -> Problem:
     """
     inputs = _special_inputs(_program(text), _domains(text).whole, seed)
     original = _original(text)
-    samples = [_coarser(text)(inputs), original([nudged(one, seed) for one in inputs])]
-    expected = [rounded(one, moved) for one, *moved in zip(original(inputs), *samples, strict=True)]
+    samples = [_coarser(text)(inputs), original([nudged(array, seed) for array in inputs])]
+    expected = [rounded(result, moved) for result, *moved in zip(original(inputs), *samples, strict=True)]
     return Problem(inputs, expected, dict.fromkeys(range(len(expected)), "anything beside special numbers"))
 
 

@@ -16,15 +16,15 @@ def within(operation: Any) -> Iterator[Any]:
 def captured(operation: Any) -> list[Any]:
     """Return the values that an operation and its body use and do not make, by first use."""
     inside = list(within(operation))
-    made = {result for one in inside[1:] for result in one.results}
+    made = {result for inner in inside[1:] for result in inner.results}
     made |= {
         argument
-        for one in inside
-        for region in one.regions
+        for inner in inside
+        for region in inner.regions
         for block in region.blocks
         for argument in block.arguments
     }
-    return list(dict.fromkeys(value for one in inside for value in one.operands if value not in made))
+    return list(dict.fromkeys(value for inner in inside for value in inner.operands if value not in made))
 
 
 def copied(operation: Any, values: Mapping[Any, Any]) -> Any:

@@ -228,7 +228,9 @@ def _all(module: Any, names: frozenset[str]) -> list[Any]:
 
 def _marked(module: Any, attribute: str) -> list[Any]:
     """Return all generic operations that have an attribute."""
-    return [one for one in _all(module, frozenset({"linalg.generic"})) if attribute in one.attributes]
+    return [
+        generic for generic in _all(module, frozenset({"linalg.generic"})) if attribute in generic.attributes
+    ]
 
 
 FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
@@ -257,8 +259,8 @@ def bufferise(module: Any, threads: int | None) -> None:
     for transpose in _all(module, frozenset({TRANSPOSE})):
         transpose_where_packed(transpose)
     strided = _marked(module, STRIDED)
-    for one in strided:
-        keep_every_second(one)
+    for generic in strided:
+        keep_every_second(generic)
     if strided:
         apply(module, VECTORISE_STRIDED)
         for read in _all(module, frozenset({"vector.transfer_read"})):

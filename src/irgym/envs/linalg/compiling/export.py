@@ -99,8 +99,8 @@ def _header(
 ) -> str:
     """Return a C header: what the function takes, in which order, and on what it runs."""
     arrays = [
-        *((f"arg{place}", "const ", *one) for place, one in enumerate(program.arguments)),
-        *((f"result{place}", "", *one) for place, one in enumerate(program.results)),
+        *((f"arg{place}", "const ", *tensor) for place, tensor in enumerate(program.arguments)),
+        *((f"result{place}", "", *tensor) for place, tensor in enumerate(program.results)),
     ]
     described = [
         f"{own}: {_array(shape, element)}" + (f", {said.replace('*/', '')}" if said else "")
@@ -113,7 +113,7 @@ def _header(
     lines = [
         "/*",
         " * Written by irgym. Arrays are in row-major order; they may not overlap.",
-        *(f" *   {one}" for one in described),
+        *(f" *   {line}" for line in described),
         f" * Runs on: {runs_on}, {threads_text(threads or 1)}",
         f" * Link with: {path.name}, -lm" + (f" and an OpenMP runtime: {runtime().path}" if threads else ""),
         " */",

@@ -76,7 +76,7 @@ class _Geometry:
         images, terms, positions = into.type.shape
         # A chunk of so many begins at a multiple of it, and is within a row of the result.
         lanes = math.gcd(positions, self.width, self.widest, _divisor(offsets[2]))
-        image_0, term_0, position_0 = (total(one) for one in offsets)
+        image_0, term_0, position_0 = (total(summands) for summands in offsets)
 
         def chunk(image: Any, begin: Any, held: Any) -> Any:
             row, column = _divided(_add(position_0, begin), self.width)
@@ -122,11 +122,11 @@ class _Geometry:
         channels = self.image.type.shape[1]
         if terms < channels * height * width:
 
-            def one(place: Any, held: Any) -> Any:
+            def at_term(place: Any, held: Any) -> Any:
                 rest, column = _divided(_add(first, place), width)
                 return move(place, (*_divided(rest, height), column), held)
 
-            return _loop(terms, 1, one, held)
+            return _loop(terms, 1, at_term, held)
 
         def in_row(channel: Any, row: Any, column: Any, held: Any) -> Any:
             place = _add(_times(_add(_times(channel, height), row), width), column)
@@ -172,8 +172,8 @@ def _counts(block: Any, value: Any) -> bool:
     return block.owner.name == "scf.for" and value == block.arguments[0]
 
 
-def _add(one: Any, other: Any) -> Any:
-    return arith.addi(one, other)
+def _add(left: Any, right: Any) -> Any:
+    return arith.addi(left, right)
 
 
 def _times(value: Any, factor: int) -> Any:

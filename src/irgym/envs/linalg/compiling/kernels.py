@@ -47,7 +47,9 @@ def make_kernels(module: Any, function: Any) -> None:
         function: What has become loops over buffers.
     """
     operations = [view.operation for view in function.regions[0].blocks[0].operations]
-    loops = [one for one in operations if str(one.name) in LOOPS and not len(one.results)]
+    loops = [
+        operation for operation in operations if str(operation.name) in LOOPS and not len(operation.results)
+    ]
     if len(loops) < MANY:
         return
     kernels: dict[str, Any] = {}

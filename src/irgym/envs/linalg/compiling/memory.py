@@ -114,7 +114,7 @@ class _Uses:
 
 
 def _makes_buffers(operation: Any) -> bool:
-    return any(isinstance(one.type, ir.MemRefType) for one in operation.results)
+    return any(isinstance(result.type, ir.MemRefType) for result in operation.results)
 
 
 def _buffer(allocation: Any, times: list[int]) -> Buffer:
@@ -140,4 +140,4 @@ def plan(buffers: list[Buffer]) -> tuple[list[int], int]:
             offset = max(offset, begin + size)
         offsets[number] = offset
         placed.append(number)
-    return offsets, max(offset + one.size for offset, one in zip(offsets, buffers, strict=True))
+    return offsets, max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))

@@ -95,7 +95,7 @@ def _viewed(buffer: Any, size: int) -> NDArray[np.void]:
     shape = tuple(words[3 : 3 + rank])
     if not math.prod(shape):
         return np.empty(shape, f"V{size}")
-    strides = [one * size for one in words[3 + rank : 3 + 2 * rank]]
+    strides = [stride * size for stride in words[3 + rank : 3 + 2 * rank]]
     last = sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
     memory = (ctypes.c_char * (last + size)).from_address(words[1] + words[2] * size)
     return np.ndarray(shape, f"V{size}", memoryview(memory), strides=strides)
@@ -149,4 +149,4 @@ def computed(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     run, program = _plain(text)
     pairs = zip(inputs, program.arguments, strict=True)
     # numpy makes a dimension of none.
-    return run([np.ascontiguousarray(one, ELEMENTS[kind]).reshape(shape) for one, (shape, kind) in pairs])
+    return run([np.ascontiguousarray(array, ELEMENTS[kind]).reshape(shape) for array, (shape, kind) in pairs])

@@ -22,7 +22,9 @@ def keep_every_second(generic: Any) -> None:
             with ir.InsertionPoint(generic):
                 generic.operands[place] = _every(generic.operands[place], strides)
             maps[place] = ir.AffineMap.get(indexing.n_dims, 0, [result for result, _ in results])
-    generic.attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(one) for one in maps])
+    generic.attributes["indexing_maps"] = ir.ArrayAttr.get(
+        [ir.AffineMapAttr.get(indexing) for indexing in maps]
+    )
 
 
 def factored(expression: Any) -> tuple[Any, int]:
@@ -57,7 +59,7 @@ def put_together(read: Any) -> None:
     with ir.InsertionPoint(read):
         result = ub.poison(kind)
         for row in itertools.product(*map(range, rows)):
-            place = [index(one * step) for one, step in zip((*row, 0), (*outer, 1), strict=True)]
+            place = [index(position * step) for position, step in zip((*row, 0), (*outer, 1), strict=True)]
             elements = read_every_second(cut.operands[0], place, lanes)
             result = vector.insert(elements, result, [], row) if rows else elements
     read.results[0].replace_all_uses_with(result)

@@ -151,7 +151,7 @@ def _turned(rows: Sequence[Any]) -> list[Any]:
     for _ in range(width.bit_length() - 1):
         pairs = zip(held[: width // 2], held[width // 2 :], strict=True)
         masks = (low, [lane + width // 2 for lane in low])
-        held = [vector.shuffle(one, other, mask) for one, other in pairs for mask in masks]
+        held = [vector.shuffle(upper, lower, mask) for upper, lower in pairs for mask in masks]
     return held
 
 

@@ -14,12 +14,12 @@ ATTENTION = "tm_tensor.attention"
 
 def write_attention(module: Any) -> None:
     """Write each attention as products, maxima, exponentials and sums, in place."""
-    found = [one for one in operations(module) if one.name == ATTENTION]
+    found = [operation for operation in operations(module) if operation.name == ATTENTION]
     for number, operation in enumerate(found):
         name = f"irgym.attention{number}"
         operands = list(operation.operands)
         scale = operation.attributes["scale"].value if "scale" in operation.attributes else None
-        function = ir.Operation.parse(_function(name, [one.type for one in operands], scale))
+        function = ir.Operation.parse(_function(name, [operand.type for operand in operands], scale))
         module.body.append(function)
         with ir.InsertionPoint(operation):
             call = ir.Operation.create(
@@ -208,22 +208,22 @@ class _Writer:
             stored: Indices of its result.
             body: What it computes, `%y` at last, of `%i0`, `%i1` and `%o`; `@` stands for their type.
         """
-        used = sorted({*stored, *(one for _, _, indices in inputs for one in indices)})
-        loops = ", ".join(f"d{one}" for one in used)
+        used = sorted({*stored, *(axis for _, _, indices in inputs for axis in indices)})
+        loops = ", ".join(f"d{axis}" for axis in used)
         maps = [
-            f"affine_map<({loops}) -> ({', '.join(f'd{one}' for one in indices)})>"
+            f"affine_map<({loops}) -> ({', '.join(f'd{axis}' for axis in indices)})>"
             for indices in (*(indices for _, _, indices in inputs), stored)
         ]
-        kinds = ['"parallel"' if one in stored else '"reduction"' for one in used]
+        kinds = ['"parallel"' if axis in stored else '"reduction"' for axis in used]
         names = ", ".join(own for own, _, _ in inputs)
         types = ", ".join(str(kind) for _, kind, _ in inputs)
         elements: list[str] = [str(kind).rsplit("x", 1)[1].rstrip(">") for _, kind, _ in inputs]
-        arguments = [f"%i{place}: {one}" for place, one in enumerate(elements)]
+        arguments = [f"%i{place}: {element}" for place, element in enumerate(elements)]
         steps: list[str] = []
         written: list[str] = list(body)
-        for place, one in enumerate(elements):
-            if one in NARROW:
-                steps.append(f"%w{place} = arith.extf %i{place} : {one} to {self.wide}")
+        for place, element in enumerate(elements):
+            if element in NARROW:
+                steps.append(f"%w{place} = arith.extf %i{place} : {element} to {self.wide}")
                 written = [step.replace(f"%i{place}", f"%w{place}") for step in written]
         steps += [step.replace("@", self.wide) for step in written]
         kind = self.kind(sizes)

@@ -25,7 +25,7 @@ READERS = frozenset({"func.call", "vector.transfer_read"})
 
 def has_buffers(function: Any) -> bool:
     """Say whether a function has buffers among its arguments or anywhere else."""
-    return any(is_buffer(one) for one in _values(function))
+    return any(is_buffer(value) for value in _values(function))
 
 
 def is_buffer(value: Any) -> bool:
@@ -58,13 +58,13 @@ def on_tensors(module: Any, entry: str, inputs: Sequence[Any], name: str) -> Non
         ProgramError: Something is done to a buffer that has no counterpart on tensors.
     """
     run_passes(module, TO_LOOPS)
-    functions = [one for one in module.body.operations if one.operation.name == "func.func"]
+    functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
     for function in functions:
         if function.is_external:
             kinds = function.type.inputs, function.type.results
-            signature = ir.FunctionType.get(*([tensor_type(one) for one in own] for own in kinds))
+            signature = ir.FunctionType.get(*([tensor_type(kind) for kind in types] for types in kinds))
             function.attributes["function_type"] = ir.TypeAttr.get(signature)
-    [chosen] = [one for one in functions if one.name.value == entry]
+    [chosen] = [function for function in functions if function.name.value == entry]
     _Rewriter(module, chosen, name).rewrite(inputs)
 
 
@@ -131,28 +131,30 @@ class _Rewriter:
         with ir.InsertionPoint(block):
             for step in steps:
                 self._step(step)
-            returned = [self._value(one) for one in ends.operands]
-            given = {self._root(one) for one in ends.operands if is_buffer(one)}
-            returned += [self._held[one] for one in old.arguments if one in self._written - given]
+            returned = [self._value(value) for value in ends.operands]
+            given = {self._root(value) for value in ends.operands if is_buffer(value)}
+            returned += [
+                self._held[argument] for argument in old.arguments if argument in self._written - given
+            ]
             _made("func.return", [], returned)
-        kinds = [one.type for one in block.arguments], [one.type for one in returned]
+        kinds = [value.type for value in block.arguments], [value.type for value in returned]
         new.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
         self._function.erase()
 
     def _step(self, operation: Any) -> None:
         name = str(operation.name)
         inside = list(within(operation))
-        touched = any(is_buffer(one) for part in inside for one in (*part.operands, *part.results))
+        touched = any(is_buffer(value) for part in inside for value in (*part.operands, *part.results))
         if name in VIEWS:
             return  # made where it is read or written
         if name in self._others and (touched or not operation.regions):
             self._others[name](operation)
         elif not touched or name in READERS:
-            values = {one: self._value(one) for one in captured(operation)}
+            values = {value: self._value(value) for value in captured(operation)}
             copy = copied(operation, values)
             self._known |= zip(operation.results, copy.results, strict=True)
         elif name.startswith("linalg.") and not any(
-            is_buffer(one) for part in inside[1:] for one in part.operands
+            is_buffer(operand) for part in inside[1:] for operand in part.operands
         ):
             self._computed(operation)
         else:
@@ -164,10 +166,10 @@ class _Rewriter:
     def _culprit(self, inside: Sequence[Any]) -> str:
         """Return the name of the innermost operation that nothing is known of."""
         unknown = [
-            str(one.name)
-            for one in inside
-            if any(map(is_buffer, (*one.operands, *one.results)))
-            and one.name not in {*self._others, *VIEWS, *READERS}
+            str(inner.name)
+            for inner in inside
+            if any(map(is_buffer, (*inner.operands, *inner.results)))
+            and inner.name not in {*self._others, *VIEWS, *READERS}
         ]
         return unknown[-1] if unknown else str(inside[0].name)
 
@@ -197,7 +199,7 @@ class _Rewriter:
         source, kind = self._read(view.operands[0]), tensor_type(buffer.type)
         if view.name == "memref.cast":
             return _cast(source, kind)
-        sizes = [self._value(one) for one in list(view.operands)[1:]]
+        sizes = [self._value(size) for size in list(view.operands)[1:]]
         name = "tensor.extract_slice" if view.name == "memref.subview" else f"tensor.{_kind(view)}"
         return _made(name, [kind], [source, *sizes], **_attributes(view)).results[0]
 
@@ -210,7 +212,7 @@ class _Rewriter:
         whole = self._read(self._source(buffer))
         view = buffer.owner.operation
         if view.name == "memref.subview":
-            offsets = [self._value(one) for one in list(view.operands)[1:]]
+            offsets = [self._value(offset) for offset in list(view.operands)[1:]]
             attributes = _attributes(view)
             attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
                 [1, *attributes["operandSegmentSizes"]]
@@ -234,7 +236,7 @@ class _Rewriter:
         return buffer.owner.operands[0]
 
     def _allocated(self, operation: Any) -> None:
-        sizes = [self._value(one) for one in operation.operands]
+        sizes = [self._value(size) for size in operation.operands]
         kind = tensor_type(operation.results[0].type)
         self._held[operation.results[0]] = _made("tensor.empty", [kind], sizes).results[0]
 
@@ -244,9 +246,10 @@ class _Rewriter:
     def _global(self, operation: Any) -> None:
         named = operation.attributes["name"].value
         [found] = [
-            one.operation
-            for one in self._module.body.operations
-            if one.operation.name == "memref.global" and one.operation.attributes["sym_name"].value == named
+            member.operation
+            for member in self._module.body.operations
+            if member.operation.name == "memref.global"
+            and member.operation.attributes["sym_name"].value == named
         ]
         value = found.attributes.get("initial_value", None)
         if not isinstance(value, ir.DenseElementsAttr):
@@ -274,7 +277,7 @@ class _Rewriter:
         self._write(target, _cast(self._read(source), tensor_type(target.type)))
 
     def _measured(self, operation: Any) -> None:
-        operands = [self._value(one) for one in operation.operands]
+        operands = [self._value(operand) for operand in operation.operands]
         self._known[operation.results[0]] = _made(
             "tensor.dim", [operation.results[0].type], operands
         ).results[0]
@@ -288,8 +291,8 @@ class _Rewriter:
     def _computed(self, operation: Any) -> None:
         """Write a linalg operation on tensors."""
         outputs = _outputs(operation)
-        operands = [self._value(one) for one in operation.operands]
-        kinds = [one.type for one in operands[len(operands) - len(outputs) :]]
+        operands = [self._value(operand) for operand in operation.operands]
+        kinds = [operand.type for operand in operands[len(operands) - len(outputs) :]]
         regions = len(operation.regions)
         new = ir.Operation.create(operation.name, kinds, operands, _attributes(operation), regions=regions)
         for before, after in zip(operation.regions, new.regions, strict=True):
@@ -313,10 +316,10 @@ class _Rewriter:
 
     def _loop(self, operation: Any) -> None:
         changed = self._changed(operation)
-        bounds = [self._value(one) for one in list(operation.operands)[:3]]
-        carried = [self._value(one) for one in list(operation.operands)[3:]]
-        carried += [self._held[one] for one in changed]
-        kinds = [one.type for one in carried]
+        bounds = [self._value(operand) for operand in list(operation.operands)[:3]]
+        carried = [self._value(operand) for operand in list(operation.operands)[3:]]
+        carried += [self._held[buffer] for buffer in changed]
+        kinds = [value.type for value in carried]
         loop = ir.Operation.create("scf.for", kinds, [*bounds, *carried], regions=1)
         block = loop.regions[0].blocks.append(bounds[0].type, *kinds)
         old = operation.regions[0].blocks[0]
@@ -328,12 +331,17 @@ class _Rewriter:
 
     def _condition(self, operation: Any) -> None:
         changed = self._changed(operation)
-        kinds = [*(one.type for one in operation.results), *(self._held[one].type for one in changed)]
+        kinds = [
+            *(value.type for value in operation.results),
+            *(self._held[buffer].type for buffer in changed),
+        ]
         condition = self._value(operation.operands[0])
         choice = ir.Operation.create("scf.if", kinds, [condition], regions=2)
         for before, after in zip(operation.regions, choice.regions, strict=True):
             old = before.blocks[0] if len(before.blocks) else None
-            self._branch(old, after.blocks.append(), changed, {one: self._held[one] for one in changed})
+            self._branch(
+                old, after.blocks.append(), changed, {buffer: self._held[buffer] for buffer in changed}
+            )
         self._after(operation, choice, changed)
 
     def _branch(self, old: Any | None, new: Any, changed: Sequence[Any], held: Mapping[Any, Any]) -> None:
@@ -344,8 +352,8 @@ class _Rewriter:
         with ir.InsertionPoint(new):
             for step in steps:
                 self._step(step)
-            own = [self._value(one) for one in ends.operands] if ends is not None else []
-            _made("scf.yield", [], [*own, *(self._held[one] for one in changed)])
+            own = [self._value(operand) for operand in ends.operands] if ends is not None else []
+            _made("scf.yield", [], [*own, *(self._held[buffer] for buffer in changed)])
         self._held = before
 
     def _after(self, operation: Any, new: Any, changed: Sequence[Any]) -> None:
@@ -360,7 +368,7 @@ def _kind(operation: Any) -> str:
 
 
 def _attributes(operation: Any) -> dict[str, Any]:
-    return {one: operation.attributes[one] for one in operation.attributes}
+    return {name: operation.attributes[name] for name in operation.attributes}
 
 
 def _cast(value: Any, kind: Any) -> Any:

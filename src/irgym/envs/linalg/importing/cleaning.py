@@ -23,11 +23,11 @@ MAX_TABLE = 65_536
 
 def clean(module: Any) -> None:
     """Drop assertions, results that nobody reads, dead code, and what nobody calls, in place."""
-    for assertion in [one for one in operations(module) if one.name == "cf.assert"]:
+    for assertion in [operation for operation in operations(module) if operation.name == "cf.assert"]:
         assertion.erase()
     _narrow_constants(module)
     run_passes(module, _PASSES)
-    for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
+    for generic in [operation for operation in operations(module) if operation.name == "linalg.generic"]:
         _drop_unused_results(generic)
     run_passes(module, _PASSES)
 
@@ -89,7 +89,7 @@ def _needed(values: Iterable[Any]) -> list[Any]:
 
 def _narrow_constants(module: Any) -> None:
     """Make float32 constants of those that are cut to float32 on every use, as torch-mlir writes them."""
-    for cut in [one for one in operations(module) if one.name == "arith.truncf"]:
+    for cut in [operation for operation in operations(module) if operation.name == "arith.truncf"]:
         constant, narrow = cut.operands[0].owner, cut.results[0].type
         if isinstance(narrow, ir.F32Type) and getattr(constant, "name", "") == "arith.constant":
             value = ir.FloatAttr.get(narrow, constant.attributes["value"].value)
@@ -147,7 +147,9 @@ def update_signature(function: Any) -> None:
     """
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
-    signature = ir.FunctionType.get([one.type for one in block.arguments], [one.type for one in returned])
+    signature = ir.FunctionType.get(
+        [value.type for value in block.arguments], [value.type for value in returned]
+    )
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
     for told in ("arg_attrs", "res_attrs"):
         if told in function.attributes:

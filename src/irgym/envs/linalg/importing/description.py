@@ -85,7 +85,7 @@ def _name(operation: Any) -> str:
 
 
 def _tensors(types: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
-    return tuple((tuple(one.shape), str(one.element_type)) for one in types)
+    return tuple((tuple(kind.shape), str(kind.element_type)) for kind in types)
 
 
 class _Reader:
@@ -115,7 +115,8 @@ class _Reader:
         parallel = tuple("parallel" in str(kind) for kind in generic.attributes["iterator_types"])
         operands = list(generic.operands)
         accesses = tuple(
-            self._access(one, operand, len(parallel)) for one, operand in zip(maps, operands, strict=True)
+            self._access(indexing, operand, len(parallel))
+            for indexing, operand in zip(maps, operands, strict=True)
         )
         body = [_name(inner.operation) for inner in generic.regions[0].blocks[0].operations]
         outputs = len(generic.results)
@@ -150,7 +151,7 @@ class _Reader:
 
 def _has_truths(operands: Sequence[Any]) -> bool:
     """Say whether truth values are among operands: vectors of them are loaded as bits, not as bytes."""
-    return any(str(getattr(one.type, "element_type", one.type)) == "i1" for one in operands)
+    return any(str(getattr(operand.type, "element_type", operand.type)) == "i1" for operand in operands)
 
 
 def _form(expression: Any, loops: int) -> Form | None:
@@ -166,7 +167,7 @@ def _form(expression: Any, loops: int) -> Form | None:
         return None if left is None or right is None else tuple(map(sum, zip(left, right, strict=True)))
     if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
         left = _form(expression.lhs, loops)
-        return None if left is None else tuple(expression.rhs.value * one for one in left)
+        return None if left is None else tuple(expression.rhs.value * coefficient for coefficient in left)
     return None
 
 
@@ -235,4 +236,6 @@ def _window(original: Any, name: str) -> tuple[int, ...]:
     """Return the strides or dilations of a convolution or pooling; empty for others."""
     if name not in original.attributes:
         return ()
-    return tuple(int(one) for one in re.findall(r"-?\d+", str(original.attributes[name]).partition(":")[0]))
+    return tuple(
+        int(number) for number in re.findall(r"-?\d+", str(original.attributes[name]).partition(":")[0])
+    )

@@ -55,9 +55,9 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     if len(entry.regions[0].blocks) > 1:
         raise ProgramError(f"{name} has branches (cf): write loops and conditions as scf")
     write_attention(module)
-    if any(one.name.startswith("tm_tensor.") for one in operations(entry)):
+    if any(operation.name.startswith("tm_tensor.") for operation in operations(entry)):
         run_passes(module, TM_TO_LOOPS)
-    arguments = _bound([tensor_type(one) for one in entry.type.inputs], name, wanted, sizes)
+    arguments = _bound([tensor_type(kind) for kind in entry.type.inputs], name, wanted, sizes)
     if has_buffers(entry):
         on_tensors(module, chosen, arguments, name)
         entry = functions_of(module)[chosen]
@@ -71,8 +71,8 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
         )
     wrapper = _wrapper(entry, arguments, kept)
     entry.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    own = [one.operation for one in module.body.operations]
-    texts = [one.get_asm(use_local_scope=True) for one in own]
+    own = [view.operation for view in module.body.operations]
+    texts = [operation.get_asm(use_local_scope=True) for operation in own]
     module = parse("\n".join([*texts, wrapper]))
     run_passes(module, "inline,symbol-dce,func.func(lower-affine,convert-elementwise-to-linalg)")
     for operation in list(operations(module)):
@@ -96,7 +96,11 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
 
 def functions_of(module: Any) -> dict[str, Any]:
     """Return the functions of a module by name."""
-    return {one.name.value: one for one in module.body.operations if one.operation.name == "func.func"}
+    return {
+        function.name.value: function
+        for function in module.body.operations
+        if function.operation.name == "func.func"
+    }
 
 
 def _observers(module: Any) -> frozenset[str]:
@@ -126,7 +130,7 @@ def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mappi
     roots = [own for own in public if own not in called]
     if len(roots) == 1 and _drives(functions[roots[0]]):
         # It calls the program in a loop, say, and drops what that returns.
-        callees = dict.fromkeys(one for one in _callees(functions[roots[0]]) if one in defined)
+        callees = dict.fromkeys(callee for callee in _callees(functions[roots[0]]) if callee in defined)
         roots = list(callees) or roots
     if len(roots) != 1:
         if not roots:
@@ -139,9 +143,12 @@ def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mappi
 def _drives(function: Any) -> bool:
     """Say whether a function only runs others: it takes and returns nothing, and prints no tensor."""
     shown = any(
-        one.name == "vector.print"
-        or (one.name == "func.call" and any(isinstance(value.type, _SHOWN) for value in one.operands))
-        for one in within(function.operation)
+        operation.name == "vector.print"
+        or (
+            operation.name == "func.call"
+            and any(isinstance(value.type, _SHOWN) for value in operation.operands)
+        )
+        for operation in within(function.operation)
     )
     return not (shown or list(function.type.results) or list(function.type.inputs))
 
@@ -151,7 +158,7 @@ _SHOWN = ir.UnrankedTensorType | ir.UnrankedMemRefType
 
 
 def _callees(function: Any) -> list[str]:
-    calls = [one for one in within(function.operation) if one.name == "func.call"]
+    calls = [operation for operation in within(function.operation) if operation.name == "func.call"]
     return [call.attributes["callee"].value for call in calls]
 
 
@@ -251,7 +258,7 @@ def _as_tensor(kind: Any) -> str:
 
 def _make_plain(allocation: Any) -> None:
     """Make an empty tensor of an allocated one, or the tensor that it copies."""
-    copied = [one for one in allocation.operands if isinstance(one.type, ir.ShapedType)]
+    copied = [operand for operand in allocation.operands if isinstance(operand.type, ir.ShapedType)]
     if not copied:
         with ir.InsertionPoint(allocation):
             kind, sizes = allocation.results[0].type, list(allocation.operands)
@@ -272,7 +279,7 @@ def _narrow_results(function: Any) -> None:
 
 
 def _named(names: Sequence[str]) -> str:
-    return listed([f"@{one}" for one in names])
+    return listed([f"@{function}" for function in names])
 
 
 def listed(names: Sequence[str]) -> str:

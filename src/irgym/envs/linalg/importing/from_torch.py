@@ -71,7 +71,9 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         weights = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)}
         arguments = weights | constants
         _refuse_other_results(module, inputs, text, arguments, child)
-    names = [one.removeprefix("module.") for one in imported.names]  # they are traced as those of a wrapper
+    names = [
+        weight.removeprefix("module.") for weight in imported.names
+    ]  # they are traced as those of a wrapper
     archive, program = archived(arguments, names), imported.saved()
     if path is None:
         target = STORE.put(

@@ -69,10 +69,10 @@ def _body(operation: Any) -> Any:
 def _fused(consumer: Any, place: int) -> Any:
     """Replace a consumer and the producer of an operand by one operation, which is returned."""
     producer = consumer.operands[place].owner.operation
-    read = [(producer, one) for one in range(_inputs(producer))]
-    read += [(consumer, one) for one in range(len(consumer.operands)) if one != place]
-    maps = [operation.attributes["indexing_maps"][one] for operation, one in read]
-    operands = [operation.operands[one] for operation, one in read]
+    read = [(producer, number) for number in range(_inputs(producer))]
+    read += [(consumer, number) for number in range(len(consumer.operands)) if number != place]
+    maps = [operation.attributes["indexing_maps"][number] for operation, number in read]
+    operands = [operation.operands[number] for operation, number in read]
     attributes = {
         "indexing_maps": ir.ArrayAttr.get(maps),
         "iterator_types": consumer.attributes["iterator_types"],
@@ -81,14 +81,14 @@ def _fused(consumer: Any, place: int) -> Any:
     kind = consumer.results[0].type
     with ir.InsertionPoint(consumer):
         fused = ir.Operation.create("linalg.generic", [kind], operands, attributes, regions=1)
-    arguments = [_body(operation).arguments[one] for operation, one in read]
+    arguments = [_body(operation).arguments[number] for operation, number in read]
     block = fused.regions[0].blocks.append(*(argument.type for argument in arguments))
     values = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
         for operation in (producer, consumer):
             *inner, ends = [view.operation for view in _body(operation).operations]
-            for one in inner:
-                values |= zip(one.results, copied(one, values).results, strict=True)
+            for step in inner:
+                values |= zip(step.results, copied(step, values).results, strict=True)
             if operation is producer:
                 element = ends.operands[0]  # of the body, or a constant outside
                 values[_body(consumer).arguments[place]] = values.get(element, element)

@@ -56,10 +56,10 @@ def refuse_other_results(
     except CompileError:
         return
     inputs = arguments_of(numbered, SEED)
-    inputs = [np.ascontiguousarray(constants.get(place, one)) for place, one in enumerate(inputs)]
-    given = [one for place, one in enumerate(inputs) if place not in constants]
-    moved = original([nudged(one, SEED) for one in given])
-    expected = [rounded(one, [near]) for one, near in zip(original(given), moved, strict=True)]
+    inputs = [np.ascontiguousarray(constants.get(place, array)) for place, array in enumerate(inputs)]
+    given = [array for place, array in enumerate(inputs) if place not in constants]
+    moved = original([nudged(array, SEED) for array in given])
+    expected = [rounded(result, [near]) for result, near in zip(original(given), moved, strict=True)]
     found = agreement(expected, ours(inputs))
     if not found.ok:
         raise ProgramError(
@@ -76,13 +76,13 @@ def _as_given(text: str, name: str, function: str) -> tuple[str, int] | None:
     module = read(text, name, function)
     functions = functions_of(module)
     chosen = chosen_of(functions, name, function, {})
-    for own, one in functions.items():
-        one.attributes["sym_visibility"] = ir.StringAttr.get("public" if own == chosen else "private")
+    for own, candidate in functions.items():
+        candidate.attributes["sym_visibility"] = ir.StringAttr.get("public" if own == chosen else "private")
     run_passes(module, "inline,symbol-dce")
     entry = functions_of(module)[chosen]
     alone = len(list(module.body.operations)) == 1
     kinds: Sequence[Any] = [*entry.type.inputs, *entry.type.results]
-    asserts = any(one.name == "cf.assert" for one in operations(module))
+    asserts = any(operation.name == "cf.assert" for operation in operations(module))
     if not alone or asserts or not entry.type.results or not all(map(_is_plain, kinds)):
         return None
     entry.attributes["sym_name"] = ir.StringAttr.get(ENTRY)

@@ -27,7 +27,7 @@ def _packs() -> str:
     }
     lines: list[str] = []
     for name, kind in (("pack", pack), ("unpack", unpack)):
-        results = ", ".join(f'!transform.op<"{one}">' for one in made[name])
+        results = ", ".join(f'!transform.op<"{operation}">' for operation in made[name])
         lines.append(f"    %{name} = {_MATCH.format(name, ANY, kind)}\n")
         lines.append(
             f"    %{name}ed:{len(made[name])} = transform.structured.lower_{name} %{name}"
@@ -44,7 +44,7 @@ _SOFTMAX = transform_module(
 
 def lower(module: Any) -> None:
     """Write packing, softmax, affine expressions and arithmetic on whole tensors in simpler operations."""
-    names = {str(one.name) for one in operations(module)}
+    names = {str(operation.name) for operation in operations(module)}
     if names & {"linalg.pack", "linalg.unpack"}:
         apply(module, _packs())
     if "linalg.softmax" in names:
@@ -86,7 +86,7 @@ def _reads(use: Any) -> bool:
     if name in ("tensor.extract", "tensor.pad", "tensor.concat", "func.return"):
         return True
     if name in ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "tensor.extract_slice"):
-        return any(_reads(one) for one in owner.results[0].uses)
+        return any(_reads(inner) for inner in owner.results[0].uses)
     return False
 
 
@@ -133,8 +133,8 @@ def printed(function: Any, observers: frozenset[str]) -> list[Any]:
         if operation.name == "func.call" and operation.attributes["callee"].value in observers:
             found += map(_uncast, operation.operands)
         elif operation.name == "vector.print":
-            found += (tensor for one in operation.operands for tensor in _behind(one))
-    return list(dict.fromkeys(one for one in found if isinstance(one.type, ir.RankedTensorType)))
+            found += (tensor for operand in operation.operands for tensor in _behind(operand))
+    return list(dict.fromkeys(value for value in found if isinstance(value.type, ir.RankedTensorType)))
 
 
 def _uncast(value: Any) -> Any:

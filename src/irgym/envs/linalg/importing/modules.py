@@ -104,12 +104,12 @@ def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
 
 
 def _only_function(module: Any, name: str) -> Any:
-    functions = [one for one in module.body.operations if one.operation.name == "func.func"]
-    public = [one for one in functions if not one.is_external and is_public(one)]
+    functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
+    public = [function for function in functions if not function.is_external and is_public(function)]
     if len(public) != 1:
-        found = listed([f"@{one.name.value}" for one in public]) if public else "none"
+        found = listed([f"@{function.name.value}" for function in public]) if public else "none"
         raise ProgramError(f"{name} must have one public function with a body, but has {found}")
-    others = [one.operation.name for one in module.body.operations if one not in public]
+    others = [operation.operation.name for operation in module.body.operations if operation not in public]
     if others:
         raise ProgramError(
             f"{name} has more than its function @{public[0].name.value} ({listed(others)}): "
@@ -121,11 +121,11 @@ def _only_function(module: Any, name: str) -> Any:
 def _check_signature(function: Any, name: str) -> None:
     signature = function.type
     for role, types in (("argument", signature.inputs), ("result", signature.results)):
-        for place, one in enumerate(types):
-            _check_type(one, f"{name}: {role} {place}")
-            if not isinstance(one, ir.RankedTensorType):
+        for place, kind in enumerate(types):
+            _check_type(kind, f"{name}: {role} {place}")
+            if not isinstance(kind, ir.RankedTensorType):
                 raise ProgramError(
-                    f"{name}: {role} {place} is {one}: only tensors of fixed shapes can be passed"
+                    f"{name}: {role} {place} is {kind}: only tensors of fixed shapes can be passed"
                 )
     if not signature.results:
         raise ProgramError(f"{name} returns nothing: return tensors")
@@ -148,16 +148,16 @@ def _check_body(function: Any, name: str) -> None:
         raise ProgramError(f"{name} has no linalg operation: there is nothing to schedule")
 
 
-def _check_type(one: Any, what: str) -> None:
+def _check_type(kind: Any, what: str) -> None:
     """Refuse buffers, dynamic shapes, huge tensors and elements of other types."""
-    if isinstance(one, ir.MemRefType | ir.UnrankedMemRefType):
-        raise ProgramError(f"{what} is {one}: give the program on tensors, before bufferisation")
-    if not isinstance(one, ir.ShapedType):
+    if isinstance(kind, ir.MemRefType | ir.UnrankedMemRefType):
+        raise ProgramError(f"{what} is {kind}: give the program on tensors, before bufferisation")
+    if not isinstance(kind, ir.ShapedType):
         return
-    if not isinstance(one, ir.RankedTensorType) or not one.has_static_shape:
-        raise ProgramError(f"{what} has a dynamic shape ({one}): fix every size")
-    if prod(one.shape) > MAX_ELEMENTS:
-        raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
-    element = str(one.element_type)
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        raise ProgramError(f"{what} has a dynamic shape ({kind}): fix every size")
+    if prod(kind.shape) > MAX_ELEMENTS:
+        raise ProgramError(f"{what} is {kind}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
+    element = str(kind.element_type)
     if element not in ELEMENTS and element not in NARROW:
-        raise ProgramError(f"{what} is {one}: convert it to float32 or float64")
+        raise ProgramError(f"{what} is {kind}: convert it to float32 or float64")

@@ -37,8 +37,8 @@ def _number(operation: Any) -> int | None:
 def _alone(operation: Any, turns: Sequence[int]) -> str:
     """Return the module of an operation of the function, and what it takes along."""
     taken = list(dict.fromkeys(_taken(operation, turns)))
-    made = {result for one in taken for result in one.results}
-    used = dict.fromkeys(value for one in taken for value in captured(one))
+    made = {result for member in taken for result in member.results}
+    used = dict.fromkeys(value for member in taken for value in captured(member))
     arguments = [value for value in used if value not in made]
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
@@ -46,11 +46,11 @@ def _alone(operation: Any, turns: Sequence[int]) -> str:
         block = func.FuncOp(ENTRY, types).add_entry_block()
     values = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        for one in taken:
-            copy = copied(one, values)
+        for member in taken:
+            copy = copied(member, values)
             if MARK in copy.attributes:
                 del copy.attributes[MARK]
-            values |= zip(one.results, copy.results, strict=True)
+            values |= zip(member.results, copy.results, strict=True)
         func.ReturnOp([values[result] for result in operation.results])
     return str(module)
 

@@ -76,7 +76,7 @@ def read(text: str, name: str, wanted: str) -> Any:
         if module is None:
             raise _refusal(error, part, name, begun) from error
     module = _program(module)
-    if any(one.name.startswith(("torch.", "torch_c.")) for one in operations(module)):
+    if any(operation.name.startswith(("torch.", "torch_c.")) for operation in operations(module)):
         for passes in FROM_TORCH:
             run_passes(module, passes)
     return module
@@ -101,8 +101,8 @@ def _part(text: str, wanted: str) -> tuple[int, str]:
         (text.count("\n", 0, begin), text[begin:end])
         for begin, end in zip(begins, [*(begin for begin, _ in ends), len(text)], strict=True)
     ]
-    having = [one for one in parts if wanted in _names(one[1])] if wanted else []
-    others = [one for one in parts if _names(one[1])]
+    having = [part for part in parts if wanted in _names(part[1])] if wanted else []
+    others = [part for part in parts if _names(part[1])]
     if having:
         return having[0]
     return others[0] if len(others) == 1 else (0, _SPLIT.sub("", text))

@@ -123,9 +123,9 @@ def _check_values(exported: ExportedProgram, name: str) -> None:
     """Refuse values that no program has."""
     for node in exported.graph.nodes:
         value = node.meta.get("val")
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, Tensor):
-                _check_tensor(one, name, node.name)
+        for leaf in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(leaf, Tensor):
+                _check_tensor(leaf, name, node.name)
             elif node.op == "placeholder":
                 raise ProgramError(f"{name}: the argument {node.name} is no tensor: pass tensors only")
 
@@ -160,7 +160,7 @@ def _check_results(lowered: ExportedProgram, name: str) -> None:
         )
     results = lowered.graph.output_node().args[0]
     assert isinstance(results, tuple | list)
-    if not results or any(not isinstance(one, torch.fx.Node) for one in results):
+    if not results or any(not isinstance(result, torch.fx.Node) for result in results):
         raise ProgramError(f"{name} returns something other than tensors: wrap it in a module that does not")
 
 

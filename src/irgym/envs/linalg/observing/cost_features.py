@@ -135,7 +135,10 @@ def _lanes(state: Scheduled) -> int:
     if place >= len(forms):
         return 1
     form = forms[-1 - place]
-    return max((bound for bound, one in zip(state.operation.bounds, form, strict=True) if one), default=1)
+    return max(
+        (bound for bound, coefficient in zip(state.operation.bounds, form, strict=True) if coefficient),
+        default=1,
+    )
 
 
 def alignments(operation: Operation) -> list[float]:

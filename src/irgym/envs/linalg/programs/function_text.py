@@ -116,7 +116,7 @@ class FunctionText:
             f"{tensor.name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}",
             f"    {_operands(inputs, into)} {{",
             f"^bb0({elements}):",
-            *(f"  %v{n} = {one.operation} {', '.join(one.operands)} : f32" for n, one in enumerate(body)),
+            *(f"  %v{n} = {step.operation} {', '.join(step.operands)} : f32" for n, step in enumerate(body)),
             f"  linalg.yield %v{len(body) - 1} : f32",
             f"}} -> {tensor.type}",
         ]

@@ -210,7 +210,9 @@ class Program:
         made where these pack it.
         """
         return tuple(
-            one.place for one in self.operations if not (one.kind is OperationKind.FILL or self._feeds(one))
+            operation.place
+            for operation in self.operations
+            if not (operation.kind is OperationKind.FILL or self._feeds(operation))
         )
 
     def _feeds(self, operation: Operation) -> bool:

@@ -170,7 +170,7 @@ class _Writer:
         )
         within = part.operation.tiled(step.numbers)
         fused = fused_into(self._program, within) if step.name == "fuse" else {}
-        fills = [initialiser(self._program, one) for one in (within, *fused.values())]
+        fills = [initialiser(self._program, operation) for operation in (within, *fused.values())]
         for producer in (*fused, *(fill for fill in fills if fill is not None)):
             [other] = self._parts_of(producer)
             inner, outer = self._fresh("fused"), self._fresh("forall")

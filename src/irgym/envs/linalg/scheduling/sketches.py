@@ -150,7 +150,7 @@ def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Seque
             blocks[0][loop] = pen.size(bounds[loop], 1, 16)
     if pen.chance(0.5):
         blocks[1][lanes] = pen.size(bounds[lanes], 4 * size, 256)
-    blocks[1] = [one if one > size else 0 for one in blocks[1]]
+    blocks[1] = [block if block > size else 0 for block in blocks[1]]
     along = [place for place, load in enumerate(operation.loads) if any(form[lanes] for form in load.forms)]
     early = False
     for block in blocks:
@@ -226,7 +226,7 @@ def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | No
     if rng.random() < 0.85 and any(last in loops for loops in own):
         rows = sorted(next(loops for loops in own if last not in loops))
         return last, int(rng.choice(rows)) if rows else None
-    loops = [int(rng.choice(sorted(one))) if one else None for one in own]
+    loops = [int(rng.choice(sorted(choices))) if choices else None for choices in own]
     if rng.random() < 0.5:
         loops.reverse()
     return (loops[0], loops[1]) if loops[0] is not None else (loops[1], loops[0])

@@ -108,7 +108,7 @@ def fitted(state: Scheduled, sizes: Sequence[int]) -> tuple[int, ...]:
             if 2 * parts <= PARTS:
                 parts *= 2
             else:
-                fitting[loop] = max(one for one in divisors(bound) if one <= size)
+                fitting[loop] = max(divisor for divisor in divisors(bound) if divisor <= size)
     return tuple(fitting)
 
 
@@ -342,7 +342,7 @@ def as_matmul(operation: Operation) -> Operation:
         loads = ("patches", "filters")
 
     def access(name: str) -> Access:
-        return Access(tuple(tuple(int(loop == one) for loop in range(4)) for one in forms[name]))
+        return Access(tuple(tuple(int(loop == indexed) for loop in range(4)) for indexed in forms[name]))
 
     return replace(
         operation,
