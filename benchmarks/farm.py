@@ -22,9 +22,9 @@ import tyro
 
 from irgym.core.cost import Call, Measurement, Outcome
 from irgym.measure.farm import Farm, LocalFarm
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Reply, Returned
 from irgym.measure.machine import load

@@ -135,7 +135,7 @@ def main(options: Options) -> None:
         if options.farm is not None:
             benches.append(stack.enter_context(closing(LINALG.bench(options.farm))))
         alone, *others = measured(benches, tasks, options)
-        report(f"1 process on 1 core ({one.machine})", alone)
+        report(f"1 process on 1 core ({local.machine})", alone)
         print(f"  compiling takes {spread([trial.compiling for trial in alone], '.0%')} of the time")
         for farm, several in zip(benches[1:], others, strict=True):
             report(f"{options.farm} ({farm.machine})", several)

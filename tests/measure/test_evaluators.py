@@ -6,9 +6,9 @@ import pytest
 from irgym.base.errors import BackendError, IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.measure.cache import CostCache
-from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded, resolve
+from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded
 from irgym.measure.farm import LocalFarm
-from irgym.measure.isolation.protocol import Crashed, Limits, Returned
+from irgym.measure.isolation.protocol import Crashed, Limits, Returned, resolve
 
 
 class CountingFarm:

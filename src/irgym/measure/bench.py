@@ -7,11 +7,12 @@ from irgym.base.closing import Closing
 from irgym.base.errors import IrgymError
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.measure.cache import CostCache, default_path
-from irgym.measure.evaluators import Measured, error_of
+from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm, open_farm
 from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
+from irgym.measure.replies import error_of
 
 
 class MeasuringBench(Closing):

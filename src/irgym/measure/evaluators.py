@@ -8,9 +8,8 @@ from irgym.base.errors import IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
-from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve
-
-__all__ = ["Inline", "Measured", "Recorded", "resolve"]
+from irgym.measure.isolation.protocol import Raised, Reply, Returned, resolve
+from irgym.measure.replies import error_of, failure_of
 
 CHUNK = 32
 """Jobs per worker after which the results are recorded at the latest: what a kill can lose."""
@@ -306,23 +305,6 @@ def _outcome(job: Job, reply: Reply) -> Measurement | Exception:
             "and processor and try again, or choose a smaller program"
         )
     return failure
-
-
-def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
-    """Return what a call that its process did not survive means."""
-    if isinstance(reply, Crashed):
-        return Measurement(Outcome.CRASH, detail=reply.detail)
-    if isinstance(reply, TimedOut):
-        idle = ", in which it hardly computed" if reply.doubtful else ""
-        return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s{idle}")
-    return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
-
-
-def error_of(call: Call, reply: Raised) -> IrgymError | RuntimeError:
-    """Return what a call that raised means: the user's error, or a bug with its traceback."""
-    if reply.user_error is not None:
-        return reply.user_error
-    return RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")
 
 
 def _checked(call: Call, value: object) -> Measurement:

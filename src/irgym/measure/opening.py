@@ -10,9 +10,9 @@ from typing import Any
 
 from irgym.base.closing import Closing
 from irgym.core.cost import Call
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.replies import answered
 
 SECONDS = 20.0
 """Seconds that a call on a small file may take."""

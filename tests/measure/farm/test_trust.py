@@ -23,9 +23,9 @@ from farm_site import Site, free_port, told, wait_until
 from irgym.base.errors import FarmError
 from irgym.cli.main import main
 from irgym.measure.farm import members
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.isolation.protocol import Limits, Returned
 
 

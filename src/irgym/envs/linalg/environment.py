@@ -147,7 +147,7 @@ class LinalgEnvironment(Environment):
         Raises:
             BackendError: There is no linker.
         """
-        from irgym.measure.torch_modules import InPlace
+        from irgym.measure.callables.torch_modules import InPlace
 
         assert isinstance(task, LinalgTask)
         return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
@@ -156,7 +156,7 @@ class LinalgEnvironment(Environment):
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
         """Compare a function with the module that it stands for; see `Environment.compare_called`."""
-        from irgym.measure.torch_calls import compare
+        from irgym.measure.callables.torch_comparison import compare
 
         return compare(cast(Any, program), inputs, function, seed)
 

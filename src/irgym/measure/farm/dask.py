@@ -18,9 +18,9 @@ from distributed.client import ClosedClientError
 from irgym.base.closing import Closing
 from irgym.base.errors import FarmError, IrgymError
 from irgym.core.cost import Call
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, greet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.farm.worker import run_batch

@@ -14,16 +14,16 @@ from distributed import rpc
 
 from irgym.base.errors import FarmError
 from irgym.measure.code_digest import digest_of
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.machine import fingerprint
 from irgym.measure.variables import machine_key
 
 TAG = "irgym"
 """Under which name a Dask worker tells the scheduler what is told here."""
 
-WORKING = ("core", "measure", "envs", "nets", "agents")
-"""The parts of irgym that run on workers: what measures, and what acts."""
+WORKING = ("base", "core", "measure", "envs", "policies", "networks", "agents")
+"""Packages of irgym that run on workers: those that measure, and those that act."""
 
 ANSWER_S = 5.0
 """How long a scheduler may take to answer who its workers are."""

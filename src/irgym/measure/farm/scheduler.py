@@ -9,9 +9,9 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin
 
 from irgym.base.errors import FarmError
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 
 
 class Prompt(SchedulerPlugin):

@@ -19,9 +19,9 @@ from distributed.utils import get_ip
 from irgym.base.closing import Closing
 from irgym.base.errors import BackendError, FarmError, explained
 from irgym.core.cost import Call
-from irgym.measure.farm.address import Endpoint, parse_options
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint, parse_options
 from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
 from irgym.measure.isolation.protocol import Limits, Reply
 

@@ -16,9 +16,9 @@ from distributed import Security, Worker, WorkerPlugin, get_worker
 from distributed.utils import get_ip
 
 from irgym.base.errors import FarmError
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.farm.members import TAG, Activity, Kind, Stranger, members_at, own_kind
 from irgym.measure.farm.scheduler import NoPages
 from irgym.measure.isolation.child import Answer, Child, Packed

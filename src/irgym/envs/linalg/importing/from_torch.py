@@ -58,7 +58,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
             "in a process that does not import tensorflow"
         )
     from irgym.envs.linalg.importing.torch_import import trace
-    from irgym.measure.torch_calls import copied, refuse_unsteady
+    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady
 
     name = type(module).__name__
     refuse_unsteady(module, inputs)
@@ -101,8 +101,8 @@ def _refuse_other_results(
     Raises:
         ProgramError: It returns something else than the module, or cannot be run.
     """
-    from irgym.measure.torch_calls import compare
-    from irgym.measure.torch_modules import InPlace
+    from irgym.measure.callables.torch_comparison import compare
+    from irgym.measure.callables.torch_modules import InPlace
 
     name = type(module).__name__
 

@@ -28,7 +28,7 @@ from irgym.envs.linalg.importing.modules import program_of_torch
 from irgym.envs.linalg.importing.reading import torch_dialect
 from irgym.envs.linalg.programs.networks import build
 from irgym.envs.linalg.programs.uris import WEIGHTS, Network, parse_uri
-from irgym.measure.torch_modules import Flat, without_caches
+from irgym.measure.callables.torch_modules import Flat, without_caches
 
 FxImporter: Any = import_module("torch_mlir.extras.fx_importer").FxImporter
 get_decomposition_table: Any = import_module("torch_mlir.extras.fx_decomp_util").get_decomposition_table

@@ -11,11 +11,11 @@ from irgym.core.cost import Call
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
-from irgym.measure.answers import answered
 from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
+from irgym.measure.replies import answered
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
@@ -87,7 +87,7 @@ RECIPE = (
     "envs/linalg/programs/families.py",
     "envs/linalg/programs/networks.py",
     "envs/linalg/scheduling/operations.py",
-    "measure/torch_modules.py",
+    "measure/callables/torch_modules.py",
 )
 """What makes programs of modules and networks."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irgym.core.cost import Validation
-from irgym.measure.called import Results, reference
+from irgym.measure.callables.comparison import Results, reference
 
 
 def run(function, arrays):

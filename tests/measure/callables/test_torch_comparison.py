@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from irgym.base.errors import IrgymError, ProgramError
-from irgym.measure.torch_calls import compare, copied, refuse_unsteady
-from irgym.measure.torch_modules import InPlace
+from irgym.measure.callables.torch_comparison import compare, copied, refuse_unsteady
+from irgym.measure.callables.torch_modules import InPlace
 
 X = torch.linspace(-1.0, 2.0, 12).reshape(3, 4)
 Pair = namedtuple("Pair", "left right")

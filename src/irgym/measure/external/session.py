@@ -10,9 +10,8 @@ from pathlib import Path
 
 from irgym.base.closing import Closing
 from irgym.base.errors import BackendError
-from irgym.measure.line_process import Answered, Ends, Garbled, LineLimits, LineProcess, LineReply, told
-
-__all__ = ["Answered", "Ends", "Garbled", "LineLimits", "LineReply", "LineSession", "told"]
+from irgym.measure.external.process import LineProcess
+from irgym.measure.external.protocol import Answered, Ends, LineLimits, LineReply, told
 
 
 class LineSession(Closing):

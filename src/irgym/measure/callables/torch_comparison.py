@@ -14,9 +14,9 @@ from torch.utils import _pytree as pytree
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.measure.called import Reference, Results, nudged, reference
+from irgym.measure.callables.comparison import Reference, Results, nudged, reference
+from irgym.measure.callables.torch_modules import array_of, kind_of, leaves_of, without_caches
 from irgym.measure.checking.numbers import Array, same_bits
-from irgym.measure.torch_modules import array_of, kind_of, leaves_of, without_caches
 
 HEAVY = 1 << 30
 """Bytes of weights from which on no second module with other weights is made."""
