@@ -1,4 +1,4 @@
-"""What runs in the child: compile a scheduled program, check its results, time it."""
+"""Calls that run in the child process: compile a scheduled program, check its results, time it."""
 
 import math
 import time
@@ -29,18 +29,18 @@ from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 KEPT = 10
-"""Compiled programs that a process keeps: the finalists of a search are measured several times."""
+"""Number of compiled programs that a process keeps: the finalists of a search are measured several times."""
 
 
 @lru_cache(maxsize=KEPT)
 def _compiled(text: str, script: str, target: Target, threads: int | None) -> tuple[Executable, float]:
-    """Compile a scheduled program, or return what was compiled of it; and the seconds that it took.
+    """Return a scheduled program compiled, cached, and the seconds that compiling took.
 
     Raises:
         CompileError: MLIR or LLVM refuses it.
         BackendError: The processor lacks the target's instructions.
     """
-    # On another machine than the run's, this processor may lack what the target needs.
+    # A farm's worker may lack the target's instructions.
     require(target)
     started = time.perf_counter()
     with mlir():
@@ -56,12 +56,12 @@ def measure(
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
-        target: What to make code for.
-        timing: How to time it.
-        threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
+        target: Target of the code.
+        timing: The timing protocol.
+        threads: Threads of parallel loops, by OpenMP; None makes them sequential.
 
     Returns:
-        Samples in nanoseconds, or the outcome of what failed: MLIR refuses it, or its result is wrong.
+        Samples in nanoseconds, or the failure: MLIR refuses the schedule, or a result is wrong.
 
     Raises:
         BackendError: There are fewer cores than threads, no OpenMP, or the processor lacks the target's
@@ -77,7 +77,7 @@ def measure(
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     executable = unbound.on(buffers.all)
     buffers.blank()
-    # Timed first: a slow candidate then runs once in all, and a result that adds up from run to run shows.
+    # Timed before checked: a slow candidate runs only once, and results that accumulate over runs show.
     samples = sample(executable.run, timing)
     wrong = verdict(checked, buffers)
     if wrong:
@@ -88,14 +88,14 @@ def measure(
 def validate(
     text: str, script: str, target: Target, inputs: int, seed: int, threads: int | None = None
 ) -> Validation:
-    """Compare a scheduled program with the program as written, on several inputs.
+    """Compare a scheduled program with the original program, on several inputs.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
-        target: What to make code for.
-        inputs: How many; see `problems` in `checking`.
-        seed: Seed of the first of them.
+        target: Target of the code.
+        inputs: Number of inputs; see `irgym.envs.linalg.checking.prepared.problems`.
+        seed: Seed of the first inputs.
         threads: Threads of parallel loops; None makes them sequential.
 
     Raises:
@@ -123,8 +123,8 @@ def written(text: str, script: str, form: str, target: Target, threads: int | No
         text: The program, its operations numbered.
         script: The schedule; empty for none.
         form: `mlir` for the program after the schedule, `llvm` for its LLVM code.
-        target: What LLVM's code is for; code for this machine's own level names none.
-        threads: Threads of the LLVM code's parallel loops; None makes them sequential.
+        target: Target of the LLVM code; code for this machine's level names no target.
+        threads: Threads of parallel loops in the LLVM code; None makes them sequential.
 
     Raises:
         IrgymError: MLIR refuses the schedule.
@@ -146,11 +146,11 @@ def compare(
     rounds: int,
     threads: int | None = None,
 ) -> Versus:
-    """Check a baseline's result, and time it and a scheduled program in turn, on the same inputs.
+    """Check a baseline's result, and time the baseline and a scheduled program in turn on the same inputs.
 
     Raises:
-        IrgymError: The baseline is not installed, cannot compute the program, or its result differs, or that
-            of the schedule; or there are fewer cores than threads, or no OpenMP.
+        IrgymError: The baseline is not installed or cannot compute the program, its result or the schedule's
+            is wrong, there are fewer cores than threads, or OpenMP is missing.
     """
     if threads:
         require_cores(threads)
