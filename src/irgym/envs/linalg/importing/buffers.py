@@ -1,8 +1,7 @@
-"""From functions on buffers to functions on tensors. Within `mlir`.
+"""Conversion of functions on buffers to functions on tensors. Within `mlir`.
 
-A buffer becomes the tensor that it holds at each moment: what writes to it makes a new tensor, loops carry
-the tensors that they change, and buffers among the arguments that are written to become results. Arguments
-are taken to share no memory.
+A buffer becomes the tensor of its current content: a write makes a new tensor, loops carry the tensors that
+they change, and buffer arguments that are written to become results. Arguments are assumed not to alias.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,17 +13,17 @@ from irgym.envs.linalg.compiling.captures import captured, copied, within
 from irgym.envs.linalg.compiling.compiler import run_passes
 
 TO_LOOPS = "func.func(lower-affine,scf-forall-to-for,scf-parallel-for-to-nested-fors,canonicalize)"
-"""What makes plain loops of all loops."""
+"""Passes that turn all loops into `scf.for`."""
 
 VIEWS = frozenset({"memref.subview", "memref.expand_shape", "memref.collapse_shape", "memref.cast"})
-"""Operations whose result is the memory of their first operand."""
+"""Operations whose result is a view of their first operand."""
 
 READERS = frozenset({"func.call", "vector.transfer_read"})
-"""Operations that take a tensor in the place of a buffer that they read."""
+"""Operations that accept a tensor instead of a buffer that they read."""
 
 
 def has_buffers(function: Any) -> bool:
-    """Say whether a function has buffers among its arguments or anywhere else."""
+    """Say whether a function has buffers among its arguments or in its body."""
     return any(is_buffer(value) for value in _values(function))
 
 
@@ -49,13 +48,13 @@ def on_tensors(module: Any, entry: str, inputs: Sequence[Any], name: str) -> Non
     """Turn the buffers of a function into tensors, in place.
 
     Args:
-        module: The module; functions without a body take tensors too, then.
-        entry: Name of the function, which calls no other one with a body.
-        inputs: Types of its arguments, then.
-        name: What errors call the program.
+        module: The module; its external functions are changed to take tensors too.
+        entry: Name of the function, which calls no other function with a body.
+        inputs: New types of its arguments.
+        name: Name of the program in errors.
 
     Raises:
-        ProgramError: Something is done to a buffer that has no counterpart on tensors.
+        ProgramError: An operation on a buffer has no counterpart on tensors.
     """
     run_passes(module, TO_LOOPS)
     functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
@@ -69,7 +68,7 @@ def on_tensors(module: Any, entry: str, inputs: Sequence[Any], name: str) -> Non
 
 
 def tensor_type(kind: Any) -> Any:
-    """Return the type of what a buffer holds; any other type as it is."""
+    """Return the tensor type of a buffer's content; other types are returned unchanged."""
     if isinstance(kind, ir.MemRefType):
         return ir.RankedTensorType.get(kind.shape, kind.element_type)
     if isinstance(kind, ir.UnrankedMemRefType):
@@ -82,12 +81,12 @@ def _made(name: str, kinds: Sequence[Any], operands: Sequence[Any], **attributes
 
 
 class _Rewriter:
-    """Writes one function anew.
+    """Rewrites one function.
 
     Args:
-        module: Its module.
+        module: Module of the function.
         function: The function.
-        name: What errors call the program.
+        name: Name of the program in errors.
     """
 
     def __init__(self, module: Any, function: Any, name: str) -> None:
@@ -95,11 +94,11 @@ class _Rewriter:
         self._function = function
         self._name = name
         self._known: dict[Any, Any] = {}
-        """What values that are no buffers became."""
+        """New values of those that are not buffers."""
         self._held: dict[Any, Any] = {}
-        """What each buffer that is no view of another one holds."""
+        """Current content of each buffer that is not a view."""
         self._mirrors: dict[Any, Any] = {}
-        """Tensors that stand for what a buffer holds when they are used, and the buffer."""
+        """Buffers whose content, at the time of use, some tensors stand for."""
         self._written: set[Any] = set()
         self._others: Mapping[str, Callable[[Any], None]] = {
             "memref.alloc": self._allocated,
@@ -117,7 +116,7 @@ class _Rewriter:
         }
 
     def rewrite(self, inputs: Sequence[Any]) -> None:
-        """Put the new function, with arguments of these types, in the place of the old one."""
+        """Replace the function by a new one with arguments of the given types."""
         old = self._function.regions[0].blocks[0]
         with ir.InsertionPoint(self._function):
             attributes = _attributes(self._function.operation)
@@ -164,7 +163,7 @@ class _Rewriter:
             )
 
     def _culprit(self, inside: Sequence[Any]) -> str:
-        """Return the name of the innermost operation that nothing is known of."""
+        """Return the name of the innermost unsupported operation."""
         unknown = [
             str(inner.name)
             for inner in inside
@@ -174,20 +173,20 @@ class _Rewriter:
         return unknown[-1] if unknown else str(inside[0].name)
 
     def _value(self, value: Any) -> Any:
-        """Return what a value became; for a buffer, what it holds now."""
+        """Return the new value for a value; for a buffer, its current content."""
         if value in self._mirrors:
             return self._read(self._mirrors[value])
         return self._read(value) if is_buffer(value) else self._known[value]
 
     def _root(self, buffer: Any) -> Any:
-        """Return the buffer that another one is a view of."""
+        """Return the buffer that `buffer` is a view of, or `buffer` itself."""
         owner = buffer.owner
         if isinstance(owner, ir.Block) or owner.name not in VIEWS:
             return buffer
         return self._root(owner.operands[0])
 
     def _read(self, buffer: Any) -> Any:
-        """Return the tensor that a buffer holds now."""
+        """Return the current content of a buffer."""
         if buffer in self._held:
             return self._held[buffer]
         if isinstance(buffer.owner, ir.Block) or buffer.owner.name not in VIEWS:
@@ -204,7 +203,7 @@ class _Rewriter:
         return _made(name, [kind], [source, *sizes], **_attributes(view)).results[0]
 
     def _write(self, buffer: Any, value: Any) -> None:
-        """Make a buffer hold a tensor."""
+        """Make a tensor the content of a buffer."""
         if buffer in self._held:
             self._held[buffer] = _cast(value, self._held[buffer].type)
             self._written.add(buffer)
@@ -232,7 +231,7 @@ class _Rewriter:
         self._write(view.operands[0], _cast(value, whole.type))
 
     def _source(self, buffer: Any) -> Any:
-        self._read(buffer)  # refuses what is no view
+        self._read(buffer)  # raises an error unless it is a view
         return buffer.owner.operands[0]
 
     def _allocated(self, operation: Any) -> None:
@@ -305,7 +304,7 @@ class _Rewriter:
             self._write(buffer, result)
 
     def _changed(self, operation: Any) -> list[Any]:
-        """Return the buffers from outside that something within an operation writes to."""
+        """Return the outer buffers that operations nested in an operation write to."""
         found: list[Any] = []
         for inner in within(operation):
             for buffer in _targets(inner):
@@ -323,9 +322,9 @@ class _Rewriter:
         loop = ir.Operation.create("scf.for", kinds, [*bounds, *carried], regions=1)
         block = loop.regions[0].blocks.append(bounds[0].type, *kinds)
         old = operation.regions[0].blocks[0]
-        own = len(old.arguments)
-        self._known |= zip(old.arguments, list(block.arguments)[:own], strict=True)
-        inside = zip(changed, list(block.arguments)[own:], strict=True)
+        count = len(old.arguments)
+        self._known |= zip(old.arguments, list(block.arguments)[:count], strict=True)
+        inside = zip(changed, list(block.arguments)[count:], strict=True)
         self._branch(old, block, changed, dict(inside))
         self._after(operation, loop, changed)
 
@@ -345,21 +344,21 @@ class _Rewriter:
         self._after(operation, choice, changed)
 
     def _branch(self, old: Any | None, new: Any, changed: Sequence[Any], held: Mapping[Any, Any]) -> None:
-        """Write a block that ends in what it computes and in what the changed buffers hold."""
+        """Write a block that yields its values and the contents of the changed buffers."""
         before = dict(self._held)
         self._held |= held
         *steps, ends = [view.operation for view in old.operations] if old is not None else [None]
         with ir.InsertionPoint(new):
             for step in steps:
                 self._step(step)
-            own = [self._value(operand) for operand in ends.operands] if ends is not None else []
-            _made("scf.yield", [], [*own, *(self._held[buffer] for buffer in changed)])
+            values = [self._value(operand) for operand in ends.operands] if ends is not None else []
+            _made("scf.yield", [], [*values, *(self._held[buffer] for buffer in changed)])
         self._held = before
 
     def _after(self, operation: Any, new: Any, changed: Sequence[Any]) -> None:
-        own = len(operation.results)
-        self._known |= zip(operation.results, list(new.results)[:own], strict=True)
-        for buffer, result in zip(changed, list(new.results)[own:], strict=True):
+        count = len(operation.results)
+        self._known |= zip(operation.results, list(new.results)[:count], strict=True)
+        for buffer, result in zip(changed, list(new.results)[count:], strict=True):
             self._write(buffer, result)
 
 
@@ -372,7 +371,7 @@ def _attributes(operation: Any) -> dict[str, Any]:
 
 
 def _cast(value: Any, kind: Any) -> Any:
-    """Return a tensor as another type of the same elements."""
+    """Return a tensor cast to another type with the same elements."""
     return value if value.type == kind else _made("tensor.cast", [kind], [value]).results[0]
 
 
@@ -387,7 +386,7 @@ def _outputs(operation: Any) -> list[Any]:
 
 
 def _targets(operation: Any) -> list[Any]:
-    """Return the buffers that an operation itself writes to."""
+    """Return the buffers that an operation writes to, nested operations aside."""
     if operation.name in ("memref.store", "memref.copy"):
         return [operation.operands[1]]
     if str(operation.name).startswith("linalg.") and any(map(is_buffer, operation.operands)):

@@ -1,4 +1,4 @@
-"""From modules of users and of torch-mlir to programs; imports torch_mlir, so it runs in child processes.
+"""Conversion of modules of users and of torch-mlir to programs. Imported in a child only.
 
 A program is a module with one function, `main`, on tensors of fixed shapes. Assertions are dropped, and large
 constants become arguments: a program is scheduled for its shapes, not for its weights.
@@ -30,7 +30,7 @@ from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, NARROW
 
 DIALECTS = frozenset({"linalg", "tensor", "arith", "math", "scf"})
-"""What a program may consist of, apart from its return."""
+"""Dialects of a program's operations, apart from its return."""
 
 _NONE: Mapping[str, int] = {}
 
@@ -40,12 +40,12 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
 
     Args:
         text: MLIR as text.
-        name: What errors call it.
-        function: See `entry_of`, and so are `sizes`.
-        sizes: Sizes that the function leaves open.
+        name: Name of the program in errors.
+        function: Name of the function; see `entry_of`.
+        sizes: Values of dynamic sizes; see `entry_of`.
 
     Raises:
-        ProgramError: It does not parse, or it is no program; the message says what to change.
+        ProgramError: It does not parse, or is not a program; the message says what to change.
     """
     try:
         with mlir():
@@ -62,18 +62,18 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
 def program_of_torch(
     text: str, name: str, tables: Mapping[int, NDArray[Any]]
 ) -> tuple[str, dict[int, NDArray[Any]]]:
-    """Return a module in torch-mlir's dialect as a program, its large constants arguments.
+    """Return a module in torch-mlir's dialect as a program, with large constants as arguments.
 
     Args:
-        text: What torch-mlir's importer wrote.
-        name: What errors call it.
-        tables: Arguments that become constants: their places and values.
+        text: Output of torch-mlir's importer.
+        name: Name of the program in errors.
+        tables: Values of arguments that become constants, by place.
 
     Returns:
-        The program; the values of the arguments that were constants, by their places.
+        The program; the values of the arguments that were constants, by place.
 
     Raises:
-        ProgramError: torch-mlir cannot lower it, or the result is no program.
+        ProgramError: torch-mlir cannot lower the module, or the result is not a program.
     """
     try:
         with mlir():
@@ -86,14 +86,14 @@ def program_of_torch(
             values = _finish(module, name)
             return str(module), values
     except CompileError as error:
-        # Such as: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
+        # For example: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
         found = re.findall(r"torch\.(?:aten|prims?|operator)\.\w+(?:\.\w+)?", str(error))
         problem = f"cannot lower {listed(found)}" if found else f"refuses it ({error})"
         raise ProgramError(f"{name}: torch-mlir {problem}: write it with other operations") from error
 
 
 def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
-    """Clean and check a module in place; return the values of the arguments that were constants."""
+    """Clean and check a module in place; return the values of arguments that were constants, by place."""
     clean(module)
     function = _only_function(module, name)
     _check_signature(function, name)
@@ -149,7 +149,7 @@ def _check_body(function: Any, name: str) -> None:
 
 
 def _check_type(kind: Any, what: str) -> None:
-    """Refuse buffers, dynamic shapes, huge tensors and elements of other types."""
+    """Refuse buffers, dynamic shapes, huge tensors and unsupported element types."""
     if isinstance(kind, ir.MemRefType | ir.UnrankedMemRefType):
         raise ProgramError(f"{what} is {kind}: give the program on tensors, before bufferisation")
     if not isinstance(kind, ir.ShapedType):
