@@ -11,17 +11,17 @@ from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Retur
 def answered(
     child: Child, call: Call, what: str, by: str, remedy: str = "choose a smaller or another program"
 ) -> Any:
-    """Return what a call returns in a child.
+    """Return the value that a call returns in a child.
 
     Args:
-        child: Where to run it.
+        child: The child process.
         call: The function and its arguments.
-        what: What errors call the program.
-        by: What crashes if the child does, such as "LLVM".
-        remedy: What to do then, and where the program is too much for it.
+        what: Name of the program in errors.
+        by: Name of the component that processes it, such as "LLVM".
+        remedy: Advice where that component crashes, or the program is too much for it.
 
     Raises:
-        ProgramError: The child does not survive the program, or takes too long.
+        ProgramError: The child crashes on the program, or takes too much time or memory.
         IrgymError: The function refuses the program.
         RuntimeError: The function has a bug.
     """
@@ -36,7 +36,7 @@ def answered(
 
 
 def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
-    """Return what a call that its process did not survive means."""
+    """Return the measurement of a call that its process did not survive."""
     if isinstance(reply, Crashed):
         return Measurement(Outcome.CRASH, detail=reply.detail)
     if isinstance(reply, TimedOut):
@@ -46,7 +46,7 @@ def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
 
 
 def error_of(call: Call, reply: Raised) -> IrgymError | RuntimeError:
-    """Return what a call that raised means: the user's error, or a bug with its traceback."""
+    """Return the exception of a call that raised: the user's error, or a bug with its traceback."""
     if reply.user_error is not None:
         return reply.user_error
     return RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")

@@ -7,22 +7,22 @@ from typing import TypeAlias
 from irgym.measure.isolation.protocol import Crashed, TimedOut
 
 Ends: TypeAlias = Callable[[str], bool]
-"""Says whether a line, without its line break, is the last one of an answer."""
+"""Returns whether a line, without its line break, is the last one of an answer."""
 
 
 @dataclass(frozen=True)
 class LineLimits:
-    """What a session bears with.
+    """Limits of a session.
 
     Attributes:
-        timeout_s: Seconds that a request may take, as `watch` counts them.
-        start_s: Seconds until the greeting, where there is one.
+        timeout_s: Time limit of a request in seconds, as `watch` counts them.
+        start_s: Time limit of the greeting in seconds, if there is one.
         line_bytes: Greatest length of a line.
         answer_bytes: Greatest length of an answer, line breaks included.
-        failures: Failures in a row after which one more is an error.
-        end_s: Seconds that the process has to end by itself when it is told to, and again after SIGTERM.
-        threads: Threads that numerical libraries in the process may use.
-        environment: Environment variables beyond those of the parent.
+        failures: Number of consecutive failures that are tolerated; one more is an error.
+        end_s: Seconds that the process has to exit when told to, and again after SIGTERM.
+        threads: Number of threads for numerical libraries in the process.
+        environment: Environment variables in addition to the parent's.
     """
 
     timeout_s: float = 60.0
@@ -40,7 +40,7 @@ class Answered:
     """The process answered.
 
     Attributes:
-        lines: The lines of the answer without their line breaks; the one that ends it is the last.
+        lines: The lines of the answer without line breaks, including the line that ends it.
     """
 
     lines: tuple[str, ...]
@@ -48,21 +48,21 @@ class Answered:
 
 @dataclass(frozen=True)
 class Garbled:
-    """The process wrote what cannot be an answer.
+    """The process wrote something that cannot be an answer.
 
     Attributes:
-        detail: What, in one line.
+        detail: Description in one line.
     """
 
     detail: str
 
 
 LineReply: TypeAlias = Answered | Garbled | Crashed | TimedOut
-"""How a request ended."""
+"""Outcome of a request."""
 
 
 def told(reply: LineReply) -> str:
-    """Return in words how a request ended."""
+    """Return a description of how a request ended."""
     if isinstance(reply, Answered):
         return "it answered"
     if isinstance(reply, TimedOut):

@@ -16,10 +16,10 @@ _FORMS = "write local, local:4, dask://HOST:PORT or slurm?workers=8"
 
 
 def require_farm() -> None:
-    """Make sure that Dask, and what makes certificates, can be imported.
+    """Check that the libraries for farms of several machines are installed.
 
     Raises:
-        BackendError: It cannot.
+        BackendError: A library is missing.
     """
     needed = ("distributed", "dask_jobqueue", "cryptography")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
@@ -28,15 +28,15 @@ def require_farm() -> None:
 
 
 def open_farm(address: str | None, limits: Limits) -> Farm:
-    """Return the farm of an address, with its workers found.
+    """Return the farm of an address, connected to its workers.
 
     Args:
         address: `local`, `local:N`, `dask://HOST:PORT`, also with `?certificate=FILE` or `?insecure=1`, or
             `slurm` with options as in `slurm?workers=8`; None is `local`, one process on this machine.
-        limits: What a call may use. Other machines time on the core that they choose themselves.
+        limits: Limits of a call. Other machines choose the timing core themselves.
 
     Raises:
-        FarmError: The address is malformed, or what answers there, if anything, is not that farm.
+        FarmError: The address is malformed, or no such farm answers there.
         BackendError: Dask is not installed.
     """
     address = "local" if address is None else address

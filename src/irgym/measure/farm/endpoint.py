@@ -15,13 +15,13 @@ _HOST = r"[\w.-]+|\[[0-9A-Fa-f:.]+\]"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where the scheduler of a farm listens, and how it proves that it is that scheduler.
+    """The place where a farm's scheduler listens, and the certificate that proves its identity.
 
     Attributes:
         host: Name or number of the host; an IPv6 number in brackets.
         port: TCP port, 1 to 65535.
-        certificate: File that all who belong to the farm hold; None for a farm without TLS, which believes
-            whoever reaches it.
+        certificate: File that all members of the farm hold; None for a farm without TLS, which trusts anyone
+            who reaches it.
     """
 
     host: str
@@ -30,7 +30,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address as Dask writes it."""
+        """The address in Dask's notation."""
         return f"{'tcp' if self.certificate is None else 'tls'}://{self.host}:{self.port}"
 
     @property
@@ -38,31 +38,31 @@ class Endpoint:
         """The address with its options, as `parse_endpoint` takes it."""
         if self.certificate is None:
             return f"{self}?insecure=1"
-        own = self.certificate == default_certificate()
-        return str(self) if own else f"{self}?certificate={quote(str(self.certificate))}"
+        default = self.certificate == default_certificate()
+        return str(self) if default else f"{self}?certificate={quote(str(self.certificate))}"
 
     @property
     def how(self) -> str:
-        """What to say of a farm that speaks otherwise than by TLS, with a blank before it."""
+        """Words for messages about a farm without TLS, with a blank before them; empty with TLS."""
         return " without TLS" if self.certificate is None else ""
 
     @property
     def flags(self) -> str:
-        """The options as those of commands, with a blank before them; none where they are the defaults."""
+        """The options for commands, with a blank before them; empty for the defaults."""
         if self.certificate is None:
             return " --insecure"
-        own = self.certificate == default_certificate()
-        return "" if own else f" --certificate {shlex.quote(str(self.certificate))}"
+        default = self.certificate == default_certificate()
+        return "" if default else f" --certificate {shlex.quote(str(self.certificate))}"
 
     @property
     def serving(self) -> str:
-        """The command that starts its scheduler."""
+        """The command that starts the scheduler."""
         here = self.host in ("127.0.0.1", "localhost", "[::1]")
         return f"irgym farm serve {'' if here else f'{self.host}:'}{self.port}{self.flags}"
 
     @property
     def working(self) -> str:
-        """The command that starts a worker of it."""
+        """The command that starts a worker of the farm."""
         return f"irgym worker {self}{self.flags}"
 
     def __str__(self) -> str:
@@ -70,12 +70,12 @@ class Endpoint:
 
 
 def parse_endpoint(address: str, certificate: Path | None = None, insecure: bool = False) -> Endpoint:
-    """Parse `dask://HOST:PORT`, with `?certificate=FILE` or `?insecure=1` behind it.
+    """Parse `dask://HOST:PORT`, optionally followed by `?certificate=FILE` or `?insecure=1`.
 
     Args:
-        address: What to parse.
-        certificate: The same as the option, for commands that have one.
-        insecure: The same.
+        address: The address.
+        certificate: Certificate from a command's option.
+        insecure: Whether a command's option says to do without TLS.
 
     Raises:
         FarmError: The address is malformed, or options exclude each other.
@@ -95,7 +95,7 @@ def parse_endpoint(address: str, certificate: Path | None = None, insecure: bool
 
 
 def parse_listening(address: str, certificate: Path | None = None, insecure: bool = False) -> Endpoint:
-    """Parse `PORT`, which means this machine only, or `HOST:PORT`; the rest is as in `parse_endpoint`.
+    """Parse `PORT`, which means this machine only, or `HOST:PORT`; for the options see `parse_endpoint`.
 
     Raises:
         FarmError: The address is malformed, or options exclude each other.
@@ -109,7 +109,7 @@ def parse_listening(address: str, certificate: Path | None = None, insecure: boo
 
 
 def _place(text: str) -> tuple[str, int]:
-    """Return host and port, which is 0 where the text is malformed."""
+    """Return host and port; the port is 0 if the text is malformed."""
     match = re.fullmatch(rf"({_HOST}):([0-9]{{1,5}})", text)
     return (match[1], int(match[2])) if match and int(match[2]) <= 65535 else ("", 0)
 
@@ -127,7 +127,7 @@ def _endpoint(host: str, port: int, certificate: Path | None, insecure: bool) ->
 
 
 def parse_options(address: str, query: str, known: Collection[str], example: str) -> dict[str, str]:
-    """Return the options of an address, which stand behind a question mark.
+    """Return the options of an address, from the part behind the question mark.
 
     Raises:
         FarmError: An option is unknown, malformed, or given twice.

@@ -71,9 +71,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         weights = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)}
         arguments = weights | constants
         _refuse_other_results(module, inputs, text, arguments, child)
-    names = [
-        weight.removeprefix("module.") for weight in imported.names
-    ]  # they are traced as those of a wrapper
+    names = [weight.removeprefix("module.") for weight in imported.names]  # the traced module is a wrapper
     archive, program = archived(arguments, names), imported.saved()
     if path is None:
         target = STORE.put(

@@ -71,7 +71,7 @@ def refuse_other_results(
 def _as_given(text: str, name: str, function: str) -> tuple[str, int] | None:
     """Return the module of a file with the function as its entry, and the number of its arguments.
 
-    Return None if the function cannot run on its own.
+    Return None if the function cannot run without the rest of the module.
     """
     module = read(text, name, function)
     functions = functions_of(module)

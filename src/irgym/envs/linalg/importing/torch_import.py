@@ -4,7 +4,7 @@ Weights become leading arguments, which keeps the text small; torch-mlir's entry
 the text.
 """
 
-# torch leaves parts of its own types open.
+# Some of torch's types are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import json
@@ -84,7 +84,7 @@ def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
     """
     name = type(module).__name__
     with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
-        # torch and torch-mlir warn of their own deprecated calls.
+        # torch and torch-mlir warn of deprecated calls in their code.
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(Flat(module), arguments, strict=False)
