@@ -1,4 +1,4 @@
-"""Programs as users write them, as text: whole numbers, truth values, masks, places, functions."""
+"""Texts of programs like those of users: integers, booleans, masks, indices, functions."""
 
 
 def elementwise(shape: str, arguments: tuple[str, ...], result: str, *body: str) -> str:

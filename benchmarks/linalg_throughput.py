@@ -1,9 +1,9 @@
-"""How fast random schedules become costs: compiled, checked and timed, none of them from the cache.
+"""Throughput of evaluations: random schedules are compiled, checked and timed, without the cache.
 
 python benchmarks/linalg_throughput.py
 python benchmarks/linalg_throughput.py --farm local:2
 
-With a farm, its workers over one worker are measured side by side.
+With a farm, its workers are compared with one worker side by side.
 """
 
 import statistics
@@ -28,12 +28,12 @@ SMALL = (
     "linalg://add/64x256",
     "linalg://relu/64x256",
 )
-"""Operators small enough that compiling is nearly all of the work, beside those of the data set `tiny`."""
+"""Operators small enough that compiling is nearly all of the work, in addition to the data set `tiny`."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Options of the command line."""
 
     programs: tuple[str, ...] = (*SMALL, *LINALG.dataset("tiny").train)
     """The programs."""
@@ -42,16 +42,16 @@ class Options:
     rounds: int = 5
     """Rounds, each with other schedules; the median counts."""
     farm: str | None = None
-    """What to compare with one worker, such as local:2."""
+    """Farm to compare with one worker, such as local:2."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Candidates that were evaluated.
+    """A batch of evaluated candidates.
 
     Attributes:
         seconds: Wall-clock time.
-        measurements: What became of them.
+        measurements: The measurements, failures included.
     """
 
     seconds: float
@@ -74,7 +74,7 @@ class Round:
 
 
 def random_job(task: LinalgTask, rng: np.random.Generator) -> Job:
-    """Return what a random episode ends in."""
+    """Return the job of a random episode's terminal state."""
     state = task.initial()
     while not task.terminal(state):
         state = task.step(state, task.space.sample(task.mask(state), rng))
@@ -112,8 +112,8 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def measured(benches: Sequence[Bench], tasks: Sequence[LinalgTask], options: Options) -> list[list[Round]]:
-    """Return the rounds of each bench; in a round all evaluate the same candidates, in turn."""
-    for bench in benches:  # processes start, and import what they need
+    """Return the rounds of each bench; in a round all benches evaluate the same candidates, in turn."""
+    for bench in benches:  # starts the processes
         bench.measure([task.job(task.initial()) for task in tasks])
     rounds: list[list[Round]] = [[] for _ in benches]
     for number in range(options.rounds):
