@@ -199,7 +199,7 @@ def test_many_processes_create_and_write_at_once(path):
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing(path):
-    """A limit on the size of files makes writes fail as a full disk does."""
+    """A limit on the size of files makes writes fail like a full disk."""
     program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)){WRITER}"
     done = subprocess.run(
         [sys.executable, "-c", program, str(path), "writer", "100000"],

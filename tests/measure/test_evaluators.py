@@ -12,7 +12,7 @@ from irgym.measure.isolation.protocol import Crashed, Limits, Returned, resolve
 
 
 class CountingFarm:
-    """Answers `m:ok` with its argument and fails at `m:stop`, and notes what it was asked."""
+    """Answers `m:ok` with its argument, fails at `m:stop`, and records its calls."""
 
     workers = 1
 
@@ -91,7 +91,7 @@ def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recor
 
 
 class JoiningFarm(CountingFarm):
-    """Answers `m:many` too, but for lists with a number that it cannot bear."""
+    """Answers `m:many` too, except for lists with a forbidden number."""
 
     def run(self, calls):
         self.asked.append(list(calls))
@@ -188,7 +188,7 @@ def test_no_jobs(cache):
 def test_results_are_recorded_as_they_arrive(cache):
     count = 2 * CHUNK + 5
     jobs = [job(n) for n in range(count)]
-    # The last chunk is interrupted: what came before is kept.
+    # The last chunk is interrupted: earlier ones are kept.
     stop = replace(jobs[-1], call=Call("m:stop"))
     with pytest.raises(KeyboardInterrupt):
         Measured(CountingFarm(), cache).evaluate([*jobs[:-1], stop])

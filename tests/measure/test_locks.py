@@ -135,7 +135,7 @@ def test_who_waits_is_told_who_holds_the_lock_once(own_locks, monkeypatch, caplo
         while not caplog.records:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        caller.join(0.5)  # it is not said again
+        caller.join(0.5)  # it is not logged again
         assert caller.is_alive()
         other.kill()
         caller.join()

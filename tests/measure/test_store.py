@@ -1,4 +1,4 @@
-"""What is kept is found by all that it depends on, whole or not at all, and made once by many processes."""
+"""Artefacts are found by all that they depend on, intact or not at all, and made once by many processes."""
 
 import os
 import signal

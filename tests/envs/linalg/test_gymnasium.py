@@ -1,4 +1,4 @@
-"""The Gymnasium view of actions that are too many to list: vectors, with a mask for each of their numbers."""
+"""Gymnasium environments with too many actions to list: vectors with a mask for each component."""
 
 import warnings
 import zlib
@@ -40,7 +40,7 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
 
 
 def parts(space: gymnasium.spaces.MultiDiscrete, mask: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The mask in the form that Gymnasium's own sampling takes."""
+    """The mask in the form that Gymnasium's sampling takes."""
     return tuple(np.split(mask.astype(np.int8), np.cumsum(space.nvec)[:-1]))
 
 

@@ -33,7 +33,7 @@ QUICK = Timing(budget_ns=1, fewest=1, most=1)
 
 
 def only(mask: Any, kind: int) -> Any:
-    """The mask with one kind alone."""
+    """The mask restricted to one kind of actions."""
     kinds = np.zeros_like(mask.kinds)
     kinds[kind] = mask.kinds[kind]
     return type(mask)(kinds, mask.params)

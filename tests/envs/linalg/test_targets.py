@@ -1,4 +1,4 @@
-"""Code of linalg for a target that is less than this machine."""
+"""Code for a target with fewer instructions than this machine."""
 
 import dataclasses
 import sys
@@ -36,11 +36,11 @@ def measured(backend, target, schedule, monkeypatch, path):
     task = LINALG.task(URI, backend, target)
     job = task.job(replay(task, Schedule.parse(schedule, task.space)))
     with monkeypatch.context() as patch:
-        runner.prepared(task.text)  # what results are compared with is compiled too
+        runner.prepared(task.text)  # the reference is compiled too
         patch.setattr(executable, "ExecutionEngine", Engine)
         assert runner.measure(*job.call.arguments).ok
     engines[-1].dump_to_object_file(str(path))
-    # The others are entries for arguments in another form, which nothing calls.
+    # The other functions are unused entries for another calling convention.
     return {name: code for name, code in functions(path).items() if not name.startswith("_mlir__mlir")}
 
 

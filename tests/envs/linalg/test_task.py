@@ -1,4 +1,4 @@
-"""Schedules of small programs: what the mask allows applies, and computes what the program computes."""
+"""Schedules of small programs: allowed actions apply, and keep the program's results."""
 
 from itertools import pairwise
 
@@ -39,7 +39,7 @@ QUICK = Timing(budget_ns=1, fewest=1, most=1)
 
 
 def walk(task, rng, steps=12):
-    """Return the states and the schedule of a random episode that looks at every operation."""
+    """Return the states and the schedule of a random episode that visits every operation."""
     state, taken, states = task.initial(), [], [task.initial()]
     while not task.terminal(state) and len(taken) < steps * len(task.order):
         action = task.space.sample(task.mask(state), rng)
@@ -127,7 +127,7 @@ def test_no_operation_is_split_into_more_parts_than_allowed():
     state = replay(task, Schedule.parse("tile_0_4_3_5_2_2_2", task.space))
     [scheduled] = [operation for operation in state.operations if operation.steps]
     assert len(scheduled.parts) == PARTS
-    # The three innermost loops keep their sizes; others take the next that divides.
+    # The three innermost loops keep their sizes; others get the next size that divides.
     assert scheduled.steps[0].text == "tile_0_1_1_1_2_2_2"
     assert measured(task, state).outcome is Outcome.OK
 
@@ -229,7 +229,7 @@ def test_what_had_no_effect_or_would_have_none_is_barred_until_something_changes
 
 
 def test_searches_allow_what_a_replay_allows():
-    # States that differ in nothing but what was tried have other masks: a search must not mix them up.
+    # States that differ only in barred actions have different masks: a search must not confuse them.
     task = LINALG.task("linalg://matmul/16x32x8")
     with LINALG.bench() as bench:
         session = Session(task, bench.evaluator, Budget(evaluations=1))

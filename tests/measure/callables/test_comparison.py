@@ -1,4 +1,4 @@
-"""What stands for an object is compared with it: structure, types, shapes and values."""
+"""Replacements for an object are compared with it: structure, types, shapes and values."""
 
 import numpy as np
 import pytest

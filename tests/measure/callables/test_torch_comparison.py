@@ -1,4 +1,4 @@
-"""Modules that a program cannot stand for are refused, and calls in place of one are as calls of it."""
+"""Modules that no program can replace are refused, and a replacement is called like its module."""
 
 import itertools
 from collections import namedtuple
@@ -87,7 +87,7 @@ STEADY = {
     "spectral norm": nn.utils.parametrizations.spectral_norm(nn.Linear(4, 2)).eval(),
     "recurrent": nn.LSTM(4, 3),
     "its last result": Function(remembers, last=None),
-    "a function of its own": Function(lambda own, x: own.scale * x, scale=3.0),
+    "a function that takes the module": Function(lambda own, x: own.scale * x, scale=3.0),
 }
 
 
@@ -99,7 +99,7 @@ def test_what_is_the_same_at_each_call_is_not_refused(name):
 
 
 def stand_in(module: nn.Module, *inputs: Any) -> InPlace:
-    """Return what computes a module by the module itself, on arrays."""
+    """Return a function on arrays that calls the module."""
 
     def run(arrays: Any) -> Any:
         tensors = [

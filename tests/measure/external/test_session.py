@@ -47,7 +47,7 @@ def process_of(session: LineSession) -> int:
 
 
 def running(pid: int) -> bool:
-    """Whether a process exists and is more than a zombie."""
+    """Say whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

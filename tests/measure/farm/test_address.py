@@ -1,4 +1,4 @@
-"""Addresses, the sizes of batches, and what is imported for them; no process but a fresh interpreter."""
+"""Addresses, sizes of batches, and the imports that they need, without processes of a farm."""
 
 import importlib.util
 import subprocess

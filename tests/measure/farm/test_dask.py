@@ -1,4 +1,4 @@
-"""Calls on two real workers; nothing is wrong but the candidates."""
+"""Calls on two real workers, where only candidates fail."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ SEEN = {
     "fail": lambda n, reply: isinstance(reply, Raised) and str(n) in reply.message,
     "leave": lambda n, reply: isinstance(reply, Crashed) and f"status {n}" in reply.detail,
 }
-"""How to tell that a reply is that of the n-th call."""
+"""Predicates that a reply belongs to the n-th call."""
 ARGUMENT = {"nap": lambda n: n / 1000, "fail": str}
 NAMES = st.sampled_from(["double"] * 12 + ["nap", "blob", "fail", "leave"])
 

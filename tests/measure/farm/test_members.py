@@ -1,4 +1,4 @@
-"""What is read from a scheduler's words about its workers."""
+"""Workers as read from a scheduler's identity."""
 
 import asyncio
 import socket

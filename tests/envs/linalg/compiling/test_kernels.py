@@ -1,4 +1,4 @@
-"""Loops of large programs as functions of their own."""
+"""Loops of large programs as separate functions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from irgym.measure.target import host_target
 
 
 def chain(layers: int) -> str:
-    """Return a program that multiplies again and again, by 2 and by 3 in turn."""
+    """Return a program of many multiplications, by 2 and by 3 in turn."""
     products = (
         f"""
   %empty{n} = tensor.empty() : tensor<4x8xf32>

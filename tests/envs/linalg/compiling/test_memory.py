@@ -1,4 +1,4 @@
-"""All buffers of a program in one piece of memory."""
+"""All buffers of a program in one block of memory."""
 
 import re
 
@@ -55,7 +55,7 @@ TEXT = "\n".join(
         "}",
     ]
 )
-"""Products, one after the other."""
+"""A chain of products."""
 
 
 def test_a_program_allocates_once():

@@ -1,4 +1,4 @@
-"""Transpositions: made where their result is packed, and by blocks."""
+"""Transpositions are moved to where their result is packed, and done by blocks."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from irgym.envs.linalg.task import LinalgTask
 
 
 def layer(rows: int, inputs: int, outputs: int) -> str:
-    """Return a product with weights that have a row for each output, as torch keeps them."""
+    """Return a product with a row of weights for each output, as in torch."""
     weights, turned = f"tensor<{outputs}x{inputs}xf32>", f"tensor<{inputs}x{outputs}xf32>"
     given, result = f"tensor<{rows}x{inputs}xf32>", f"tensor<{rows}x{outputs}xf32>"
     return f"""

@@ -1,4 +1,4 @@
-"""Files as others write them: timers, helpers, scalars, open sizes, loops around operations."""
+"""Files of other projects: timers, helpers, scalars, dynamic sizes, loops around operations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What other projects write: buffers, prints, older spellings, torch's dialect, packing, short floats."""
+"""Files of other projects: buffers, prints, older spellings, torch's dialect, packing, short floats."""
 
 from pathlib import Path
 

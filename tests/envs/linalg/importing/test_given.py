@@ -1,4 +1,4 @@
-"""Imported programs are compared with their files, run as they were given."""
+"""Imported programs are compared with runs of their original files."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_an_import_that_computes_something_else_is_refused():
 
 
 def test_plain_code_copies_memory_of_any_strides():
-    """MLIR leaves copies to its runtime library, in whose place a function of ours stands."""
+    """MLIR calls its runtime library for copies; a function of ours replaces it."""
     text = """func.func @main(%x: tensor<4x6xf32>, %y: tensor<2x3xf32>) -> tensor<4x6xf32> {
       %0 = tensor.insert_slice %y into %x[1, 1] [2, 3] [1, 2] : tensor<2x3xf32> into tensor<4x6xf32>
       %1 = linalg.abs ins(%0 : tensor<4x6xf32>) outs(%x : tensor<4x6xf32>) -> tensor<4x6xf32>

@@ -1,4 +1,4 @@
-"""Operations of a program as programs of their own."""
+"""Single operations of a program as separate programs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What costs are predicted from, and recorded schedules read back."""
+"""Features for cost models, and states read back from recorded keys."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def random_end(task, rng):
 
 
 def ends(task, rng):
-    """Return where random episodes and sketches end."""
+    """Return the terminal states of random episodes and sketches."""
     sketches = [replay(task, Schedule(tuple(task.sketch(rng)))) for _ in range(10)]
     return [random_end(task, rng) for _ in range(15)] + sketches
 
@@ -83,7 +83,7 @@ def test_cost_features_have_one_length_and_see_what_was_done(uri):
     assert all(
         row.shape == (COST_FEATURES,) and np.isfinite(row).all() and abs(row).max() < 20 for row in rows
     )
-    # Orders of loops that are one iteration long, and the like, may not show.
+    # Some differences, such as the order of loops of one iteration, have no effect on features.
     assert len({row.tobytes() for row in rows}) > 0.9 * len(rows)
 
 
