@@ -75,7 +75,7 @@ def test_a_fork_is_a_replay(uri):
 
 
 @pytest.mark.timed
-def test_the_best_known_matmul_schedule_beats_the_program_as_written():
+def test_the_best_known_matmul_schedule_beats_the_original():
     task = LINALG.task("linalg://matmul/128x128x128")
     state = replay(task, Schedule.parse("tile_8_32_1 vectorise_0", task.space))
     plain = runner.measure(task.text, "", task.target, Timing())

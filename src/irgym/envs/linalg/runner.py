@@ -102,7 +102,7 @@ def validate(
         IrgymError: MLIR refuses it.
     """
     tried = problems(text, inputs, seed)
-    said: list[Agreement] = []
+    agreements: list[Agreement] = []
     restart_clock()
     unbound, _ = _compiled(text, script, target, threads)
     for checked in tried:
@@ -110,10 +110,10 @@ def validate(
         buffers = buffers_of(checked)
         unbound.on(buffers.all).run(1)
         fault = buffers.faults()
-        said.append(Agreement(math.inf, fault) if fault else checked.judge(buffers.results))
-        if not said[-1].ok:
+        agreements.append(Agreement(math.inf, fault) if fault else checked.judge(buffers.results))
+        if not agreements[-1].ok:
             break
-    return validation(tried, said, ALLOWED)
+    return validation(tried, agreements, ALLOWED)
 
 
 def written(text: str, script: str, form: str, target: Target, threads: int | None = None) -> str:
@@ -159,9 +159,9 @@ def compare(
     restart_clock()
     theirs.run(1)
     wanted = checked.expected[:1]
-    said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
-    if not said.ok:
-        raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
+    compared = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
+    if not compared.ok:
+        raise IrgymError(f"{baseline} gives another result for {uri} ({compared.detail}): leave it out")
     restart_clock()
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()

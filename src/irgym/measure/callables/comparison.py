@@ -134,7 +134,7 @@ class Reference:
         return Validation(
             ok=not detail,
             error=max(compared.error for compared in agreements),
-            tolerance=f"called in place of {self.name} it agrees with that{apart}",
+            tolerance=f"it agrees with {self.name} when called in its place{apart}",
             inputs=len(agreements),
             detail=detail,
         )

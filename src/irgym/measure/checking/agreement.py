@@ -39,11 +39,11 @@ def agreement(expected: Sequence[Expected], found: Sequence[Array]) -> Agreement
         return Agreement(math.inf, f"{len(found)} results instead of {len(expected)}")
     worst = 0.0
     for place, (wanted, result) in enumerate(zip(expected, found, strict=True)):
-        said = compare(wanted, result)
-        if not said.ok:
+        compared = compare(wanted, result)
+        if not compared.ok:
             name = f"result {place}: " if len(expected) > 1 else ""
-            return Agreement(said.error, name + said.detail)
-        worst = max(worst, said.error)
+            return Agreement(compared.error, name + compared.detail)
+        worst = max(worst, compared.error)
     return Agreement(worst)
 
 

@@ -205,7 +205,7 @@ def meet(endpoint: Endpoint, security: Any) -> None:
         except ssl.SSLError as error:
             raise Stranger(
                 f"what answers at {endpoint} does not prove by TLS that it is your farm: serve it without "
-                f"--insecure, or believe whoever answers there by --insecure or {endpoint}?insecure=1"
+                f"--insecure, or trust whoever answers there by --insecure or {endpoint}?insecure=1"
             ) from error
 
 

@@ -320,7 +320,7 @@ def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):
     assert found.outcome is Outcome.WRONG_RESULT and "120 of 120 numbers differ" in found.detail
 
 
-def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(monkeypatch):
+def test_candidates_share_memory_which_is_replaced_after_a_fault(monkeypatch):
     checking.prepared.cache_clear()
     _, buffers = checking.prepared(MATMUL)
     assert runner.measure(MATMUL, "", host_target(), QUICK).ok

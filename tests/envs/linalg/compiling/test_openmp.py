@@ -66,7 +66,7 @@ def parallel_walk(task, rng):
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)
-def test_threads_compute_what_the_program_as_written_does(uri, child):
+def test_threads_compute_the_results_of_the_original(uri, child):
     task, rng = LINALG.task(uri, "openmp:3"), np.random.default_rng(5)
     forked = 0
     for _ in range(3):

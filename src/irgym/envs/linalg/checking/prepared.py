@@ -35,8 +35,8 @@ SEED = 20240916
 """Seed of the inputs on which candidates are checked and timed."""
 
 ALLOWED = (
-    "equal where nothing is rounded, else 8 times what coarser rounding does, against the program as MLIR's "
-    "own passes lower it; infinities and NaN among the inputs too"
+    "equal where nothing is rounded, else within 8 times the effect of coarser rounding, compared with the "
+    "program lowered by MLIR's passes alone; also on infinities and NaN"
 )
 """The tolerance, in words."""
 
